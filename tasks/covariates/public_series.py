@@ -168,7 +168,12 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
 
 
 def _headers(table: pl.DataFrame) -> str:
-    """Return names of columns; of the values below them nothing is said, for the file may be a wrong one."""
+    """Return names of columns; of the values below them nothing is said, for the file may be a wrong one.
+
+    Nor of a first line that is no line of names: a file of readings may have no other.
+    """
+    if not all(name.isidentifier() for name in table.columns):
+        return "a first line that is no line of names"
     return ", ".join(f"{name!r:.40}" for name in table.columns[:10]) or "none of these"
 
 

@@ -25,7 +25,8 @@ MOST_MEMORY = 2**33
 """Bytes of address space; threads reserve more than they use."""
 MOST_SECONDS = 120
 """Of the clock on the wall, and of a processor."""
-LARGEST_ANSWER = 2**28
+LARGEST_ANSWER = 2**26
+"""Bytes; the most nodes over the longest past take less than half of it."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,8 @@ def _heard(said: Any, asked: Asked) -> Covariate | str:
     if "why" in said:
         return f"{said['why']:.500}"
     given, first = asked.given, ORIGIN + timedelta(days=said["first_day"])
+    if type(said["first_day"]) is not int:  # columns are counted from it
+        raise ValueError
     values = np.array(said["values"], dtype=np.float64)
     past = asked.until - first - timedelta(days=values.shape[1] - 1)
     if len(values) not in (1, len(asked.parents)) or not timedelta(0) <= past <= timedelta(LONGEST_PAST):

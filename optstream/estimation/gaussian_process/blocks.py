@@ -46,6 +46,13 @@ class Blocks:
             np.ones(clock.size) if worth is None else worth,
         )
 
+    def between(self, first: int, stop: int) -> "Blocks":
+        """Return those from a place on, up to another."""
+        part = slice(first, stop)
+        return Blocks(
+            self.clock[part], self.lengths[part], self.kinds[part], self.events[part], self.worth[part]
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class LagTables:

@@ -14,6 +14,7 @@ from optstream.catalogue.statements.consistency import rounded
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.catalogue.statements.standard_errors import Known
 from optstream.mechanisms import Release
+from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.planning.long_spans import long_spans_of
 from tasks.release.records.published_rows import known_errors
@@ -57,21 +58,27 @@ def statement_of(
 
 def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
     """The covariates as configured, each with the hash of the values that the estimate went by, "none" where
-    it went without; nothing where none are configured.
+    it went without; then others that it went by, of stored measurements from when they were configured.
+    Nothing where there are neither.
     """
-    used = {one.name: json.dumps(one.to_document(), sort_keys=True) for one in release.covariates}
+    used = {one.name: one for one in release.covariates}
+    hashes = {name: _hash_of(one) for name, one in used.items()}
+    given = {one.name: (one.source, one.publication_lag_days) for one in settings.covariates.given}
+    others = {name: ("not configured now", one.lag_days) for name, one in used.items() if name not in given}
     found = [
         {
-            "name": one.name,
-            "source": one.source,
-            "publication_lag_days": one.publication_lag_days,
-            "values_sha256": hashlib.sha256(used[one.name].encode()).hexdigest()
-            if one.name in used
-            else "none",
+            "name": name,
+            "source": source,
+            "publication_lag_days": lag_days,
+            "values_sha256": hashes.get(name, "none"),
         }
-        for one in settings.covariates.given
+        for name, (source, lag_days) in (given | others).items()
     ]
     return {"covariates": found} if found else {}
+
+
+def _hash_of(covariate: Covariate) -> str:
+    return hashlib.sha256(json.dumps(covariate.to_document(), sort_keys=True).encode()).hexdigest()
 
 
 def _bands(release: Release) -> CountBands:

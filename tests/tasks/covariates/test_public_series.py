@@ -155,6 +155,14 @@ def test_one_name_of_a_private_file_is_not_read_by_another(configured, tmp_path)
     assert one(configured()).values.shape == (3, 4)
 
 
+def test_of_a_wrong_file_without_a_line_of_names_no_reading_is_said(configured, tmp_path):
+    (tmp_path / "warmth").mkdir()
+    (tmp_path / "warmth/a.csv").write_text("71.25,2016-02-01,84\n80.5,2016-02-02,84\n")
+    said = gone_without(configured())
+    assert "it has a first line that is no line of names" in said
+    assert "71.25" not in said
+
+
 def test_a_link_that_is_delivered_in_the_place_of_the_path_stops_no_night(configured, tmp_path):
     (tmp_path / "dumps").mkdir()
     (tmp_path / "warmth").symlink_to(tmp_path / "dumps")
@@ -192,6 +200,7 @@ def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
         b'{"first_day": 5879, "values": [[1]]}',
         b'{"first_day": 5000, "values": [[1]]}',
         b'{"first_day": 5875, "values": []}',
+        b'{"first_day": 5875.0, "values": [[1]]}',
         b'{"first_day": 5875, "values": [[%d]]}' % 10**400,
     ],
 )

@@ -18,6 +18,8 @@ STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 """How strong a covariate's effect may be beside what its prior says: the likeliest is taken, 0 first, so that
 what tells nothing changes nothing."""
 ROUNDS = 2
+MOST_STEPS = 512
+"""Steps whose columns are in memory at once: counts ask for all of the weeks that are looked at."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,9 @@ class CovariateEffect:
 
     def means(self, steps: Blocks) -> Floats:
         """Return the expected effect on every node at single steps, (n_nodes, n_steps)."""
-        return self._expected(self._at(steps))
+        firsts = range(0, steps.clock.size, MOST_STEPS)
+        parts = (self._at(steps.between(first, first + MOST_STEPS)) for first in firsts)
+        return np.concatenate([self._expected(one) for one in parts], axis=1)
 
     def variances(self, steps: Blocks) -> Floats:
         """Return what not knowing the coefficients adds to the variance of every node, (n_nodes, n_steps)."""

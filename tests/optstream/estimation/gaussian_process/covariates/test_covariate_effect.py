@@ -121,6 +121,25 @@ def test_nodes_are_the_sums_of_their_leaves():
     assert np.allclose(means, TREE.add_up(means[TREE.leaf_indices]), rtol=1e-9, atol=1e-9)
 
 
+def test_the_columns_of_a_long_past_are_never_in_memory_at_once(monkeypatch):
+    """Counts ask for every step of the weeks that are looked at: 16,000 of 5 minutes, at each node."""
+    seen = seen_of(np.random.default_rng(5))
+    effect = fit(Question(PRIOR, seen, DAYS, (), False, (temperature(np.random.default_rng(5)),))).effect
+    assert effect is not None
+    steps, asked = Blocks.at(np.arange(SLOTS * N_DAYS)), []
+    whole = effect.means(steps)
+    at_once = columns_of
+
+    def watched(covariates, tree, sizes, blocks, steps_per_day):
+        asked.append(blocks.clock.size)
+        return at_once(covariates, tree, sizes, blocks, steps_per_day)
+
+    monkeypatch.setattr(covariate_effect, "columns_of", watched)
+    monkeypatch.setattr(covariate_effect, "MOST_STEPS", 100)
+    assert np.allclose(effect.means(steps), whole, rtol=1e-12, atol=1e-12)
+    assert asked == [100, 100, 40]
+
+
 def test_another_covariate_is_another_question():
     seen = seen_of(np.random.default_rng(6))
     known = temperature(np.random.default_rng(6), rows=1)
