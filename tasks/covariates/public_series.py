@@ -112,6 +112,9 @@ def _bytes_of(file: Path, asked: Asked, most: int) -> bytes:
                     f"{_named(file)} leads into {key}.folder, which is private: what is learned from it "
                     "would leak, and no ledger would see it; deliver a file that is public"
                 )
+        own = (asked.place if asked.place.is_dir() else asked.place.parent).resolve()
+        if not real.is_relative_to(own):
+            raise DumpError(f"{_named(file)} leads out of {asked.given.path}: deliver a copy, not a link")
         if not stat.S_ISREG(found.st_mode) or not os.path.samestat(found, real.stat()):
             raise DumpError(f"{_named(file)} must be a file that stays as it is while it is read")
         if found.st_nlink != 1:

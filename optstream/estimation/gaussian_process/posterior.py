@@ -118,7 +118,7 @@ def explained(
         posterior = TreePosterior(prior, seen)
     try:
         effect = effect_of(posterior, covariates, days.steps_per_day) if covariates else None
-    except (ValueError, ArithmeticError):
+    except (ValueError, ArithmeticError, LookupError):
         effect = None
     if effect is None:
         return posterior, None

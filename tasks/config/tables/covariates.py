@@ -8,7 +8,7 @@ from tasks.config.tables.fields import Column, Name
 COVARIATES = "[[covariates]]"
 MOST_COVARIATES = 8
 MOST_NODES = 1000
-MOST_ROWS = 2000
+MOST_ROWS = 1000
 """Nodes times covariates: an estimate holds up to 105 numbers for each at each of up to 336 blocks."""
 SOURCE = "a text of 1 to 300 characters that says who publishes it and under which terms"
 PATH = (

@@ -142,12 +142,17 @@ def test_a_file_that_claims_more_than_anybody_reads_is_not_decoded(configured, t
 
 
 def test_one_name_of_a_private_file_is_not_read_by_another(configured, tmp_path):
-    """A link is followed; a second name of the same file cannot be, so nothing that has one is read."""
+    """Nor is one of another stream, or what has a second name, for that may be anywhere."""
     (tmp_path / "warmth").mkdir()
     (tmp_path / "dumps").mkdir()
     by_node().write_csv(tmp_path / "dumps/a.csv")
     (tmp_path / "warmth/a.csv").symlink_to(tmp_path / "dumps/a.csv")
     assert "'a.csv' leads into input.folder, which is private" in gone_without(configured())
+    (tmp_path / "warmth/a.csv").unlink()
+    (tmp_path / "elsewhere").mkdir()
+    by_node().write_csv(tmp_path / "elsewhere/a.csv")
+    (tmp_path / "warmth/a.csv").symlink_to(tmp_path / "elsewhere/a.csv")
+    assert "'a.csv' leads out of warmth: deliver a copy" in gone_without(configured())
     (tmp_path / "warmth/a.csv").unlink()
     (tmp_path / "warmth/a.csv").hardlink_to(tmp_path / "dumps/a.csv")
     assert "must have one name; it has 2 (hard links)" in gone_without(configured())
