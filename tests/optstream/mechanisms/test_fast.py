@@ -20,6 +20,7 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.private_period import open_private_period
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 ALMOST = 1 - Fraction(1, 2**40)
 MODEL = PrivacyModel("1", 48, 2, "0.5")
@@ -227,9 +228,10 @@ def test_a_state_that_is_not_its_own_is_refused(state):
 
 
 def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
-    (first,) = in_periods(build(), WALK, [48])
+    (first,), noise = in_periods(build(), WALK, [48]), SilentNoise()
     with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
-        build().measure(np.ones((3, 4)), noise=None, first_step=48, state=first.state)
+        build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
+    assert noise.asked == []
 
 
 @pytest.mark.parametrize("size", [0.0, 7.0, -300.0, 2.0**48, -(2.0**48)])

@@ -126,7 +126,7 @@ def test_a_stream_starts_from_the_proxy_and_pays_the_same():
         missed[mechanism] = np.mean([np.abs(run.values - values) for run in runs])
         spent.append(runs[0].spends)
         state = runs[0].state
-        assert np.allclose(np.exp(state["prior"])[-3], mechanism.components[-2].shared)
+        assert np.allclose(np.exp(state["prior"])[-3], mechanism.prior_components[-2].shared)
     assert spent[0] == spent[1]
     assert missed[seeded] < missed[general]
 
