@@ -35,9 +35,9 @@ def _import_prefect() -> None:
 _import_prefect()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API of a server that runs for the whole session; flows called in this process talk to it."""
+    """The API of a server that runs as long as this folder's tests; flows called in this process talk to it."""
     from prefect.events.worker import EventsWorker
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
