@@ -37,7 +37,7 @@ _import_prefect()
 
 @pytest.fixture(scope="package")
 def prefect_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API of a server that runs as long as this folder's tests; flows called in this process talk to it."""
+    """The API of a server that runs as long as the tests of this folder; flows in this process talk to it."""
     from prefect.events.worker import EventsWorker
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
