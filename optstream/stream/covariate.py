@@ -48,14 +48,15 @@ class Covariate:
             )
 
     @cached_property
-    def _key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[Any, ...]:
+        """All that it is: two of the same key are equal."""
         return self.name, self.first_day, self.values.tobytes(), self.values.shape, self.lag_days, self.level
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Covariate) and self._key == other._key
+        return isinstance(other, Covariate) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash(self.key)
 
     def public(self, day: int, history_days: int) -> "Covariate | None":
         """Return what is public when the night runs that releases a day, free.
@@ -84,8 +85,10 @@ class Covariate:
 
     def to_document(self) -> dict[str, Any]:
         """Return it as a JSON-ready document, a missing value as null."""
-        rows = [[float(one) if np.isfinite(one) else None for one in row] for row in self.values]
-        own = {"name": self.name, "first_day": self.first_day, "values": rows, "lag_days": self.lag_days}
+        rows = self.values.astype(object)
+        rows[~np.isfinite(self.values)] = None
+        values, lag_days = rows.tolist(), self.lag_days
+        own = {"name": self.name, "first_day": self.first_day, "values": values, "lag_days": lag_days}
         return own if self.level is None else {**own, "level": self.level}
 
     @classmethod

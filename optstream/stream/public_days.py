@@ -92,6 +92,17 @@ class PublicDays:
             return running
         return np.array([_local(self.calendar, int(step)) for step in running.ravel()]).reshape(running.shape)
 
+    def day_of(self, step: int) -> int:
+        """Return the number of a step's day.
+
+        Args:
+            step: A running index.
+
+        Returns:
+            Days since that of clock place 0.
+        """
+        return int(self.clock(step)) // self.steps_per_day
+
     def kinds(self, clock: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the kind of the day of each clock place; `UNKNOWN_WEEK` throughout where days have no week.
 

@@ -250,6 +250,17 @@ class Settings(Folders):
         clock = time.fromisoformat(self.published.not_before)
         return datetime.combine(day + timedelta(days=1), clock, ZoneInfo(self.stream.time_zone))
 
+    def local_day(self, now: datetime) -> date:
+        """Return the day that it is in the stream's zone.
+
+        Args:
+            now: An instant with a time zone.
+
+        Returns:
+            The local date.
+        """
+        return now.astimezone(ZoneInfo(self.stream.time_zone)).date()
+
     @property
     def watching(self) -> Watch:
         """What alarms go by, with its defaults where the configuration has no such table."""

@@ -37,4 +37,4 @@ def max_runtime(settings: Settings) -> timedelta:
 
 def last_ended(settings: Settings, now: datetime) -> date:
     """The newest local day that is over."""
-    return now.astimezone(ZoneInfo(settings.stream.time_zone)).date() - timedelta(days=1)
+    return settings.local_day(now) - timedelta(days=1)

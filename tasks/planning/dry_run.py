@@ -53,17 +53,18 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         horizons=plan_horizons(settings, days[0]),
         warnings=(
             *(one.why for one in read_covariates(settings, max(days)).unread),
-            *warnings_of(settings, mechanism, [level.expected for level in periods[0].levels]),
+            *_warnings(settings, mechanism, periods[0]),
         ),
     )
 
 
 def level_warnings(settings: Settings, day: date) -> tuple[str, ...]:
     """Return the warnings that a dry run of this day has; raises ParameterError as it does."""
-    mechanism, calendar = mechanism_for(settings, day), settings.calendar
-    n_steps, first_step = calendar.n_steps(day), calendar.first_step(day)
-    bands = _bands(mechanism, n_steps, first_step)
-    return warnings_of(settings, mechanism, expected_errors(settings, mechanism, bands, n_steps, first_step))
+    return _warnings(settings, mechanism_for(settings, day), _period(settings, [day]))
+
+
+def _warnings(settings: Settings, mechanism: Mechanism, period: Period) -> tuple[str, ...]:
+    return warnings_of(settings, mechanism, [level.expected for level in period.levels])
 
 
 def _period(settings: Settings, days: Sequence[date]) -> Period:

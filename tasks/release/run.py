@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from typing import TypeVar
-from zoneinfo import ZoneInfo
 
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState, StreamTerms
@@ -90,12 +89,11 @@ def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
     if found is None:
         if run.restate:
             return asked.ended(Status.REFUSED, "it was never released: run it without --restate")
-        zone = run.settings.stream.time_zone
-        if asked.day > (today := run.clock().astimezone(ZoneInfo(zone)).date()):
+        if asked.day > (today := run.settings.local_day(run.clock())):
             return asked.ended(
                 Status.REFUSED,
-                f"it is a day to come, for in {zone} it is {today}: nothing was read or spent; run it once "
-                "it is over",
+                f"it is a day to come, for in {run.settings.stream.time_zone} it is {today}: nothing was "
+                "read or spent; run it once it is over",
             )
         return Unreleased(asked.day, 0)
     over = found.state in (ReleaseState.PUBLISHED, ReleaseState.VOID)

@@ -1,5 +1,6 @@
 """What every description of a published folder is made of, read from the folder and from nothing else."""
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -74,12 +75,7 @@ class Dataset:
     @property
     def slug(self) -> str:
         """The stream's name in lower-case letters, digits, '.', '_' and '-'."""
-        kept = [one if one.isascii() and (one.isalnum() or one in "._") else "-" for one in self._name]
-        return "".join(kept).strip("-.") or "series"
-
-    @property
-    def _name(self) -> str:
-        return self.catalogue.stream.lower()
+        return re.sub(r"[^a-z0-9._]", "-", self.catalogue.stream.lower()).strip("-.") or "series"
 
     @property
     def first_and_last(self) -> tuple[date, date] | None:

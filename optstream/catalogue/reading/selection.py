@@ -80,21 +80,24 @@ def by_day(rows: pl.DataFrame, value: str) -> pl.DataFrame:
         the most that the mean's standard errors can be (`_mean_noise_se_at_most`, `_mean_se_at_most`; null
         where a step's is not known), revision, vintage; sorted by date and node.
     """
-    at_most = {
-        f"{value}_mean{column.removeprefix(value)}_at_most": pl.when(pl.col(column).null_count() == 0).then(
-            pl.col(column).mean()
-        )
-        for column in error_columns(value)
-    }
+    at_most = [
+        pl.when(pl.col(column).null_count() == 0).then(pl.col(column).mean()).alias(name)
+        for column, name in zip(error_columns(value), _at_most(value), strict=True)
+    ]
     summed = rows.group_by("date", "node").agg(
         pl.col("parent", "level").first(),
         pl.len().cast(pl.Int64).alias("steps"),
         pl.col(value).sum().alias(f"{value}_sum"),
         pl.col(value).mean().alias(f"{value}_mean"),
-        *(most.alias(name) for name, most in at_most.items()),
+        *at_most,
         pl.col("revision", "vintage").first(),
     )
     return summed.sort("date", "node")
+
+
+def _at_most(value: str) -> list[str]:
+    """Names of the most that a mean's standard errors can be, in the order of `error_columns`."""
+    return [f"{value}_mean{column.removeprefix(value)}_at_most" for column in error_columns(value)]
 
 
 def as_sdmx_csv(rows: pl.DataFrame, value: str, daily: bool) -> pl.DataFrame:
@@ -114,7 +117,7 @@ def as_sdmx_csv(rows: pl.DataFrame, value: str, daily: bool) -> pl.DataFrame:
     """
     if daily:
         time, measure = pl.col("date").dt.to_string("%Y-%m-%d"), f"{value}_mean"
-        errors = [f"{value}_mean{one.removeprefix(value)}_at_most" for one in error_columns(value)]
+        errors = _at_most(value)
     else:
         rows = rows.filter(pl.col("timestamp").is_not_null())
         time, measure = pl.col("timestamp").dt.to_string("%Y-%m-%dT%H:%M:%SZ"), value

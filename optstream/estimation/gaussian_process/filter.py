@@ -185,7 +185,7 @@ class FilterState:
 
     def day_of(self, step: int) -> int:
         """Return the day of a running step."""
-        return int(self.days.clock(step)) // self.days.steps_per_day
+        return self.days.day_of(step)
 
 
 def nearest(history: BlockHistory, steps: range, most: int) -> BlockHistory:

@@ -64,7 +64,7 @@ class Question:
     def key(self) -> bytes:
         """A digest of all of it."""
         seen, blocks = self.seen, self.seen.blocks
-        known = [one.to_document() for one in self.covariates]
+        known = [one.key for one in self.covariates]
         plain = (self.days, self.today, self.watch, seen.tree.parents, self.prior.components, known)
         digest = hashlib.sha256(repr(plain).encode())
         for part in (

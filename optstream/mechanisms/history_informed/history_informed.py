@@ -180,7 +180,7 @@ class HistoryInformed(OnlineMechanism):
             The new estimate. Its spends are those of `measured`: a revision draws nothing.
         """
         last = later[-1] if later else measured
-        used = used_covariates(measured, *later, day=self.day_of(measured.first_step))
+        used = used_covariates(measured, *later, day=self.public_days.day_of(measured.first_step))
         belief = self._belief({**(last.state or {}), **used}, len(measured.points))
         belief = replace(belief, history=belief.history.completed([measured, *later]))
         nothing = BlockHistory.empty(len(measured.points))
@@ -229,18 +229,7 @@ class HistoryInformed(OnlineMechanism):
         Returns:
             Those that tell the day itself, and others apart; nothing where none are public.
         """
-        return covariates_of(self.covariates, self.day_of(first_step), self.history_days)
-
-    def day_of(self, step: int) -> int:
-        """Return the day of a running step.
-
-        Args:
-            step: Running number of a step.
-
-        Returns:
-            The day's number on the public clock.
-        """
-        return int(self.public_days.clock(step)) // self.public_days.steps_per_day
+        return covariates_of(self.covariates, self.public_days.day_of(first_step), self.history_days)
 
     def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
         """Return those that share a window with a step at or after `end`, JSON-ready."""

@@ -254,7 +254,7 @@ class HistoryInformedTree(Hierarchical):
             The new estimate, with the spends of `measured`.
         """
         last = later[-1] if later else measured
-        used = used_covariates(measured, *later, day=self.pattern.day_of(measured.first_step))
+        used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
         belief = self.pattern._belief({**_learned(last.state), **used}, 0)
         histories = {}
         for place, (level, _) in enumerate(self.levels):
