@@ -72,7 +72,8 @@ def _in_order(values: Any, leaves: Sequence[str] | None) -> ArrayLike:
                 "values must be a numpy array or lists, series in their order, or a polars or pandas frame, "
                 f"leaves by their names; got {type(values).__name__}"
             )
-        array: ArrayLike = values
+        # of a masked array what is masked is missing; numpy would take what lies under the mask
+        array: ArrayLike = values.filled(0) if isinstance(values, np.ma.MaskedArray) else values
         return array
     is_series = _is_of("polars", values, "Series") or _is_of("pandas", values, "Series")
     if leaves is None:

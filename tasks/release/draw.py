@@ -20,7 +20,7 @@ from optstream.stream.state import public_part, raw_bytes, with_raw
 from tasks.config import Settings
 from tasks.covariates.reading import read_covariates
 from tasks.processes.core_dumps import forbid_core_dumps
-from tasks.release.build_mechanism import Mechanism
+from tasks.release.build_mechanism import Mechanism, mechanism_for
 from tasks.release.day import Charged, Drawn, Held, Reserved
 from tasks.release.guards.input_hashes import hand_over_inputs, keep_inputs
 from tasks.release.guards.lease_renewal import held
@@ -109,7 +109,9 @@ def _informed(run: Run, day: Reserved, mechanism: Mechanism) -> Mechanism:
     itself, its spends and its noise are those of the mechanism that was reserved, which has none.
     """
     covariates = read_covariates(run.settings, day.day).read
-    return run.mechanism_with(covariates, day.day, day.revision) if covariates else mechanism
+    if not covariates:
+        return mechanism
+    return mechanism_for(run.settings, day.day, day.revision, covariates)
 
 
 def _taken_up(run: Run, day: Charged) -> _Drawn:

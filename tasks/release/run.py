@@ -12,7 +12,6 @@ from typing import TypeVar
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
-from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.ingest import Reader
 from tasks.release.build_mechanism import Mechanism, mechanism_for
@@ -54,10 +53,6 @@ class Run:
     def mechanism_of(self) -> Callable[[date, int], Mechanism]:
         """What gives the mechanism of a day and revision, each built once. Raises as `mechanism_for`."""
         return lru_cache(maxsize=MOST_MECHANISMS)(partial(mechanism_for, self.settings))
-
-    def mechanism_with(self, covariates: tuple[Covariate, ...], day: date, revision: int) -> Mechanism:
-        """The mechanism of a day that knows these covariates: for what is learned before a draw."""
-        return mechanism_for(self.settings, day, revision, covariates)
 
 
 def terms_of(settings: Settings) -> StreamTerms:

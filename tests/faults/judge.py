@@ -26,8 +26,9 @@ Sight = tuple[str, int, str]
 """Period, revision and what of it."""
 LIVE = (ReleaseState.DRAWN, ReleaseState.PUBLISHED)
 MOST_REDRAWS = 2
-UNDER_WAY = ("is not listed", "index.html is not of the days", "is not of index.html")
-"""What a run may leave for the next one: files that no reader is told of, a page that is one run behind."""
+UNDER_WAY = ("is not listed", "is not of the days", "is not of index.html")
+"""What a run may leave for the next one: files that no reader is told of, a page or descriptions that are one
+run behind."""
 
 
 @dataclass

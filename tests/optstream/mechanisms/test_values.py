@@ -62,6 +62,13 @@ def test_what_is_missing_counts_as_nothing(missing):
         assert np.array_equal(released(frame), released(wanted))
 
 
+def test_what_is_masked_is_missing():
+    masked = np.ma.masked_equal(ARRAY, 200)
+    assert masked.mask.any()
+    assert np.array_equal(masked.data, ARRAY)
+    assert np.array_equal(released(masked), released(np.where(ARRAY == 200, 0, ARRAY)))
+
+
 @pytest.mark.parametrize("type_name", ["Float32", "Int32", "UInt64"])
 def test_a_frames_types_are_those_of_its_columns(type_name):
     frame = pl.DataFrame(READINGS).cast(getattr(pl, type_name))

@@ -61,16 +61,19 @@ def test_without_features_a_period_counts_as_no_longer_than_a_window(l1, window,
 
 
 def test_a_run_builds_the_mechanism_of_a_day_once(installation, monkeypatch):
-    """Reserve, draw and estimate have the same one; what plans a whole year ahead builds its own."""
-    built, genuine = [], run.mechanism_for
+    """Reserve, draw and estimate have the same one, the draw another only where covariates are read; what
+    plans a whole year ahead builds its own.
+    """
+    built = []
 
-    def build(settings, day, revision):
+    def build(settings, day, revision, *covariates):
         built.append((day, revision))
-        return genuine(settings, day, revision)
+        return mechanism_for(settings, day, revision, *covariates)
 
-    monkeypatch.setattr(run, "mechanism_for", build)
+    for module in (run, draw):
+        monkeypatch.setattr(module, "mechanism_for", build)
     days = [date(2016, 6, 1), date(2016, 6, 2)]
     installation.release(*days)
     assert sorted(built) == [(day, 0) for day in days]
-    for module in (draw, estimate, reserve, steps):
+    for module in (estimate, reserve, steps):
         assert not hasattr(module, "mechanism_for")

@@ -1,0 +1,23 @@
+# Every mechanism and its file: read by type checkers, and when the package is imported (docs/decisions/0017).
+import typing
+
+from .fast import Fast as Fast
+from .fourier import Fourier as Fourier
+from .hierarchical import Hierarchical as Hierarchical
+from .history_informed.history_informed import HistoryInformed as HistoryInformed
+from .history_informed.tree import HistoryInformedTree as HistoryInformedTree
+from .laplace import Laplace as Laplace
+from .optstream.optstream import OptStream as OptStream
+from .pegasus.pegasus import PeGaSus as PeGaSus
+from .pegasus.tree import PeGaSusTree as PeGaSusTree
+from .period_release import Release as Release
+from .sample import Sample as Sample
+from .uniform import Uniform as Uniform
+from .w_event.budget_absorption import BudgetAbsorption as BudgetAbsorption
+from .w_event.budget_distribution import BudgetDistribution as BudgetDistribution
+
+MECHANISMS: tuple[str, ...]
+
+def on_tree(
+    pattern: typing.Any, tree: typing.Any, level_shares: typing.Any, lower_bound: float | None = ...
+) -> typing.Any: ...
