@@ -119,13 +119,16 @@ def take_lease(
     owner: str,
     now: datetime,
     lease: timedelta,
+    *,
+    longest: timedelta = timedelta.max,
 ) -> Reservation:
     """Give a release to `owner` until now + lease, with an event of this kind; earlier reservations are
-    stale. Raises HeldError while the lease of another owner lasts.
+    stale. Raises HeldError while the lease of another owner lasts, unless it ends later than now + longest.
     """
     check_name(owner, "owner of a release")
     now = lease_time(connection, now)
-    if release.lease_until > stamp(now) and release.owner != owner:
+    lasts = datetime.fromisoformat(release.lease_until) - now
+    if timedelta(0) < lasts <= longest and release.owner != owner:
         raise held(release, describe(*key))
     until, fence = lease_end(now, lease), release.fence + 1
     move(connection, release, kind, now, owner=owner, lease_until=until, fence=fence)

@@ -13,7 +13,7 @@ from optstream.ledger.accounting.charges import Condition
 from optstream.ledger.database.rows import insert_row
 from optstream.ledger.database.schema import ReleaseRow, VintageRow
 from optstream.ledger.hash_chain import append
-from optstream.ledger.records import ReleaseState, Reservation, check_name, stamp
+from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, stamp
 from optstream.ledger.transactions.enrol import id_of
 from optstream.ledger.transactions.held import Key, describe, held_row, key_of
 from optstream.ledger.transactions.leases import take_lease
@@ -52,7 +52,9 @@ def revise(
 ) -> Reservation:
     """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
 
-    Earlier reservations become stale.
+    Earlier reservations become stale. A lease that ends later than any lease that is taken now can is of a
+    clock that ran ahead, when the release was drawn perhaps, and holds nobody off: no noise is drawn under
+    what is given here, and of two owners the later one alone can write.
 
     Args:
         stream: Name of the stream.
@@ -72,7 +74,7 @@ def revise(
     key = (stream, period, revision)
     release, _ = held_row(connection, key, None)
     _require_shown(connection, key, release)
-    return take_lease(connection, "revising", key, release, owner, now, lease)
+    return take_lease(connection, "revising", key, release, owner, now, lease, longest=LONGEST_LEASE)
 
 
 def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:

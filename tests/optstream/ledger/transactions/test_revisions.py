@@ -52,6 +52,23 @@ def test_a_vintage_is_staged_then_published_and_costs_nothing(released, hold, ki
     assert released.verify() == []
 
 
+@pytest.mark.parametrize(("ahead", "free"), [(timedelta(hours=23), False), (timedelta(days=3650), True)])
+def test_a_lease_of_a_clock_that_ran_ahead_holds_no_estimate_off(released, hold, kit, ahead, free):
+    """No right clock gives a lease of more than a day; whoever was held by one can write no more."""
+    stale = released.revise(*KEY, "ahead", kit.now + ahead, kit.lease)
+    if not free:
+        with pytest.raises(HeldError, match="another run"):
+            hold("b")
+        return
+    held = hold("b")
+    with pytest.raises(LedgerError, match="taken over"):
+        released.record_vintage(stale, FIRST, kit.now)
+    released.record_vintage(held, FIRST, kit.now)
+    released.record_vintage_published(held, 1, kit.now)
+    assert released.vintages_of(*KEY)[0].published
+    assert released.verify() == []
+
+
 def test_one_run_at_a_time_and_a_stale_one_writes_nothing(released, hold, kit):
     stale = hold("b")
     with pytest.raises(HeldError, match="another run"):
