@@ -18,16 +18,18 @@ FILE_FAULTS = {
     "timestamp_type": "must be a date with time",
     "value_type": "must be a column of numbers that can be counted exactly (text is not)",
     "customer_type": "must be text or integers",
+    "region_type": "must be text or integers",
     "clock": 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone, day = '
     '"fixed" wall-clock timestamps without one',
 }
 """Why a file cannot be read, the most telling first."""
 FAULTY_COLUMNS = {
-    "columns": "timestamp value",
+    "columns": "timestamp value region",
     "other_schema": "customer",
     "timestamp_type": "timestamp",
     "value_type": "value",
     "customer_type": "customer",
+    "region_type": "region",
     "clock": "timestamp",
 }
 """Which of the source's columns a fault is about."""
@@ -38,6 +40,7 @@ RAW = {
     "region": "a leaf of the hierarchy",
     "file_fault": "why the first of its files that cannot be read cannot be; null if all can",
     "rows": "rows of all files",
+    "unknown_region": "rows of a region that is no leaf (in the first leaf's row)",
     "steps_found": "distinct steps of the day with a row",
     "steps_expected": "steps of the day",
     "no_timestamp": "rows without a timestamp",

@@ -3,7 +3,9 @@
 import math
 import os
 import secrets
-from functools import lru_cache
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,8 @@ from optstream.errors import NoiseError
 from optstream.noise.source import check_scale
 
 _OPENED_IN = os.getpid()
+AT_ONCE = 2**14
+"""Samples of one call: OpenDP works outside the interpreter's lock, so threads draw beside each other."""
 
 
 class SecureNoise:
@@ -43,8 +47,11 @@ class SecureNoise:
         count = math.prod(size)
         if not count:
             return np.zeros(size, dtype=np.int64)
-        drawn = _confirmed_mechanism(scale)([0] * count)
-        return np.array(drawn, dtype=np.int64).reshape(size)
+        parts = [min(AT_ONCE, count - first) for first in range(0, count, AT_ONCE)]
+        if len(parts) == 1:
+            return _drawn(scale, count).reshape(size)
+        with ThreadPoolExecutor(os.cpu_count(), "noise") as pool:
+            return np.concatenate([*pool.map(partial(_drawn, scale), parts)]).reshape(size)
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly.
@@ -68,9 +75,16 @@ def _refuse_forked() -> None:
         raise NoiseError("noise may not be drawn in a process forked after it was opened: start it afresh")
 
 
+def _drawn(scale: float, count: int) -> NDArray[np.int64]:
+    return np.array(_confirmed_mechanism(scale, get_ident())([0] * count), dtype=np.int64)
+
+
 @lru_cache(maxsize=1024)
-def _confirmed_mechanism(scale: float) -> Any:
-    """Return OpenDP's mechanism at this scale, its map checked to lie within two floats of 1 / scale."""
+def _confirmed_mechanism(scale: float, thread: int) -> Any:
+    """Return OpenDP's mechanism at this scale, its map checked to lie within two floats of 1 / scale.
+
+    thread: each has its own.
+    """
     check_scale(scale)
     import opendp.prelude as dp  # 0.3 s: only where noise is drawn
 

@@ -76,6 +76,7 @@ schema = "aggregated"           # a row a step; or "metered": a row a customer a
 timestamp = "timestamp"         # with a time zone: instants; without: local wall clock
 value = "load_mw"
 marker = "_SUCCESS"             # a dump has arrived when this file is there; or file_list = "_FILES"
+# region = "zone"               # one folder a day holds all leaves, and this column says which row is whose
 # supplier_rounding = "1"       # MW: sums that come rounded to whole MW; added to alpha: docs/data/input.md
 # time_limit = "6h"             # for reading a day's dump
 # raw_retention_days = 30       # after which dumps are deleted by whoever keeps them: OptStream deletes none

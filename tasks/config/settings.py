@@ -294,7 +294,7 @@ class Settings(Folders):
         for key in ("folder", "not_before", "signing_key", "public_keys", "publisher", "licence", "about"):
             del document["published"][key]
         # Keys that came later change no hash of a configuration without them.
-        for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0")):
+        for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0"), ("region", None)):
             if document["input"][key] == absent:
                 del document["input"][key]
         for one in document["covariates"]["given"]:

@@ -43,7 +43,6 @@ def keep(
         "configuration_hash": settings.configuration_hash,
         "stopped": dict(stopped or {}),
         "alarms": {day: list(lines) for day, lines in (alarms or {}).items() if lines},
-        "metrics": [] if metrics is None else metrics.to_dicts(),
     }
     kept: Any = result
     kept.meta = meta
@@ -55,7 +54,9 @@ def keep(
     place = folder_of(settings) / name_of(first, last, now, suite)
     target = place.with_name(f"{place.name}.json")
     write_private(place.with_name(f"{place.name}.html"), page_of(result, told))
-    write_private(target, json.dumps(kept.to_json_dict(), ensure_ascii=False, indent=1).encode())
+    document = kept.to_json_dict()
+    document["meta"]["metrics"] = {} if metrics is None else metrics.to_dict(as_series=False)
+    write_private(target, json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode())
     return target
 
 

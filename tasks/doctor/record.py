@@ -12,8 +12,9 @@ from optstream.stream import Measured
 from tasks.config import Layout, Settings
 from tasks.config.paths import ledger_database
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.ingest.arrival.discover import DATED, MOST_FILES, PREFIX
+from tasks.ingest.arrival.discover import MOST_FILES
 from tasks.ingest.arrival.folders import entries_of
+from tasks.ingest.arrival.parts import DATED, parts_of, top_of
 from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
 from tasks.release.guards.witness import behind
@@ -137,9 +138,9 @@ def _markers(settings: Settings) -> Iterator[Finding]:
 
 
 def _dated(settings: Settings) -> Iterator[tuple[Location, date, str]]:
-    """Each region's folder, and the days that it has folders of, with their names."""
-    for leaf in settings.tree.leaves:
-        region = settings.input_folder / f"{PREFIX}{leaf}"
+    """Each folder of days, and the days that it has folders of, with their names."""
+    for part in parts_of(settings):
+        region = settings.input_folder / top_of(part) if part else settings.input_folder
         for name in sorted(_names(region)):
             day = _day(name.removeprefix(DATED)) if name.startswith(DATED) else None
             if day is not None:

@@ -1,4 +1,4 @@
-"""Rows become cells: what each file holds at each step. All in polars, streaming."""
+"""Rows become cells: what each file holds of a leaf at each step. All in polars, streaming."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -9,16 +9,18 @@ from tasks.config import Settings
 from tasks.ingest import reading as kinds
 from tasks.ingest.arrival.files import size_of
 from tasks.ingest.reading import KINDS
-from tasks.ingest.row_expressions import NO_STEP, customer_of, reading_of, scan, step_of
+from tasks.ingest.row_expressions import NO_STEP, customer_of, leaf_of, reading_of, scan, step_of
 from tasks.ingest.schema import SourceFile
-from tasks.ingest.spread import Spread, by_leaf, without_ledger
+from tasks.ingest.spread import Spread, by_part, without_ledger
 
 FILES_A_PLAN = 96
 """Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
 BYTES_A_PLAN = 2**23
 """A plan that has as much takes no further file: by then it keeps all threads at work, and more pages held at
 once gain nothing."""
-CELLS = {"file": pl.UInt32, "step": pl.Int32, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
+KEY = {"file": pl.UInt32, "leaf": pl.UInt32, "step": pl.Int32}
+"""Of a cell."""
+CELLS = {**KEY, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
 COUNTED = {
     "absent": [kinds.ABSENT],
     "infinite": [kinds.INFINITE, kinds.MINUS_INFINITE],
@@ -27,20 +29,20 @@ COUNTED = {
 
 
 def cells_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> pl.DataFrame:
-    """A row for each (file, step) found, with counts and the sum of its units. Raises polars' errors."""
+    """A row for each (file, leaf, step) found: counts, and the sum of its units. Raises polars' errors."""
     if spread is None:
         found = [_cells(files, settings)]
     else:
-        found = spread(partial(_cells, settings=without_ledger(settings)), by_leaf(files))
+        found = spread(partial(_cells, settings=without_ledger(settings)), by_part(files))
     counts = [
         pl.col("rows").filter(pl.col("kind").is_in(of)).sum().alias(name) for name, of in COUNTED.items()
     ]
-    cells = pl.concat([pl.DataFrame(schema=CELLS), *found]).group_by("file", "step")
-    return with_places(cells.agg(pl.col("rows").sum(), pl.col("units").sum(), *counts), files)
+    cells = pl.concat([pl.DataFrame(schema=CELLS), *found]).group_by(*KEY)
+    return with_days(cells.agg(pl.col("rows").sum(), pl.col("units").sum(), *counts), files)
 
 
 def _cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """A row for each (file, step, kind of reading) found."""
+    """A row for each (file, leaf, step, kind of reading) found."""
     found = [_grouped(plan, settings) for plan in _plans(files)]
     return pl.concat([pl.DataFrame(schema=CELLS), *found])
 
@@ -60,22 +62,24 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
 
 
 def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """A row for each (file, step, kind of reading) found, and the sum of its units.
+    """A row for each (file, leaf, step, kind of reading) found, and the sum of its units.
 
-    One integer for the three makes a group-by that costs little more than a sum: the kind of a reading is
+    One integer for the four makes a group-by that costs little more than a sum: the kind of a reading is
     part of what it is grouped by, so that counting the kinds needs no columns of their own. Each row is read
     once, whatever it holds.
     """
-    width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
+    width, n_leaves = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS), len(settings.tree.leaves)
     plans = []
     for number, file in enumerate(files):
         found = reading_of(file, settings)
-        key = number * width + (step_of(file) + NO_STEP) * len(KINDS) + found.kind
+        place = pl.lit(number * n_leaves) + leaf_of(file, settings).cast(pl.Int64)
+        key = place * width + (step_of(file, settings) + NO_STEP) * len(KINDS) + found.kind
         plans.append(scan(file).select(key=key, units=found.units))
     cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
     key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
     return cells.collect(engine="streaming").select(
-        file=pl.lit(numbers).gather(key // width),
+        file=pl.lit(numbers).gather(key // width // n_leaves),
+        leaf=(key // width % n_leaves).cast(pl.UInt32),
         step=(key % width // len(KINDS) - NO_STEP).cast(pl.Int32),
         kind=(key % len(KINDS)).cast(pl.Int8),
         rows="rows",
@@ -84,18 +88,22 @@ def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
 
 
 def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """How many rows of each (file, step) have no customer, where some do: file, step, no_customer."""
-    found = [pl.DataFrame(schema={"file": pl.UInt32, "step": pl.Int32, "no_customer": pl.Int64})]
+    """How many rows of each cell have no customer, where some do: the cell's key, no_customer."""
+    found = [pl.DataFrame(schema={**KEY, "no_customer": pl.Int64})]
     for file in files:
-        rows = scan(file).select(step=step_of(file).cast(pl.Int32), nobody=customer_of(file).is_null())
-        counted = rows.filter("nobody").group_by("step").agg(no_customer=pl.len().cast(pl.Int64))
-        counted = counted.select(pl.lit(file.number, pl.UInt32).alias("file"), "step", "no_customer")
+        rows = scan(file).select(
+            file=pl.lit(file.number, pl.UInt32),
+            leaf=leaf_of(file, settings),
+            step=step_of(file, settings).cast(pl.Int32),
+            nobody=customer_of(file).is_null(),
+        )
+        counted = rows.filter("nobody").group_by(*KEY).agg(no_customer=pl.len().cast(pl.Int64))
         found.append(counted.collect(engine="streaming"))
     return pl.concat(found)
 
 
-def with_places(frame: pl.DataFrame, files: Sequence[SourceFile]) -> pl.DataFrame:
-    """Join day and leaf by the file's number."""
-    schema = {"file": pl.UInt32, "day": pl.UInt32, "leaf": pl.UInt32}
-    index = pl.DataFrame([(file.number, file.day, file.leaf) for file in files], schema=schema, orient="row")
+def with_days(frame: pl.DataFrame, files: Sequence[SourceFile]) -> pl.DataFrame:
+    """Join the day by the file's number."""
+    schema = {"file": pl.UInt32, "day": pl.UInt32}
+    index = pl.DataFrame([(file.number, file.day) for file in files], schema=schema, orient="row")
     return frame.join(index, on="file", how="left")

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
-from tasks.ingest.arrival.discover import PREFIX, Dump
-from tasks.ingest.cells import cells_of, nobody_of
+from tasks.ingest.arrival.discover import Dump
+from tasks.ingest.arrival.parts import parts_of, place_of
+from tasks.ingest.cells import KEY, cells_of, nobody_of
 from tasks.ingest.metrics import metrics_of
 from tasks.ingest.people import DROPPED, dropped_of, seen_of
 from tasks.ingest.places import Place, places_of
@@ -108,8 +109,8 @@ def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     files: list[SourceFile] = []
     for number, dump in enumerate(dumps):
         n_steps, layout = settings.calendar.n_steps(dump.day), settings.input_of(dump.day)
-        for leaf, paths in enumerate(dump.files):
-            folder = f"{PREFIX}{settings.tree.leaves[leaf]}/date={dump.day.isoformat()}"
+        for leaf, (part, paths) in enumerate(zip(parts_of(settings), dump.files, strict=True)):
+            folder = place_of(part, dump.day)
             for path in paths:
                 file = SourceFile(len(files), number, leaf, path, f"{folder}/{path.name}", n_steps, layout)
                 files.append(inspect(file, dump.day, settings))
@@ -138,7 +139,7 @@ def _read(
     """The cells of all sound files, and what is dropped of them. Raises polars' errors."""
     cells = cells_of(_sound(files), settings, spread)
     dropped, nameless = _people(files, settings, spread)
-    cells = cells.join(nobody_of(nameless, settings), on=["file", "step"], how="left")
+    cells = cells.join(nobody_of(nameless, settings), on=list(KEY), how="left")
     return cells.with_columns(pl.col("no_customer").fill_null(0)), dropped
 
 
@@ -164,8 +165,8 @@ def _people(
 
 
 def _without(cells: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:
-    less = dropped.group_by("file", "step").agg(pl.col("units").sum().alias("less"))
-    joined = cells.join(less, on=["file", "step"], how="left")
+    less = dropped.group_by(*KEY).agg(pl.col("units").sum().alias("less"))
+    joined = cells.join(less, on=list(KEY), how="left")
     return joined.with_columns(units=pl.col("units") - pl.col("less").fill_null(0)).drop("less")
 
 

@@ -10,11 +10,12 @@ from data_contracts.frames import FILE_FAULTS, raw_columns
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import Dump
-from tasks.ingest.cells import with_places
-from tasks.ingest.row_expressions import NO_TIMESTAMP, OFF_GRID, OUTSIDE
+from tasks.ingest.cells import with_days
+from tasks.ingest.row_expressions import NO_LEAF, NO_TIMESTAMP, OFF_GRID, OUTSIDE
 from tasks.ingest.schema import SourceFile
 
 CELL_RULES = {
+    "unknown_region": pl.col("step") == NO_LEAF,
     "no_timestamp": pl.col("step") == NO_TIMESTAMP,
     "outside_day": pl.col("step") == OUTSIDE,
     "off_grid": pl.col("step") == OFF_GRID,
@@ -35,14 +36,11 @@ def metrics_of(
     """Return the raw frame, (n_days * n_leaves) rows, its day an index, and with the leaf's."""
     leaves = settings.tree.leaves
     lengths = [settings.calendar.n_steps(dump.day) for dump in dumps]
-    grid = pl.DataFrame(
-        [
-            {"day": day, "leaf": leaf, "region": region, "steps_expected": length}
-            for day, length in enumerate(lengths)
-            for leaf, region in enumerate(leaves)
-        ],
-        schema={"day": pl.UInt32, "leaf": pl.UInt32, "region": pl.String, "steps_expected": pl.Int64},
+    days = pl.DataFrame({"steps_expected": lengths}, schema={"steps_expected": pl.Int64}).with_row_index(
+        "day"
     )
+    regions = pl.DataFrame({"region": leaves}, schema={"region": pl.String}).with_row_index("leaf")
+    grid = days.join(regions, how="cross", maintain_order="left_right")
     for found in (_cell_counts(cells), _dropped_counts(files, dropped)):
         grid = grid.join(found, on=["day", "leaf"], how="left", maintain_order="left")
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
@@ -93,7 +91,7 @@ def _cell_counts(cells: pl.DataFrame) -> pl.DataFrame:
 
 
 def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.DataFrame:
-    rows = with_places(dropped, files)
+    rows = with_days(dropped, files)
     counts = [
         pl.col("rows").filter(pl.col("rule") == name).sum().alias(f"dropped_{name}")
         for name in ("duplicates", "two_leaves")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
+from tasks.ingest.cells import KEY
 from tasks.ingest.row_expressions import customer_of, rows_of, scan, scan_numbered, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.ingest.spread import Spread, by_leaf, without_ledger
@@ -26,7 +27,7 @@ HASH = (2**64 - 1) << STEP_BITS & (2**64 - 1)
 ROWS_AT_ONCE = 2**22
 """How many rows of suspects are judged together; all rows of one customer always are."""
 AT_ONCE = 2
-DROPPED = {"file": pl.UInt32, "step": pl.Int32, "rule": pl.String, "rows": pl.Int64, "units": pl.Int64}
+DROPPED = {**KEY, "rule": pl.String, "rows": pl.Int64, "units": pl.Int64}
 Hashes = NDArray[np.uint64]
 
 
@@ -41,7 +42,10 @@ class Seen:
 
 
 def seen_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> Seen:
-    """One pass over the customers of one day, leaf by leaf, so that memory holds a leaf's rows at most."""
+    """One pass over the customers of one day, leaf by leaf, so that memory holds a leaf's rows at most.
+
+    Files with rows of every leaf are one pass: memory then holds 8 bytes of each row of the day.
+    """
     work = partial(_leaf, settings=without_ledger(settings), canary=_canary())
     found = (spread or _in_threads)(work, by_leaf(files))
     hashes, rows, twice = (np.concatenate([one[part] for one in found]) for part in range(3))
@@ -97,13 +101,13 @@ def _hash(customer: pl.Expr) -> pl.Expr:
 
 def _keys(file: SourceFile, settings: Settings) -> pl.LazyFrame:
     """For each row the hash of its customer and its step in one integer; null if it has not both."""
-    step, customer = step_of(file), customer_of(file)
+    step, customer = step_of(file, settings), customer_of(file)
     key = _hash(customer) | step.cast(pl.UInt64, strict=False)
     return scan(file).select(key=pl.when((step >= 0) & customer.is_not_null()).then(key))
 
 
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
-    """What metered rows of one day are dropped by the public rule: a row for each (file, step, rule).
+    """What metered rows of one day are dropped by the public rule: a row for each (cell, rule).
 
     The rule looks at which rows exist at one step, never at a reading and never at another step: where a
     customer's rows of a step lie in several leaves, none of them counts; where they lie in one leaf, the
@@ -115,7 +119,7 @@ def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> p
     for number in np.unique(part):
         suspects = pl.LazyFrame({"hash": seen.suspects[part == number]})
         found.append(_judged(pl.concat([_rows_of_suspects(file, suspects, settings) for file in files])))
-    return pl.concat(found).group_by("file", "step", "rule").agg(pl.col("rows", "units").sum())
+    return pl.concat(found).group_by(*KEY, "rule").agg(pl.col("rows", "units").sum())
 
 
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
@@ -134,6 +138,4 @@ def _judged(rows: pl.DataFrame) -> pl.DataFrame:
     again = pl.struct("customer", "step").is_first_distinct().not_()
     rule = pl.when(elsewhere).then(pl.lit("two_leaves")).when(again).then(pl.lit("duplicates"))
     dropped = rows.with_columns(rule=rule).filter(pl.col("rule").is_not_null())
-    return dropped.group_by("file", "step", "rule").agg(
-        pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum()
-    )
+    return dropped.group_by(*KEY, "rule").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from tasks.config import Settings
-from tasks.ingest.cells import with_places
+from tasks.ingest.cells import with_days
 from tasks.ingest.metrics import CELL_RULES
 from tasks.ingest.schema import SourceFile
 
@@ -32,7 +32,7 @@ def places_of(
         if file.broken is not None:
             region = settings.tree.leaves[file.leaf]
             found.setdefault(file.day, {}).setdefault((region, file.broken), Place(file.name))
-    for rule, frame in _broken_cells(files, cells, dropped):
+    for rule, frame in _broken_cells(files, cells, dropped, settings):
         first = frame.sort("step", "file").group_by("day", "leaf", maintain_order=True).first()
         for row in first.iter_rows(named=True):
             step = row["step"] if row["step"] >= 0 else None
@@ -42,7 +42,7 @@ def places_of(
 
 
 def _broken_cells(
-    files: Sequence[SourceFile], cells: pl.DataFrame, dropped: pl.DataFrame
+    files: Sequence[SourceFile], cells: pl.DataFrame, dropped: pl.DataFrame, settings: Settings
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """For each rule about rows the cells that break it: day, leaf, file (null if none), step."""
     key = ["day", "leaf", "file", "step"]
@@ -52,18 +52,23 @@ def _broken_cells(
     by_step = inside.group_by("day", "leaf", "step").agg(pl.col("file").max(), pl.col("rows").sum())
     yield "duplicates", by_step.filter(pl.col("rows") > 1).select(key)
     for rule in ("duplicates", "two_leaves"):
-        own = with_places(dropped.filter(pl.col("rule") == rule), files).select(key)
+        own = with_days(dropped.filter(pl.col("rule") == rule), files).select(key)
         if not own.is_empty():
             yield rule, own
-    yield "steps_found", _missing(files, inside).select(key)
+    yield "steps_found", _missing(files, inside, settings).select(key)
 
 
-def _missing(files: Sequence[SourceFile], inside: pl.DataFrame) -> pl.DataFrame:
+def _missing(files: Sequence[SourceFile], inside: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+    found = {(file.day, file.leaf, file.n_steps) for file in files if file.broken is None}
+    if settings.input.region is not None:
+        every = range(len(settings.tree.leaves))
+        found = {(day, leaf, n_steps) for day, _, n_steps in found for leaf in every}
     expected = pl.DataFrame(
-        list({(file.day, file.leaf, file.n_steps) for file in files if file.broken is None}),
-        schema={"day": pl.UInt32, "leaf": pl.UInt32, "n_steps": pl.Int32},
-        orient="row",
+        list(found), schema={"day": pl.UInt32, "leaf": pl.UInt32, "n_steps": pl.Int32}, orient="row"
     )
-    steps = expected.with_columns(step=pl.int_ranges("n_steps", dtype=pl.Int32)).explode("step")
+    own = inside.group_by("day", "leaf").agg(n_found=pl.col("step").n_unique())
+    lacking = expected.join(own, on=["day", "leaf"], how="left")
+    lacking = lacking.filter(pl.col("n_found").fill_null(0) < pl.col("n_steps"))
+    steps = lacking.with_columns(step=pl.int_ranges("n_steps", dtype=pl.Int32)).explode("step")
     missing = steps.join(inside, on=["day", "leaf", "step"], how="anti")
     return missing.with_columns(file=pl.lit(None, pl.UInt32))

@@ -1,5 +1,7 @@
 """The rows of one file as expressions: which step they fall on, and what they count."""
 
+from functools import lru_cache
+
 import polars as pl
 
 from tasks.config import Settings
@@ -8,8 +10,8 @@ from tasks.ingest.arrival.files import scan_file
 from tasks.ingest.reading import Reading, reading
 from tasks.ingest.schema import UNREADABLE, SourceFile
 
-OUTSIDE, OFF_GRID, NO_TIMESTAMP = -1, -2, -3
-NO_STEP = 3
+OUTSIDE, OFF_GRID, NO_TIMESTAMP, NO_LEAF = -1, -2, -3, -4
+NO_STEP = 4
 """How many negative steps there are, each a reason why a row has none."""
 ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
 """A name that no configured column can have."""
@@ -27,15 +29,37 @@ def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
     """The needed columns of the file, and its row numbers: a dump may hold other columns of any name."""
     columns = file.layout
     needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
+    needed += [] if columns.region is None else [columns.region]
     return scan(file).select(needed).with_row_index(ROW)
 
 
-def step_of(file: SourceFile) -> pl.Expr:
+def leaf_of(file: SourceFile, settings: Settings) -> pl.Expr:
+    """The index of each row's leaf, uint32; the first of a row whose region is none, or null."""
+    if file.layout.region is None:
+        return pl.lit(file.leaf, pl.UInt32)
+    return _named_leaf(file.layout.region, settings.tree.leaves).fill_null(0)
+
+
+def _named_leaf(region: str, leaves: tuple[str, ...]) -> pl.Expr:
+    # an integer and the same digits as text name the same leaf
+    return pl.col(region).cast(pl.String).cast(_type_of(leaves), strict=False).to_physical().cast(pl.UInt32)
+
+
+@lru_cache(maxsize=4)
+def _type_of(leaves: tuple[str, ...]) -> pl.Enum:
+    return pl.Enum(leaves)
+
+
+def step_of(file: SourceFile, settings: Settings) -> pl.Expr:
     """The step of each row, int64; negative: why it has none."""
     stamp = pl.col(file.layout.timestamp).to_physical() - file.start
     step = stamp // file.length
+    region = file.layout.region
+    known = pl.lit(True) if region is None else _named_leaf(region, settings.tree.leaves).is_not_null()
     return (
-        pl.when(stamp.is_null())
+        pl.when(~known)
+        .then(NO_LEAF)
+        .when(stamp.is_null())
         .then(NO_TIMESTAMP)
         .when((step < 0) | (step >= file.n_steps))
         .then(OUTSIDE)
@@ -63,8 +87,8 @@ def rows_of(
     units, customer, row."""
     wanted = {
         "file": pl.lit(file.number, pl.UInt32),
-        "leaf": pl.lit(file.leaf, pl.UInt32),
-        "step": step_of(file).cast(pl.Int32),
+        "leaf": leaf_of(file, settings),
+        "step": step_of(file, settings).cast(pl.Int32),
         "units": reading_of(file, settings).units,
     }
     if settings.metered:

@@ -24,8 +24,9 @@ EPOCH = datetime(1970, 1, 1)
 class SourceFile:
     """One file of a chunk: where it stands, and the rule that it broke, if any.
 
-    number: index in the chunk. day, leaf: indices. layout: of its day. start, length: the day's first
-    step and a step's length in the timestamp column's own unit. value, customer: the columns' types.
+    number: index in the chunk. day, leaf: indices; of a file with the rows of every leaf the first leaf's.
+    layout: of its day. start, length: the day's first step and a step's length in the timestamp column's own
+    unit. value, customer: the columns' types.
     """
 
     number: int
@@ -57,7 +58,7 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
     except UNREADABLE:
         return replace(file, broken="unreadable")
     columns = file.layout
-    if columns.timestamp not in schema or columns.value not in schema:
+    if {columns.timestamp, columns.value, columns.region or columns.value} - {*schema}:
         return replace(file, broken="columns")
     if (columns.customer in schema) != settings.metered:
         return replace(file, broken="other_schema")
@@ -69,10 +70,10 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         value = pl.Float64()  # a region whose readings are all absent: each counts as 0
     if not countable(value, *columns.in_column_units(settings.privacy.bounds, settings.privacy.resolution)):
         return replace(file, broken="value_type")
-    if customer is not None and not (
-        customer.is_integer() or customer in (pl.String, pl.Categorical, pl.Enum)
-    ):
+    if customer is not None and not _names(customer):
         return replace(file, broken="customer_type")
+    if columns.region is not None and not _names(schema[columns.region]):
+        return replace(file, broken="region_type")
     start = _start(settings.calendar, day, aware=stamp.time_zone is not None)
     if start is None:
         return replace(file, broken="clock")
@@ -84,6 +85,11 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         value=value,
         customer=customer,
     )
+
+
+def _names(dtype: pl.DataType) -> bool:
+    """Whether a column of this type can name somebody or something."""
+    return dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
 
 
 @lru_cache(maxsize=1024)

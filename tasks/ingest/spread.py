@@ -1,4 +1,4 @@
-"""How the passes over files are spread: here, or leaf by leaf over other processes."""
+"""How the passes over files are spread: here, or part by part over other processes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,8 +13,20 @@ Spread = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 
 
 def by_leaf(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
-    """The files of each leaf that has any, in the tree's order."""
-    return [[file for file in files if file.leaf == leaf] for leaf in sorted({file.leaf for file in files})]
+    """The files of each leaf that has any, in the tree's order; those with rows of every leaf together."""
+    found: dict[int, list[SourceFile]] = {}
+    for file in files:
+        found.setdefault(file.leaf, []).append(file)
+    return [found[leaf] for leaf in sorted(found)]
+
+
+def by_part(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
+    """The same, but a file with rows of every leaf by itself: for what adds up over any parts."""
+    return [
+        part
+        for own in by_leaf(files)
+        for part in ([own] if own[0].layout.region is None else ([file] for file in own))
+    ]
 
 
 def without_ledger(settings: Settings) -> Settings:

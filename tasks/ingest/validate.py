@@ -18,6 +18,7 @@ from tasks.config import Settings
 from tasks.contracts.judging import judge_by_users, keep
 from tasks.contracts.results import PRIVATE_PERIOD, RAW
 from tasks.ingest import IngestedDay
+from tasks.ingest.arrival.parts import parts_of, place_of
 
 
 @dataclass(frozen=True)
@@ -97,11 +98,17 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
         says, about = says[rule], FAULTY_COLUMNS.get(rule, "")
     place = day.places.get((broken.region, rule))
     layout = settings.input_of(day.day)
-    where = place.file if place and place.file else f"region={broken.region}/date={broken.day}"
-    columns = [repr(getattr(layout, column)) for column in about.split()]
+    where = place.file if place and place.file else _folder(settings, day.day, broken.region)
+    columns = [repr(name) for column in about.split() if (name := getattr(layout, column)) is not None]
     if columns:
-        where += f", column{'s' * (len(columns) > 1)} {' and '.join(columns)}"
+        listed = " and ".join(filter(None, (", ".join(columns[:-1]), columns[-1])))
+        where += f", column{'s' * (len(columns) > 1)} {listed}"
     if place and place.step is not None:
         clock = settings.calendar.local_times(day.day)[place.step].strftime("%H:%M")
         where += f", step {place.step} ({clock}) of {settings.calendar.n_steps(day.day)}"
     return f"{where}: {says}"
+
+
+def _folder(settings: Settings, day: date, region: str) -> str:
+    parts = parts_of(settings)
+    return place_of(region, day) if region in parts else f"{place_of(parts[0], day)}, region {region!r}"

@@ -8,6 +8,7 @@ from enum import StrEnum
 from optstream.ledger import ReleaseOutline, ReleaseState
 from tasks.config import Settings
 from tasks.ingest import Arrival
+from tasks.ingest.arrival.parts import leaves_of, parts_of
 from tasks.monitoring.deadlines import late_from, max_runtime, raw_expires
 from tasks.monitoring.facts import Facts, Hold
 from tasks.monitoring.regions import lacking, shown, touched
@@ -132,7 +133,8 @@ def _of_ledger(
 
 def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime, accepted: bool) -> DayState:
     arrival = facts.arrivals.get(day)
-    leaves = settings.tree.leaves if arrival is None else (*arrival.waiting, *arrival.broken)
+    parts = parts_of(settings) if arrival is None else (*arrival.waiting, *arrival.broken)
+    leaves = leaves_of(settings, parts)
     state, note = _of_folders(settings, arrival, day in facts.refused, now >= late_from(settings, day))
     return DayState(
         day,
@@ -151,7 +153,7 @@ def _of_folders(settings: Settings, arrival: Arrival | None, refused: bool, due:
         return (State.LATE if due else State.WAITING), "the input folder cannot be listed"
     if arrival.unknown_regions:
         listed = ", ".join(f"region={shown(name)}" for name in arrival.unknown_regions[:3])
-        return State.FAILED, f"{listed}: no leaf is called so"
+        return State.FAILED, f"{listed}: no leaf has a folder of this name"
     if arrival.broken:
         return State.FAILED, next(iter(arrival.broken.values()))
     if arrival.waiting:

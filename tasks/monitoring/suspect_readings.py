@@ -4,16 +4,16 @@ It depends on readings, so it is for the trusted zone alone, and so is what a pe
 was withdrawn for it tells of readings too.
 """
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+
+import polars as pl
 
 from tasks.config import Settings
 from tasks.contracts.results import RAW, newest_results
 
-CLAMPED, ABSENT, DOUBLED = ("out_of_bounds", "infinite"), ("absent",), ("duplicates", "two_leaves")
+CLAMPED, ABSENT, DOUBLED = {"out_of_bounds", "infinite"}, {"absent"}, {"duplicates", "two_leaves"}
 """Metrics of the raw frame that count rows."""
 
 
@@ -39,18 +39,15 @@ def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str
     found = {}
     for day, suite, document in newest_results(settings, days):
         if suite == RAW:
-            with suppress(KeyError, TypeError, AttributeError):
-                found[day] = _shares(document["meta"]["metrics"], day)
+            with suppress(KeyError, TypeError, ValueError, pl.exceptions.PolarsError):
+                found[day] = _shares(pl.DataFrame(document["meta"]["metrics"], strict=False), day)
     return {day: regions for day, regions in found.items() if regions}
 
 
-def _shares(metrics: Sequence[Mapping[str, Any]], day: date) -> dict[str, Suspect]:
-    return {
-        str(region["region"]): Suspect(*(_share(region, names) for names in (CLAMPED, ABSENT, DOUBLED)))
-        for region in metrics
-        if region["day"] == day.isoformat() and region.get("rows", 0) > 0
-    }
-
-
-def _share(region: Mapping[str, Any], names: tuple[str, ...]) -> float:
-    return min(sum(int(region.get(name, 0)) for name in names) / int(region["rows"]), 1.0)
+def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
+    own = metrics.filter(pl.col("day") == day.isoformat(), pl.col("rows") > 0)
+    shares = [
+        pl.min_horizontal(pl.sum_horizontal(sorted(of & {*own.columns})) / pl.col("rows"), 1.0).alias(name)
+        for name, of in (("clamped", CLAMPED), ("absent", ABSENT), ("doubled", DOUBLED))
+    ]
+    return {region: Suspect(*rest) for region, *rest in own.select("region", *shares).iter_rows()}

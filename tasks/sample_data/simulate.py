@@ -17,6 +17,7 @@ from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ParameterError
 from optstream.stream import Calendar
 from tasks.config import Layout
+from tasks.ingest.arrival.parts import EVERY
 from tasks.sample_data.load_shapes import daily_load, day_generator, region_of, stable_hash
 from tasks.sample_data.write_dumps import dump_folder, write_dump
 
@@ -48,6 +49,7 @@ def simulate(
     customers_per_leaf: int = 30,
 ) -> Simulated:
     """Write one dump for each leaf and day: `<folder>/region=<leaf>/date=<day>/part-0.parquet` and a marker.
+    Where the layout has a column of regions it is one for each day: `<folder>/date=<day>/part-0.parquet`.
 
     A leaf that is the code of a French region gets that region's public mean, unless `mean` is given; any
     other leaf gets a mean around `mean` (1000 without one) by its name. With "metered", each leaf has
@@ -69,22 +71,26 @@ def simulate(
     days = tuple(days)
     for leaf in leaves:
         dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
-    written = 0
+    written = asked = 0
     for day in days:
         layout = layout_of(day)
-        for leaf in leaves:
-            if schema == "metered":
-                rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
-            else:
-                rows = aggregated_day(leaf, day, calendar, seed, mean)
-            rows = as_laid_out(rows, layout)
-            written += write_dump(folder, leaf, day, rows, marker=layout.marker, file_list=layout.file_list)
-    n_kept = len(days) * len(leaves) - written
-    return Simulated(folder, written, n_kept)
+        parts = {leaf: (leaf,) for leaf in leaves} if layout.region is None else {EVERY: leaves}
+        asked += len(parts)
+        for part, own in parts.items():
+            found = []
+            for leaf in own:
+                if schema == "metered":
+                    rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
+                else:
+                    rows = aggregated_day(leaf, day, calendar, seed, mean)
+                found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
+            rows = as_laid_out(pl.concat(found), layout)
+            written += write_dump(folder, part, day, rows, marker=layout.marker, file_list=layout.file_list)
+    return Simulated(folder, written, asked - written)
 
 
 def as_laid_out(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
-    """The columns timestamp, value and, where there is one, customer under the layout's names.
+    """The columns timestamp, value and, where they are, customer and region under the layout's names.
 
     Values are in the column's own unit: times the factor they are the reading, as the nearest float.
     """
@@ -92,6 +98,7 @@ def as_laid_out(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
         own = [float(Fraction(str(value)) / layout.factor) for value in rows["value"]]
         rows = rows.with_columns(value=pl.Series(own, dtype=pl.Float64))
     names = {"timestamp": layout.timestamp, "value": layout.value, "customer": layout.customer}
+    names |= {} if layout.region is None else {"region": layout.region}
     return rows.rename(names, strict=False)
 
 

@@ -1,4 +1,4 @@
-"""Writing raw dumps as a supplier would: one folder a region and day, whole or absent, the marker last."""
+"""Writing raw dumps as a supplier would: a folder a region and day, or one a day; whole or absent."""
 
 import os
 import shutil
@@ -8,18 +8,23 @@ from pathlib import Path
 import polars as pl
 
 from optstream.errors import DumpError, ParameterError
+from tasks.ingest.arrival.parts import EVERY, place_of
 
 PART = "part-0.parquet"
 
 
 def dump_folder(folder: Path, region: str, day: date) -> Path:
-    """Where the dump of one region and day lies. Raises ParameterError for a name that is no plain one."""
-    if not region or region.startswith(".") or any(sign in region for sign in "/\\=\0"):
+    """Where the dump of one region and day lies; of "" that of all regions.
+
+    Raises ParameterError for a name that is no plain one.
+    """
+    if region == EVERY:
+        return folder / place_of(EVERY, day)
+    if region.startswith(".") or any(sign in region for sign in "/\\=\0"):
         raise ParameterError(
-            f"a region's name becomes a folder's: it must not be empty, begin with a dot or hold / \\ =; "
-            f"got {region!r}"
+            f"a region's name becomes a folder's: it must not begin with a dot or hold / \\ =; got {region!r}"
         )
-    return folder / f"region={region}" / f"date={day.isoformat()}"
+    return folder / place_of(region, day)
 
 
 def write_dump(

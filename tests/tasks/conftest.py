@@ -14,6 +14,7 @@ from optstream.measurement.linear import open_private_period
 from optstream.stream import days_from
 from tasks.config import Settings, load_settings
 from tasks.ingest import discover, ingest
+from tasks.ingest.arrival.parts import place_of
 from tasks.ingest.validate import validate
 from tasks.planning import long_spans, plan_horizon
 from tests.tasks.release.vintage_nights import DAYS
@@ -70,7 +71,7 @@ class SmallStream:
     settings: Settings
 
     def folder(self, region: str, day: date = DAY) -> Path:
-        return self.settings.input_folder / f"region={region}" / f"date={day}"
+        return self.settings.input_folder / place_of(region, day)
 
     def write(self, region: str, rows: pl.DataFrame, day: date = DAY, name: str = "part-0.parquet") -> Path:
         folder = self.folder(region, day)

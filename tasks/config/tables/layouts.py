@@ -27,6 +27,8 @@ class Layout:
         marker: The file whose presence says that a dump has arrived; None where a file list does.
         file_list: The file that lists a dump's files; None where a marker does.
         valid_from: The first day; None for the oldest layout.
+        region: Column of the leaves' names, where one folder holds the rows of all; None where each leaf has
+            a folder. The same in every layout of a stream.
     """
 
     value: str
@@ -36,6 +38,7 @@ class Layout:
     marker: str | None = DEFAULT_MARKER
     file_list: str | None = None
     valid_from: date | None = None
+    region: str | None = None
 
     @property
     def announcement(self) -> str:
@@ -73,6 +76,7 @@ def layouts_of(source: Input) -> tuple[Layout, ...]:
     """Every layout, oldest first."""
     marker = None if source.file_list is not None else source.marker or DEFAULT_MARKER
     oldest = Layout(source.value, source.timestamp, source.customer, source.factor, marker, source.file_list)
+    oldest = replace(oldest, region=source.region)
     found = [oldest]
     for change in source.changes:
         found.append(_changed(found[-1], change))
@@ -83,7 +87,7 @@ def _changed(before: Layout, change: Change) -> Layout:
     given = {
         field.name: getattr(change, field.name)
         for field in fields(Layout)
-        if getattr(change, field.name) is not None
+        if getattr(change, field.name, None) is not None
     }
     if "marker" in given or "file_list" in given:
         given = {"marker": None, "file_list": None, **given}
@@ -95,10 +99,10 @@ def layout_problems(source: Input) -> Iterator[str]:
     if source.marker is not None and source.file_list is not None:
         yield "input must have one of the keys marker, file_list; got both"
     layouts = layouts_of(source)
-    yield from _columns("input.timestamp, input.value and input.customer", source, layouts[0])
+    yield from _columns("input.timestamp, input.value, input.customer and input.region", source, layouts[0])
     for number, (before, now) in enumerate(pairwise(layouts)):
         yield from _change(f"{CHANGES} {number + 1}:", source.changes[number], before, now)
-        yield from _columns(f"{CHANGES} {number + 1}: timestamp, value and customer", source, now)
+        yield from _columns(f"{CHANGES} {number + 1}: timestamp, value, customer and region", source, now)
 
 
 def _change(named: str, change: Change, before: Layout, now: Layout) -> Iterator[str]:
@@ -119,6 +123,7 @@ def _change(named: str, change: Change, before: Layout, now: Layout) -> Iterator
 def _columns(named: str, source: Input, layout: Layout) -> Iterator[str]:
     columns = [layout.timestamp, layout.value]
     columns += [layout.customer] if source.schema_ == "metered" else []
+    columns += [] if layout.region is None else [layout.region]
     if len(set(columns)) < len(columns):
         yield f"{named} must be different columns; got {columns}"
 

@@ -162,13 +162,17 @@ class Change(Section):
 
 
 class Input(Section):
-    """Columns, factor, marker and file list are the oldest layout's: for a day ask `Settings.input_of`."""
+    """Columns, factor, marker and file list are the oldest layout's: for a day ask `Settings.input_of`.
+
+    With `region` the rows of all leaves lie in one folder a day, on all days.
+    """
 
     folder: str = Field(min_length=1, description=PLACE)
     schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
     timestamp: Column = Field("timestamp", description=COLUMN)
     value: Column = Field(description=COLUMN)
     customer: Column = Field("customer_id", description=COLUMN)
+    region: Column | None = Field(None, description=COLUMN)
     factor: Positive = Field("1", validate_default=True, description=FACTOR)
     marker: FileName | None = Field(None, description=MARKER)
     file_list: FileName | None = Field(None, description=FILE_LIST)

@@ -17,12 +17,11 @@ from tasks.ingest.arrival.folders import (
     names_in,
     read_small,
 )
+from tasks.ingest.arrival.parts import DATED, PREFIX, parts_of, place_of, top_of
 
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
-"""Entries of one region's folder of a day."""
-PREFIX = "region="
-DATED = "date="
+"""Entries of one folder of a day."""
 
 
 class LateDumpError(DumpError):
@@ -39,7 +38,7 @@ class Dump:
 
     Attributes:
         day: The local day.
-        files: For each leaf, in tree order, its Parquet files by name.
+        files: For each part of it, as `parts_of` orders them, its Parquet files by name.
     """
 
     day: date
@@ -52,10 +51,10 @@ class Arrival:
 
     Attributes:
         day: The local day.
-        unknown_regions: Those that no leaf is called, with a folder of that day.
-        files: Of each leaf whose dump is complete.
-        waiting: Of other leaves, in words, what is not there yet.
-        broken: Of other leaves, in words, which rule is broken.
+        unknown_regions: Those that no leaf is called, or no folder is for, with a folder of that day.
+        files: Of each part, as of `parts_of`, whose dump is complete.
+        waiting: Of other parts, in words, what is not there yet.
+        broken: Of other parts, in words, which rule is broken.
         absent: Those of the waiting that have not even a folder.
     """
 
@@ -77,9 +76,9 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
         Local days; a region's folder that cannot be listed counts as empty.
     """
     found = set()
-    for leaf in settings.tree.leaves:
+    for part in parts_of(settings):
         with suppress(OSError):
-            for name in names_in(settings.input_folder / f"{PREFIX}{leaf}"):
+            for name in names_in(settings.input_folder / top_of(part) if part else settings.input_folder):
                 if name.startswith(DATED):
                     with suppress(ValueError):
                         found.add(date.fromisoformat(name.removeprefix(DATED)))
@@ -124,7 +123,7 @@ def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival 
         OSError: The input folder cannot be listed.
     """
     found = sorted(names_in(settings.input_folder))
-    known = {PREFIX + leaf for leaf in settings.tree.leaves}
+    known = {top_of(part) for part in parts_of(settings)}
     unknown = [name for name in found if name.startswith(PREFIX) and name not in known]
     return {day: _arrival(settings, day, unknown) for day in days}
 
@@ -137,25 +136,25 @@ def _arrival(settings: Settings, day: date, unknown: Sequence[str]) -> Arrival |
         return None
     files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
     absent = []
-    for leaf in settings.tree.leaves:
-        place = f"{PREFIX}{leaf}/{within}"
+    for part in parts_of(settings):
+        place = place_of(part, day)
         try:
-            files[leaf] = _region_files(settings, layout, settings.input_folder / place, place)
+            files[part] = _part_files(settings, layout, settings.input_folder / place, place)
         except LateDumpError as error:
-            waiting[leaf] = str(error)
-            absent += [leaf] if isinstance(error, _AbsentDumpError) else []
+            waiting[part] = str(error)
+            absent += [part] if isinstance(error, _AbsentDumpError) else []
         except DumpError as error:
-            broken[leaf] = str(error)
+            broken[part] = str(error)
         except OSError:
-            broken[leaf] = f"the folder {place} cannot be looked into; mend its permissions"
-    for leaf, told in _shared(files, within).items():
-        broken[leaf] = told
-        del files[leaf]
+            broken[part] = f"the folder {place} cannot be looked into; mend its permissions"
+    for part, told in _shared(files, day).items():
+        broken[part] = told
+        del files[part]
     names = tuple(name.removeprefix(PREFIX) for name in delivered)
     return Arrival(day, names, files, waiting, broken, tuple(absent))
 
 
-def _shared(files: Mapping[str, tuple[Location, ...]], within: str) -> dict[str, str]:
+def _shared(files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, str]:
     """Leaves with a file that an earlier leaf has: by a link, or where a file system takes two names for one.
 
     Its customers would count in both, and twice in every sum above: more than one customer may change.
@@ -172,7 +171,7 @@ def _shared(files: Mapping[str, tuple[Location, ...]], within: str) -> dict[str,
                 continue
             owner = owners.setdefault((found.st_dev, found.st_ino), leaf)
             if owner != leaf:
-                place = f"{PREFIX}{leaf}/{within}/{path.name!r:.80}"
+                place = f"{place_of(leaf, day)}/{path.name!r:.80}"
                 told[leaf] = f"{place} is also a file of leaf {owner!r}; deliver each leaf's own readings"
     return told
 
@@ -182,6 +181,10 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
         return LateDumpError(f"{day}: the input folder {settings.input.folder!r} cannot be listed; run again")
     if arrival.unknown_regions:
         listed = ", ".join(f"{PREFIX + name!r:.80}" for name in arrival.unknown_regions[:12])
+        if settings.input.region is not None:
+            return DumpError(
+                f"{day}: {listed} is beside the folder of all regions; remove it, or take input.region out"
+            )
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
         )
@@ -189,10 +192,10 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
         return DumpError(f"{day}: " + "; ".join(arrival.broken.values()))
     if arrival.waiting:
         return LateDumpError(f"{day}: " + "; ".join(arrival.waiting.values()))
-    return Dump(day, tuple(arrival.files[leaf] for leaf in settings.tree.leaves))
+    return Dump(day, tuple(arrival.files[part] for part in parts_of(settings)))
 
 
-def _region_files(settings: Settings, layout: Layout, folder: Location, place: str) -> tuple[Location, ...]:
+def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> tuple[Location, ...]:
     if not is_folder(folder):
         raise _AbsentDumpError(f"the dump {place} is missing")
     try:

@@ -22,7 +22,7 @@ from optstream.errors import DumpError, OptStreamError
 from tasks.config import Settings
 from tasks.config.checks import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader
-from tasks.ingest.arrival.discover import PREFIX
+from tasks.ingest.arrival.parts import parts_of, place_of
 from tasks.ingest.days import ReadDay, read_days, sealed
 from tasks.ingest.sandbox.messages import answer, answered, request, requested
 from tasks.processes.core_dumps import forbid_core_dumps
@@ -122,10 +122,10 @@ class _DiedError(Exception):
 
 def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
     """The dump as if each of its files were its only one, with that file's place in the input folder."""
-    for leaf, paths in enumerate(dump.files):
-        for path in paths:
-            files = tuple((path,) if number == leaf else () for number in range(len(dump.files)))
-            place = f"{PREFIX}{settings.tree.leaves[leaf]}/date={dump.day}/{path.name!r:.80}"
+    for own, part in enumerate(parts_of(settings)):
+        for path in dump.files[own]:
+            files = tuple((path,) if number == own else () for number in range(len(dump.files)))
+            place = f"{place_of(part, dump.day)}/{path.name!r:.80}"
             yield replace(dump, files=files), place
 
 

@@ -150,7 +150,13 @@ def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Itera
     for name in arrival.unknown_regions:
         node, leaf = shown(name), meant[name]
         folder = f"region={node}"
-        if leaf is not None:
+        if settings.input.region is not None:
+            leaf = None
+            words = (
+                f"{folder} is there beside the folder of all regions: remove it, or take input.region out; "
+                "nothing of the day is released before"
+            )
+        elif leaf is not None:
             words = (
                 f"{folder} is there, which no leaf is called, and region={leaf} is not: if it was renamed, "
                 f"deliver it as region={leaf}; nothing of the day is released before"

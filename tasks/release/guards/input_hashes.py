@@ -135,6 +135,9 @@ def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash
     return {str(name): str(tag) for name, tag in found.items()} if isinstance(found, dict) else {}
 
 
-def inputs_below(inputs: Inputs, place: str) -> Inputs:
-    """Those of one folder."""
-    return {name: tag for name, tag in inputs.items() if name.startswith(f"{place}/")}
+def by_folder(inputs: Inputs) -> dict[str, Inputs]:
+    """Those of each folder, by its name below the input folder."""
+    found: dict[str, dict[str, str]] = {}
+    for name, tag in inputs.items():
+        found.setdefault(name.rpartition("/")[0], {})[name] = tag
+    return {**found}

@@ -1,7 +1,7 @@
 """Where a release came from: one OpenLineage event a published day, kept in the trusted zone."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import date, datetime
 from pathlib import Path
@@ -28,9 +28,10 @@ from optstream.storage.durable import sync_folder
 from optstream.storage.location import name_below
 from tasks.config import Settings
 from tasks.config.paths import absolute
+from tasks.ingest.arrival.parts import parts_of, place_of
 from tasks.release.day import Staged
 from tasks.release.each import PublishedError
-from tasks.release.guards.input_hashes import UNKNOWN, Inputs, drawn_inputs, inputs_below
+from tasks.release.guards.input_hashes import UNKNOWN, Inputs, by_folder, drawn_inputs
 from tasks.release.run import Run as ReleaseRun
 from tasks.storage.private_files import exclusive_in
 
@@ -130,13 +131,14 @@ def lineage_event(
     now: datetime,
     drawn_from: Inputs,
 ) -> RunEvent:
-    """Inputs: the day's dump of every leaf, and public covariates. Output: the published file, each value
+    """Inputs: the folders of the day's dump, and public covariates. Output: the published file, each value
     derived from all dumps, aggregated and masked by noise. No row count and no plain hash of a dump: they
     would tell of raw data.
 
     drawn_from: keyed hashes of the files; "unknown" where there are none.
     """
-    places = [settings.input_folder / f"region={leaf}" / f"date={day}" for leaf in settings.tree.leaves]
+    places = [settings.input_folder / place_of(part, day) for part in parts_of(settings)]
+    hashes = by_folder(drawn_from)
     masked = column_lineage_dataset.Transformation(
         type="INDIRECT", subtype="AGGREGATION", description="sums with noise, fitted", masking=True
     )
@@ -166,7 +168,7 @@ def lineage_event(
         ),
         job=Job(namespace="optstream", name=f"{statement.stream}.release"),
         inputs=[
-            InputDataset(*_dataset(place), facets={"optstream_inputs": _keyed(settings, place, drawn_from)})
+            InputDataset(*_dataset(place), facets={"optstream_inputs": _keyed(settings, place, hashes)})
             for place in places
         ]
         + [
@@ -198,6 +200,6 @@ def _dataset(place: Location) -> tuple[str, str]:
     return "file", str(place)
 
 
-def _keyed(settings: Settings, place: Location, drawn_from: Inputs) -> KeyedInputFacet:
-    own = inputs_below(drawn_from, name_below(place, settings.input_folder))
+def _keyed(settings: Settings, place: Location, hashes: Mapping[str, Inputs]) -> KeyedInputFacet:
+    own = hashes.get(name_below(place, settings.input_folder), {})
     return KeyedInputFacet(hmac_sha256=dict(own) or UNKNOWN)

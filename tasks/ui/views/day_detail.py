@@ -10,6 +10,7 @@ from pathlib import Path
 
 from optstream.ledger import ReleaseRecord
 from optstream.privacy import PrivacyModel, worst_window
+from tasks.ingest.arrival.parts import parts_of
 from tasks.monitoring import Alarm, DayState, State
 from tasks.reports.drawing.calendar import Mark, marks_of_days
 from tasks.ui.day_facts import DayFacts
@@ -114,7 +115,7 @@ def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | No
         tuple(_actions(days[day], facts, snapshot.file)),
         tuple(sorted(_happened(facts), key=lambda one: one.at)),
         tuple(_row(one, facts, model) for one in facts.records),
-        tuple(_dumps(facts, settings.tree.leaves)),
+        tuple(_dumps(facts, parts_of(settings))),
         tuple(_lineage(days[day], facts)),
         around[0],
         around[1],
@@ -139,16 +140,17 @@ def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> Revisio
     return RevisionRow(record.revision, str(record.state).lower(), epsilon, n_estimates, note)
 
 
-def _dumps(facts: DayFacts, leaves: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def _dumps(facts: DayFacts, parts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     arrival = facts.arrival
     if arrival is None:
         return
-    for leaf in leaves:
-        if leaf in arrival.files:
-            n_files = len(arrival.files[leaf])
-            yield leaf, f"complete, {n_files} file{'' if n_files == 1 else 's'}"
+    for part in parts:
+        named = part or "all"
+        if part in arrival.files:
+            n_files = len(arrival.files[part])
+            yield named, f"complete, {n_files} file{'' if n_files == 1 else 's'}"
         else:
-            yield leaf, arrival.broken.get(leaf) or arrival.waiting.get(leaf) or "not there"
+            yield named, arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
 
 
 def _lineage(day: DayState, facts: DayFacts) -> Iterator[tuple[str, str]]:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from optstream.measurement.linear import open_private_period
 from tasks.ingest import cells, people
+from tasks.ingest.arrival.parts import EVERY
 from tests.tasks.ingest.by_hand import Row, ingest_by_hand
 
 DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]
@@ -89,7 +90,11 @@ def check(stream, day, leaves):
     for region, delivered in zip(stream.settings.tree.leaves, leaves, strict=True):
         for number, (kind, values, row_group_size, rows) in enumerate(delivered):
             frame = frame_of(stream, day, kind, values, rows)
-            path = stream.write(region, frame, day, f"part-{number}.parquet")
+            folder, name = region, f"part-{number}.parquet"
+            if stream.settings.input.region is not None:
+                folder, name = EVERY, f"part-{number}-{region}.parquet"
+                frame = frame.with_columns(zone=pl.lit(region))
+            path = stream.write(folder, frame, day, name)
             frame.write_parquet(path, row_group_size=row_group_size)
     (ingested,) = stream.ingest(day)
     by_hand = [[list(as_delivered(values, rows)) for _, values, _, rows in delivered] for delivered in leaves]
@@ -104,9 +109,9 @@ def check(stream, day, leaves):
         assert np.array_equal(open_private_period(ingested.period), units)
 
 
-@pytest.fixture
-def stream(small):
-    return small(schema="metered")
+@pytest.fixture(params=["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])
+def stream(small, request):
+    return small(schema="metered", marker=request.param)
 
 
 WITHOUT_PAUSE = settings(

@@ -115,7 +115,7 @@ SECOND = FIRST.replace("2015", "2016").replace("load_kw", "load_gw")
         (FIRST.replace("value", "marker").replace("load_kw", "_SUCCESS"), "1: must change something"),
         (FIRST.replace("load_kw", "load") + 'factor = "1.0"', "[[input.changes]] 1: must change something"),
         (FIRST + 'marker = "a"\nfile_list = "b"', "1: must have one of the keys marker, file_list; got both"),
-        (FIRST.replace("load_kw", "timestamp"), "1: timestamp, value and customer must be different columns"),
+        (FIRST.replace("load_kw", "timestamp"), "1: timestamp, value, customer and region must be different"),
         (FIRST + 'schema = "metered"', "1: schema must be left out: it decides what is protected"),
         (FIRST + 'folder = "other"', "1: folder must be left out: all dumps lie below one folder"),
         (FIRST + 'alpha = "5"', "1: alpha must be left out: the privacy guarantee is the same on all days"),
@@ -136,10 +136,7 @@ def test_only_metered_input_needs_a_column_of_customers(small, refusal):
     same = '[[input.changes]]\nvalid_from = 2015-07-01\ncustomer = "load"'
     assert small(marker=same).settings.layouts[1].customer == "load"
     told = refusal(same, schema="metered")
-    assert (
-        "1: timestamp, value and customer must be different columns; got ['timestamp', 'load', 'load']"
-        in told
-    )
+    assert "customer and region must be different columns; got ['timestamp', 'load', 'load']" in told
 
 
 def test_many_changes_are_told_apart_or_refused(small, refusal):

@@ -1,6 +1,6 @@
 """Shows where the time of a night goes: import, orchestration, ingest, validate, release, publish.
 
-    python -m benchmarks.nightly_run
+    python -m benchmarks.nights.nightly_run
 
 A simulated day of 12 regions. Three whole processes, each started afresh: the first time ever, the next day,
 and against a Prefect server that already runs; beside them the peer, a script without any guarantee. Last,
@@ -66,7 +66,7 @@ def one_night(config: Path, day: str) -> None:
 
 def whole_process(config: Path, day: date, **environment: str) -> dict[str, float]:
     """Return the seconds of each part of one night, of the rest (orchestration), and of the whole."""
-    night = ("-m", "benchmarks.nightly_run", "--night", str(config), f"{day}")
+    night = ("-m", "benchmarks.nights.nightly_run", "--night", str(config), f"{day}")
     steps, total = in_process(*night, codes=(0,), **environment)
     parts = {"import": steps["import"]}
     parts |= {part: sum(steps[name] for name in names) for part, names in PARTS.items()}

@@ -1,0 +1,1 @@
+"""Whole nights, from dumps to published files, and where their time goes."""

@@ -1,0 +1,31 @@
+"""Where a day's dump lies: in a folder for each leaf, or in one whose files have a column of regions."""
+
+from datetime import date
+
+from tasks.config import Settings
+
+PREFIX = "region="
+DATED = "date="
+EVERY = ""
+"""In the place of a leaf: the one folder that holds the rows of every leaf."""
+
+
+def parts_of(settings: Settings) -> tuple[str, ...]:
+    """Return what a day's dump is made of: each leaf, in the tree's order, or `EVERY` alone."""
+    return settings.tree.leaves if settings.input.region is None else (EVERY,)
+
+
+def top_of(part: str) -> str:
+    """Return the folder of a part's days, below the input folder; empty where it is that itself."""
+    return f"{PREFIX}{part}" if part else ""
+
+
+def place_of(part: str, day: date) -> str:
+    """Return the folder of a part's dump of a day, below the input folder."""
+    dated = f"{DATED}{day.isoformat()}"
+    return f"{top_of(part)}/{dated}" if part else dated
+
+
+def leaves_of(settings: Settings, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the leaves that lie in these parts."""
+    return settings.tree.leaves if EVERY in parts else parts

@@ -1,0 +1,158 @@
+"""Dumps of all leaves in one folder a day, whose files have a column of regions."""
+
+from datetime import date, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.errors import DumpError
+from tasks.ingest import LateDumpError, days_with_dumps, discover
+from tasks.ingest.arrival.parts import EVERY
+from tasks.ingest.days import read_days
+from tasks.ingest.spread import by_part
+from tests.tasks.conftest import DAY
+
+REGION = 'region = "zone"'
+
+
+@pytest.fixture
+def stream(small):
+    return small(marker=REGION)
+
+
+def of(region, rows):
+    return rows.with_columns(zone=pl.lit(region))
+
+
+def both(stream, first=1.0, second=2.0, day=DAY):
+    return pl.concat([of("84", stream.rows(first, day)), of("11", stream.rows(second, day))])
+
+
+def stops(stream):
+    (judged,) = stream.judge()
+    return None if judged.error is None else str(judged.error)
+
+
+@pytest.mark.parametrize("kind", [pl.String, pl.Categorical, pl.Enum(["11", "84"]), pl.Int16])
+def test_rows_go_to_the_leaf_that_they_name(stream, kind):
+    rows = both(stream, np.arange(48.0), np.arange(48.0) / 4).sample(fraction=1, shuffle=True, seed=1)
+    stream.write(EVERY, rows.with_columns(pl.col("zone").cast(pl.String).cast(kind)))
+    assert np.array_equal(stream.units(), [np.arange(48) * 1000, np.arange(48) * 250])
+    assert stops(stream) is None
+
+
+def test_a_leaf_may_lie_in_several_files_and_a_file_hold_several_leaves(stream):
+    rows = both(stream, np.arange(48.0))
+    stream.write(EVERY, rows[::2], name="a.parquet")
+    stream.write(EVERY, rows[1::2], name="b.parquet")
+    assert np.array_equal(stream.units(), [np.arange(48) * 1000, [2000] * 48])
+    (ingested,) = stream.ingest()
+    assert ingested.metrics["rows"].to_list() == [48, 48]
+    assert ingested.metrics["steps_found"].to_list() == [48, 48]
+
+
+@pytest.mark.parametrize("name", ["84 ", "085", None])
+def test_a_region_that_is_no_leaf_stops_the_day(stream, name):
+    stream.write(EVERY, pl.concat([both(stream), of(name, stream.rows(1.0))[:1]], how="vertical_relaxed"))
+    told = stops(stream)
+    assert told == f"{DAY}: date={DAY}/part-0.parquet, column 'zone': must be a leaf of the hierarchy"
+
+
+def test_a_leaf_without_rows_and_one_without_a_step_are_named(stream):
+    stream.write(EVERY, of("84", stream.rows(1.0))[1:])
+    told = stops(stream)
+    assert f"date={DAY}, region '84', column 'timestamp', step 0 (00:00) of 48: every step" in told
+    assert f"date={DAY}, region '11'" in told
+
+
+def test_a_repeated_row_of_a_leaf_is_no_row_of_another(stream):
+    rows = both(stream)
+    stream.write(EVERY, pl.concat([rows, rows[3:4]]))
+    told = stops(stream)
+    assert told == (
+        f"{DAY}: date={DAY}/part-0.parquet, column 'timestamp', step 3 (01:30) of 48: "
+        "must be there once for each step"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            lambda rows: rows.drop("zone"),
+            "columns 'timestamp', 'load' and 'zone': must hold these",
+        ),
+        (lambda rows: rows.with_columns(zone=pl.lit(84.0)), "column 'zone': must be text or integers"),
+        (
+            lambda rows: rows.drop("load"),
+            "columns 'timestamp', 'load' and 'zone': must hold these",
+        ),
+    ],
+)
+def test_a_file_that_lacks_a_column_is_named(stream, change, told):
+    stream.write(EVERY, change(both(stream)))
+    assert f"date={DAY}/part-0.parquet, {told}" in stops(stream)
+
+
+def test_a_customer_in_two_leaves_at_one_step_counts_in_none(small):
+    stream = small(schema="metered", marker=REGION)
+    rows = [of("84", stream.metered("a", 1.0)), of("11", stream.metered("b", 2.0))]
+    mover = stream.metered("m", 5.0)
+    stream.write(EVERY, pl.concat([*rows, of("84", mover[40:])]), name="1.parquet")
+    stream.write(EVERY, of("11", mover[:41]), name="2.parquet")
+    assert np.array_equal(stream.units(), [[1000] * 41 + [6000] * 7, [7000] * 40 + [2000] * 8])
+    (ingested,) = stream.ingest()
+    assert ingested.metrics["two_leaves"].to_list() == [1, 1]
+
+
+def test_of_a_customers_rows_in_one_leaf_the_first_file_s_counts(small):
+    stream = small(schema="metered", marker=REGION)
+    stream.write(EVERY, pl.concat([of("84", stream.metered("a", 1.0)), of("11", stream.metered("b", 2.0))]))
+    stream.write(EVERY, of("84", stream.metered("a", 7.0)), name="part-1.parquet")
+    assert np.array_equal(stream.units(), [[1000] * 48, [2000] * 48])
+
+
+def test_a_row_of_nobody_is_one_of_its_leaf(small):
+    stream = small(schema="metered", marker=REGION)
+    nobody = stream.metered("x", 1.0)[5:6].with_columns(customer_id=pl.lit(None, pl.String))
+    rows = [of("84", stream.metered("a", 1.0)), of("11", stream.metered("b", 2.0)), of("11", nobody)]
+    stream.write(EVERY, pl.concat(rows))
+    (ingested,) = stream.ingest()
+    assert ingested.metrics["no_customer"].to_list() == [0, 1]
+    assert "step 5 (02:30) of 48: must not be null" in stops(stream)
+
+
+def test_days_are_found_and_late_ones_are_waited_for(stream):
+    later = DAY + timedelta(days=1)
+    stream.write(EVERY, both(stream))
+    stream.folder(EVERY, later).mkdir()
+    found = discover(stream.settings, [DAY, later, date(2025, 2, 1)])
+    assert [file.name for file in found[DAY].files[0]] == ["part-0.parquet"]
+    assert days_with_dumps(stream.settings) == {DAY, later}
+    assert str(found[later]) == f"{later}: the marker _SUCCESS of date={later} is absent"
+    assert isinstance(found[date(2025, 2, 1)], LateDumpError)
+
+
+def test_a_folder_of_one_region_beside_it_is_refused(stream):
+    stream.write(EVERY, both(stream))
+    stream.write("84", both(stream))
+    found = discover(stream.settings, [DAY])[DAY]
+    assert isinstance(found, DumpError)
+    assert "'region=84' is beside the folder of all regions; remove it, or take" in str(found)
+
+
+def test_the_passes_over_readings_are_spread_by_file(stream):
+    for number in range(3):
+        stream.write(EVERY, both(stream), name=f"{number}.parquet")
+    asked = []
+
+    def spread(work, items):
+        asked.extend(items)
+        return [work(item) for item in items]
+
+    dumps = list(discover(stream.settings, [DAY]).values())
+    (read,) = read_days(stream.settings, dumps, spread)
+    assert [len(item) for item in asked] == [1, 1, 1]
+    assert read.metrics["rows"].to_list() == [144, 144]
+    assert by_part([]) == []
