@@ -5,7 +5,7 @@ it. It shapes no release: no figure, no hash of a configuration and no privacy g
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -173,11 +173,12 @@ def _told(one: NodeFacts) -> dict[str, Any]:
     return {key: value for key, value in vars(one).items() if value is not None}
 
 
-def read_about(storage: Readable) -> About:
+def read_about(storage: Readable, check: Callable[[bytes], object] | None = None) -> About:
     """Read `about.json`. What is read is not trusted.
 
     Args:
         storage: The published folder.
+        check: Called with its bytes before they are parsed; raises where they are not signed as they should.
 
     Returns:
         What it tells; nothing where there is no such file.
@@ -186,9 +187,12 @@ def read_about(storage: Readable) -> About:
         PublicationError: It cannot be read, or is not as OptStream writes it.
     """
     try:
-        return parse_about(storage.read(ABOUT, LARGEST_ABOUT))
+        data = storage.read(ABOUT, LARGEST_ABOUT)
     except FileNotFoundError:
         return About()
+    if check is not None:
+        check(data)
+    return parse_about(data)
 
 
 def parse_about(data: bytes) -> About:

@@ -149,8 +149,23 @@ def read_dataset(storage: Readable, about: About | None = None) -> Dataset | Non
         PublicationError: The catalogue or `about.json` is not as OptStream writes it.
     """
     catalogue = find_catalogue(storage)
-    if catalogue is None:
-        return None
+    return None if catalogue is None else dataset_of(storage, catalogue, about)
+
+
+def dataset_of(storage: Readable, catalogue: Catalogue, about: About | None = None) -> Dataset:
+    """Read what a folder's descriptions are made of beside its catalogue. What is read is not trusted.
+
+    Args:
+        storage: The published folder.
+        catalogue: Read from it.
+        about: As for `read_dataset`.
+
+    Returns:
+        The facts.
+
+    Raises:
+        PublicationError: `about.json` is not as OptStream writes it.
+    """
     listed = [entry for entry in catalogue.entries if not entry.withdrawn]
     statement = None
     for entry in reversed(listed[-MOST_TRIED:]):
