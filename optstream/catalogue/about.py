@@ -5,7 +5,7 @@ it. It shapes no release: no figure, no hash of a configuration and no privacy g
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,10 @@ from optstream.errors import ParameterError, PublicationError
 FORMAT = "optstream.about/1"
 LONGEST_NAME = 100
 LONGEST_LINE = 200
-LINES = ("publisher", "licence", "title", "description", "contact", "citation")
+LINES = (
+    *("publisher", "licence", "title", "description", "contact", "citation"),
+    *("intended_use", "region", "sector"),
+)
 ADDRESSES = ("address", "licence_address")
 OWN = (*LINES, *ADDRESSES)
 """What is told of the whole series."""
@@ -119,6 +122,9 @@ class About:
         citation: How the series is to be cited, such as a DOI; None where not given.
         address: Where the published folder is on the web; None where not given.
         licence_address: Where the licence can be read; None where not given.
+        intended_use: What the series is for; None where not given.
+        region: Where its customers are; None where not given.
+        sector: Which industry it describes, such as "Energy"; None where not given.
 
     Raises:
         ParameterError: A text is not printable, or longer than 200 characters; an address does not begin with
@@ -134,6 +140,9 @@ class About:
     citation: str | None = None
     address: str | None = None
     licence_address: str | None = None
+    intended_use: str | None = None
+    region: str | None = None
+    sector: str | None = None
 
     def __post_init__(self) -> None:
         for key in OWN:
@@ -164,11 +173,12 @@ def _told(one: NodeFacts) -> dict[str, Any]:
     return {key: value for key, value in vars(one).items() if value is not None}
 
 
-def read_about(storage: Readable) -> About:
+def read_about(storage: Readable, check: Callable[[bytes], object] | None = None) -> About:
     """Read `about.json`. What is read is not trusted.
 
     Args:
         storage: The published folder.
+        check: Called with its bytes before they are parsed; raises where they are not signed as they should.
 
     Returns:
         What it tells; nothing where there is no such file.
@@ -177,9 +187,12 @@ def read_about(storage: Readable) -> About:
         PublicationError: It cannot be read, or is not as OptStream writes it.
     """
     try:
-        return parse_about(storage.read(ABOUT, LARGEST_ABOUT))
+        data = storage.read(ABOUT, LARGEST_ABOUT)
     except FileNotFoundError:
         return About()
+    if check is not None:
+        check(data)
+    return parse_about(data)
 
 
 def parse_about(data: bytes) -> About:

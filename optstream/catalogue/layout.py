@@ -6,7 +6,8 @@
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     about.json                                        publisher, licence, names of nodes, where they are given
-    datapackage.json, croissant.json                  the folder as other tools know it, made of all that
+    datapackage.json, croissant.json, dcat.jsonld     the folder as other tools know it, made of all that
+    deployment-card.html, deployment-card.json        how its privacy is kept, as the public registry asks
     index.html                                        the page of the data users, made of all that
     curves/<SHA-256>.bin                              the figures that the page loads, made of the releases
     .lock, .incoming/                                 the publishers' lock and half-written files
@@ -28,6 +29,11 @@ PAGE = "index.html"
 ABOUT = "about.json"
 DATA_PACKAGE = "datapackage.json"
 CROISSANT = "croissant.json"
+DCAT = "dcat.jsonld"
+CARD = "deployment-card.json"
+CARD_PAGE = "deployment-card.html"
+DESCRIPTIONS = (DATA_PACKAGE, CROISSANT, DCAT, CARD, CARD_PAGE)
+"""What describes the folder to others: made of its catalogue, signed where that is."""
 CURVES = "curves"
 DATA = "data"
 MANIFESTS = "manifests"

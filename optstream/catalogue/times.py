@@ -13,10 +13,9 @@ from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     ABOUT,
     CATALOGUE,
-    CROISSANT,
     CURVES,
     DATA,
-    DATA_PACKAGE,
+    DESCRIPTIONS,
     INCOMING,
     LOCK,
     MANIFESTS,
@@ -65,7 +64,7 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Ite
     curves: names of the figures that it loads.
     """
     if catalogue.entries:
-        names = (PAGE, ABOUT, DATA_PACKAGE, CROISSANT, CURVES, *curves, *HIDDEN, ".")
+        names = (PAGE, ABOUT, *DESCRIPTIONS, CURVES, *curves, *HIDDEN, ".")
         transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
 
 

@@ -19,6 +19,7 @@ from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.reports.curves import Put, make_curves, read_known
+from tasks.reports.deployment import card_files, deployment_of
 from tasks.reports.facts import PublicFacts
 from tasks.reports.operator import operator_facts
 from tasks.reports.public import daily_of, public_facts
@@ -103,7 +104,7 @@ def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFa
         return public_page(facts, curves)
 
     replace_page(settings.published_folder, make)
-    put_metadata(folder, told, signer)
+    put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger)))
     return made[-1]
 
 

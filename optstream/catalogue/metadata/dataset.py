@@ -70,7 +70,7 @@ class Dataset:
     @property
     def version(self) -> str:
         """1.0.0, and after the plus the first 16 digits of the SHA-256 of the catalogue's bytes."""
-        return f"1.0.0+{digest_of(self.catalogue)[:16]}"
+        return version_of(self.catalogue)
 
     @property
     def slug(self) -> str:
@@ -93,6 +93,11 @@ class Dataset:
         """Of `read_published`, in order; the files lack `date`, which is in their path."""
         bands = self.statement is not None and self.statement.bands is not None
         return columns_of(self.catalogue.value_column, bands)
+
+
+def version_of(catalogue: Catalogue) -> str:
+    """Return what descriptions call a folder's version: 1.0.0+, and 16 digits of its catalogue's hash."""
+    return f"1.0.0+{digest_of(catalogue)[:16]}"
 
 
 def columns_of(value: str, with_bands: bool) -> tuple[Column, ...]:
@@ -144,8 +149,23 @@ def read_dataset(storage: Readable, about: About | None = None) -> Dataset | Non
         PublicationError: The catalogue or `about.json` is not as OptStream writes it.
     """
     catalogue = find_catalogue(storage)
-    if catalogue is None:
-        return None
+    return None if catalogue is None else dataset_of(storage, catalogue, about)
+
+
+def dataset_of(storage: Readable, catalogue: Catalogue, about: About | None = None) -> Dataset:
+    """Read what a folder's descriptions are made of beside its catalogue. What is read is not trusted.
+
+    Args:
+        storage: The published folder.
+        catalogue: Read from it.
+        about: As for `read_dataset`.
+
+    Returns:
+        The facts.
+
+    Raises:
+        PublicationError: `about.json` is not as OptStream writes it.
+    """
     listed = [entry for entry in catalogue.entries if not entry.withdrawn]
     statement = None
     for entry in reversed(listed[-MOST_TRIED:]):

@@ -7,28 +7,24 @@ own once its publisher is done. They are functions of the folder: no time of a r
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.layout import CATALOGUE, CROISSANT, DATA_PACKAGE
+from optstream.catalogue.layout import CATALOGUE, CROISSANT, DATA_PACKAGE, DCAT, DESCRIPTIONS
 from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
-from optstream.catalogue.metadata.dataset import Dataset, read_dataset
-from optstream.catalogue.page import digest_of
+from optstream.catalogue.metadata.dataset import Dataset, read_dataset, version_of
+from optstream.catalogue.metadata.dcat import dcat
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import settle_page_time
 from optstream.errors import PublicationError
 
 LARGEST_METADATA = 2**26
 """Bytes of one description."""
-DESCRIPTIONS: dict[str, Callable[[Dataset], dict[str, Any]]] = {
-    DATA_PACKAGE: data_package,
-    CROISSANT: croissant,
-}
-"""Those that lie in the folder."""
+Describe = Callable[[Dataset], bytes]
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
@@ -43,13 +39,27 @@ def to_bytes(document: dict[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def put_metadata(folder: Location | str, about: About, signer: Signer | None = None) -> bool:
+OWN: Mapping[str, Describe] = {
+    DATA_PACKAGE: lambda dataset: to_bytes(data_package(dataset)),
+    CROISSANT: lambda dataset: to_bytes(croissant(dataset)),
+    DCAT: lambda dataset: to_bytes(dcat(dataset)),
+}
+"""Descriptions that are made of the folder alone."""
+
+
+def put_metadata(
+    folder: Location | str,
+    about: About,
+    signer: Signer | None = None,
+    more: Mapping[str, Describe] | None = None,
+) -> bool:
     """Put the descriptions of a folder in the place of those that are there.
 
     Args:
         folder: A path, or the URL of a folder in an object store.
         about: What its publisher tells; not read from the folder, where anyone may have written it.
         signer: Signs them, if one of its keys signed the catalogue that they are made of.
+        more: Other files of `DESCRIPTIONS` and what makes them; each must hold the version.
 
     Returns:
         Whether anything changed; False where there is no catalogue.
@@ -59,16 +69,18 @@ def put_metadata(folder: Location | str, about: About, signer: Signer | None = N
         PublicationError: The folder cannot be read or written.
     """
 
+    several = {**OWN, **(more or {})}
+
     def put(transaction: Transaction) -> bool:
-        marks = {name: transaction.mark(name) for name in DESCRIPTIONS}
+        marks = {name: transaction.mark(name) for name in several}
         dataset = read_dataset(transaction, about)
         if dataset is None:
             return False
         transaction.prepare()
         signs = signer is not None and signer.has_signed(transaction, dataset.catalogue, **signer.earlier)
         changed = False
-        for name, describe in DESCRIPTIONS.items():
-            data = to_bytes(describe(dataset))
+        for name, describe in several.items():
+            data = describe(dataset)
             if signer is not None and signs:
                 changed |= signer.sign(transaction, data)
             if marks[name] is None or transaction.read(name, LARGEST_METADATA) != data:
@@ -80,7 +92,7 @@ def put_metadata(folder: Location | str, about: About, signer: Signer | None = N
     try:
         return open_storage(folder).change(put)
     except OSError as error:
-        names = " and ".join(DESCRIPTIONS)
+        names = " and ".join(several)
         raise PublicationError(
             f"{names} cannot be written ({error.strerror}); mend it and run `optstream report`"
         ) from error
@@ -88,13 +100,13 @@ def put_metadata(folder: Location | str, about: About, signer: Signer | None = N
 
 def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:
     """Yield a line for each description that is there and is not of this catalogue."""
-    digest = digest_of(catalogue)[:16]
+    version = version_of(catalogue).encode()
     for name in DESCRIPTIONS:
         try:
-            stated = json.loads(storage.read(name, LARGEST_METADATA))["version"].partition("+")[2]
+            is_of = version in storage.read(name, LARGEST_METADATA)
         except FileNotFoundError:
             continue
-        except (PublicationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            stated = None
-        if stated != digest:
+        except PublicationError:
+            is_of = False
+        if not is_of:
             yield f"{name} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"

@@ -12,12 +12,13 @@ from optstream.catalogue.layout import (
     ABOUT,
     CATALOGUE,
     DATA,
+    DESCRIPTIONS,
     LARGEST_RELEASE,
     SUPERSEDED,
     release_name,
     superseded_folder,
 )
-from optstream.catalogue.metadata.write_metadata import DESCRIPTIONS, LARGEST_METADATA, check_metadata
+from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.reading.read import is_of, lost, read_file, read_rows
@@ -30,9 +31,9 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     """Compare a published folder with its catalogue, file by file.
 
     Reported are files that are missing, altered, not listed, or left of a day that was withdrawn (of which
-    the manifest must be there, and no file), a page (`index.html`) or a description (`datapackage.json`,
-    `croissant.json`) that shows other days than are listed, and figures of the page (`curves/`) that are
-    missing, altered or not the page's.
+    the manifest must be there, and no file), a page (`index.html`) or a description (`datapackage.json` and
+    the others) that shows other days than are listed, and figures of the page (`curves/`) that are missing,
+    altered or not the page's.
 
     Args:
         folder: A path, or the URL of a folder in an object store.

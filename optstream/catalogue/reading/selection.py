@@ -5,7 +5,9 @@ from datetime import date
 
 import polars as pl
 
-from optstream.catalogue.backends import Location, open_storage
+from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.index import Catalogue
+from optstream.catalogue.metadata.dataset import Column, columns_of
 from optstream.catalogue.reading.read import catalogue_reader, read_rows
 from optstream.catalogue.rows import joined_rows
 from optstream.catalogue.signing import GivenKeys
@@ -41,6 +43,35 @@ def select_rows(
     """
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
+    return rows_of(storage, catalogue, nodes, first, last, verify=public_key is not None)
+
+
+def rows_of(
+    storage: Storage,
+    catalogue: Catalogue,
+    nodes: Collection[str] = (),
+    first: date | None = None,
+    last: date | None = None,
+    *,
+    verify: bool = False,
+) -> pl.DataFrame:
+    """Return the rows of a catalogue that was read, as `select_rows` does.
+
+    Args:
+        storage: The published folder.
+        catalogue: Read from it, and checked where it was to be signed.
+        nodes: As for `select_rows`.
+        first: Likewise.
+        last: Likewise.
+        verify: Whether to compare the hashes of files and rows.
+
+    Returns:
+        Likewise.
+
+    Raises:
+        ParameterError: Likewise.
+        PublicationError: Likewise.
+    """
     entries = [
         entry
         for entry in catalogue.entries
@@ -52,7 +83,7 @@ def select_rows(
         )
     parts, seen = [], set()
     for entry in entries:
-        rows = read_rows(storage, catalogue, entry, public_key is not None)
+        rows = read_rows(storage, catalogue, entry, verify)
         if nodes:
             rows = rows.filter(pl.col("node").is_in(list(nodes)))
             seen |= set(rows["node"].unique())
@@ -93,6 +124,35 @@ def by_day(rows: pl.DataFrame, value: str) -> pl.DataFrame:
         pl.col("revision", "vintage").first(),
     )
     return summed.sort("date", "node")
+
+
+def exported_columns(value: str, daily: bool, names: Collection[str]) -> tuple[Column, ...]:
+    """Return the columns of `select_rows`, or of `by_day`, with their meanings.
+
+    Args:
+        value: Name of the published values.
+        daily: Whether `by_day` made them.
+        names: Those that there are, in order.
+
+    Returns:
+        In this order.
+    """
+    known = {column.name: column for column in columns_of(value, with_bands=True)}
+    if daily:
+        known |= {column.name: column for column in _columns_of_days(value)}
+    return tuple(known[name] for name in names)
+
+
+def _columns_of_days(value: str) -> tuple[Column, ...]:
+    noise, model = _at_most(value)
+    at_most = "The most that this standard error of the day's mean can be; no estimate of it."
+    return (
+        Column("steps", "integer", "How many time steps the day has."),
+        Column(f"{value}_sum", "number", "Sum of the published values of the day's steps."),
+        Column(f"{value}_mean", "number", "Their mean."),
+        Column(noise, "number", f"Of the noise alone. {at_most}", may_be_null=True),
+        Column(model, "number", f"By the mechanism's own model. {at_most}", may_be_null=True),
+    )
 
 
 def _at_most(value: str) -> list[str]:

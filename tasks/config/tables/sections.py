@@ -200,6 +200,9 @@ class PublishedAbout(Section):
     citation: ShownLine | None = Field(None, description=SHORT_TEXT)
     address: WebAddress | None = Field(None, description=WEB_ADDRESS)
     licence_address: WebAddress | None = Field(None, description=WEB_ADDRESS)
+    intended_use: ShownLine | None = Field(None, description=SHORT_TEXT)
+    region: ShownLine | None = Field(None, description=SHORT_TEXT)
+    sector: ShownLine | None = Field(None, description=SHORT_TEXT)
 
 
 class Published(Section):

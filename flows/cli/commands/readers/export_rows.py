@@ -1,6 +1,8 @@
 """`optstream export`: some nodes and days of a published folder as a file that other tools load."""
 
+from collections.abc import Callable
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,8 +10,15 @@ import typer
 
 from flows.cli.console import Terminal
 from flows.cli.options import Json, WordsError, day_option, examples, new_app
-from optstream.catalogue import read_catalogue
-from optstream.catalogue.reading.selection import as_sdmx_csv, by_day, select_rows
+from optstream.catalogue.about import read_about
+from optstream.catalogue.backends import Storage, open_storage
+from optstream.catalogue.layout import ABOUT
+from optstream.catalogue.metadata.csvw import METADATA, csvw
+from optstream.catalogue.metadata.dataset import dataset_of
+from optstream.catalogue.metadata.write_metadata import to_bytes
+from optstream.catalogue.reading.read import catalogue_reader
+from optstream.catalogue.reading.selection import as_sdmx_csv, by_day, exported_columns, rows_of
+from optstream.catalogue.signing import check_signature, read_public_keys
 
 app = new_app()
 
@@ -45,23 +54,35 @@ def export(
     """Write some nodes and days of a published folder to a file.
 
     Needs the folder alone, and costs nothing: what is written was published. By day, standard errors are
-    upper bounds, where every step's is known.
+    upper bounds, where every step's is known. Beside a CSV file lies its metadata, as CSV on the Web has it.
     """
-    value = read_catalogue(folder).value_column
+    storage, keys = open_storage(folder), public_key or None
+    catalogue = catalogue_reader(storage, keys)()
+    about = read_about(storage, None if keys is None else _signed_by(storage, keys))
     chosen = tuple(nodes.split(",")) if nodes else ()
-    rows = select_rows(folder, chosen, first, last, public_key or None)
+    rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None)
     if daily:
-        rows = by_day(rows, value)
+        rows = by_day(rows, catalogue.value_column)
     if kind == "sdmx-csv":
-        rows = as_sdmx_csv(rows, value, daily)
-    try:
-        with output.open("xb") as file:
-            if kind == "parquet":
-                rows.write_parquet(file)
-            else:
-                rows.write_csv(file, datetime_format="%Y-%m-%dT%H:%M:%SZ")
-    except FileExistsError:
-        raise WordsError(f"{output} is there already; name another file, or remove it") from None
+        rows = as_sdmx_csv(rows, catalogue.value_column, daily)
+    described = output.with_name(output.name + METADATA)
+    for file in (output, described) if kind == "csv" else (output,):
+        if file.exists():
+            raise WordsError(f"{file} is there already; name another file, or remove it")
+    with output.open("xb") as written:
+        if kind == "parquet":
+            rows.write_parquet(written)
+        else:
+            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
+    if kind == "csv":
+        columns = exported_columns(catalogue.value_column, daily, rows.columns)
+        with described.open("xb") as written:
+            written.write(to_bytes(csvw(dataset_of(storage, catalogue, about), output.name, columns)))
     terminal = Terminal(as_json)
     terminal.say(f"{output}: {rows.height:,} rows")
     terminal.document({"format": "optstream.export/1", "file": str(output), "rows": rows.height})
+
+
+def _signed_by(storage: Storage, keys: list[Path]) -> Callable[[bytes], str]:
+    """What raises where `about.json` is not signed by one of the keys."""
+    return partial(check_signature, storage, ABOUT, keys=read_public_keys(keys))

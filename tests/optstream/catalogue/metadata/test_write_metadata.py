@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from optstream.catalogue import check_files, publish, stage
 from optstream.catalogue.about import About
 from optstream.catalogue.metadata import write_metadata
-from optstream.catalogue.metadata.write_metadata import DESCRIPTIONS, put_metadata
+from optstream.catalogue.metadata.write_metadata import OWN, put_metadata
 from optstream.catalogue.signing import Signer, public_pem
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 from tests.optstream.catalogue.folders import make_folder
@@ -29,15 +29,15 @@ def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published
     assert not put_metadata(published.name, TOLD), "there is nothing to describe"
     put(published.name, DAY)
     assert put_metadata(published.name, TOLD)
-    first = {name: published.read(name) for name in DESCRIPTIONS}
+    first = {name: published.read(name) for name in OWN}
     assert not put_metadata(published.name, TOLD)
     assert check_files(published.name) == []
     put(published.name, NEXT)
     behind = check_files(published.name)
-    assert [line.split()[0] for line in behind] == list(DESCRIPTIONS)
+    assert [line.split()[0] for line in behind] == list(OWN)
     assert put_metadata(published.name, TOLD)
     assert check_files(published.name) == []
-    assert all(published.read(name) != first[name] for name in DESCRIPTIONS)
+    assert all(published.read(name) != first[name] for name in OWN)
     published.write("datapackage.json", b'{"version": 1}')
     (line,) = check_files(published.name)
     assert line.startswith("datapackage.json is not of the days")
@@ -69,7 +69,7 @@ def test_they_are_signed_where_the_catalogue_is(published):
     put_metadata(published.name, TOLD, key)
     pem = public_pem(KEY.public_key())
     unsigned = [line for line in check_files(published.name, pem) if "is not signed" in line]
-    assert [line.split()[0] for line in unsigned] == ["catalogue.json", *DESCRIPTIONS]
+    assert [line.split()[0] for line in unsigned] == ["catalogue.json", *OWN]
     publish(published.name, [release], lambda _: "h1", key)
     put_metadata(published.name, TOLD, key)
     assert check_files(published.name, pem) == []

@@ -1,0 +1,226 @@
+"""The deployment card: a record for the public registry of differential privacy deployments.
+
+The registry: https://registry.opendp.org, whose records have the layout of
+https://github.com/opendp/deployments-registry-data, tier 3. A record is what its publisher hands in there, as
+a draft: nothing is sent by this program.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from optstream.catalogue.metadata.dataset import Dataset, day_after
+from optstream.privacy import PrivacyModel
+
+NOT_TOLD = "Not stated by the publisher."
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What the card says beside the published folder, from ledger and configuration: public facts alone.
+
+    Attributes:
+        guarantees: The privacy guarantees that days were planned under, oldest first; the last is in force.
+        n_compromised: How many releases' noise became known, so that nothing protects what they hold.
+        n_sharing: How many other streams share the privacy budget.
+        restatement_share: Part of epsilon that is kept back for measuring days again.
+        mechanism: {"name": …} with its parameters, JSON-ready.
+        bounds: Lowest and highest reading; others are clamped to them.
+        metered: Whether each row of the input is one customer's.
+        step_minutes: Length of a step.
+        n_leaves: Of the hierarchy.
+    """
+
+    guarantees: tuple[PrivacyModel, ...]
+    n_compromised: int
+    n_sharing: int
+    restatement_share: Fraction
+    mechanism: Mapping[str, Any]
+    bounds: tuple[Fraction, Fraction]
+    metered: bool
+    step_minutes: int
+    n_leaves: int
+
+    @property
+    def model(self) -> PrivacyModel:
+        """The privacy guarantee in force."""
+        return self.guarantees[-1]
+
+
+def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
+    """Return the record of a stream: a function of what is published and of public settings.
+
+    Args:
+        dataset: The published folder.
+        deployment: What ledger and configuration add.
+
+    Returns:
+        A JSON-ready document in the registry's layout, with the version of the catalogue in its notes.
+    """
+    about = dataset.about
+    basic = {
+        "name": dataset.title,
+        "data_curators": [{"data_curator_name": about.publisher or NOT_TOLD}],
+        "intended_use": about.intended_use or NOT_TOLD,
+        "data_product_type": "Summary statistics",
+        "data_product_region": about.region or NOT_TOLD,
+        "description": _description(dataset, deployment),
+        "publication_date": day_after(dataset.catalogue.entries[0].period),
+    }
+    if about.sector:
+        basic["data_product_sector"] = about.sector
+    return {
+        "url_slug": dataset.slug,
+        "status": "Draft",
+        "tier": 3,
+        "deployment": {
+            "basic": basic,
+            "dp_variant": _variant(dataset, deployment),
+            "privacy_loss": _privacy_loss(dataset, deployment),
+            "deployment_model": _model(deployment),
+            "accounting": _accounting(deployment),
+            "implementation": _implementation(dataset, deployment),
+            "administrative": {
+                "sources": about.address or "The published folder: catalogue.json, manifests/ and data/.",
+                "registry_authors": [about.publisher or NOT_TOLD],
+                "notes": f"Made of the published folder in version {dataset.version}, with its ledger and "
+                "configuration.",
+            },
+        },
+    }
+
+
+def _description(dataset: Dataset, deployment: Deployment) -> str:
+    own = dataset.about.description or f"Series of {dataset.catalogue.value_column}."
+    return (
+        f"{own} Every {deployment.step_minutes} minutes, for {deployment.n_leaves:,} "
+        f"{'leaf' if deployment.n_leaves == 1 else 'leaves'} of a hierarchy and every sum above them; "
+        "a file a day."
+    )
+
+
+def _variant(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
+    low, high = map(_shown, deployment.bounds)
+    rows = "a row for each customer and step" if deployment.metered else "a row for each leaf and step"
+    presence = (
+        ""
+        if deployment.metered
+        else " Whether a customer has readings at all (rows are the supplier's sums)."
+    )
+    return {
+        "variant_name": "Pure DP",
+        "data_domain": f"Series of readings with {rows} of {deployment.step_minutes} minutes, each between "
+        f"{low} and {high} in the unit of {dataset.catalogue.value_column}; others are clamped.",
+        "unprotected_quantities": "The hierarchy and its nodes, the calendar, bounds and parameters, which "
+        f"days are published and which were measured again.{presence}",
+    }
+
+
+def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
+    statement, model = dataset.statement, deployment.model
+    epsilon = model.epsilon if statement is None else max(model.epsilon, statement.epsilon_plan)
+    earlier = [
+        f"Days that were planned under an earlier guarantee keep it: {_guarantee(one)}."
+        for one in deployment.guarantees[:-1]
+    ]
+    lost = f"The noise of {deployment.n_compromised} release(s) became known: windows with a step of "
+    compromised = [f"{lost}one of them are not protected."] if deployment.n_compromised else []
+    # of long spans alone: what one window loses is said here already
+    longer = [] if statement is None else [_long_span(span) for span in statement.long_spans]
+    return {
+        "privacy_unit": f"{_who(model)} in any {model.window_length} consecutive steps of "
+        f"{deployment.step_minutes} minutes",
+        "privacy_unit_details": f"Two inputs are adjacent if they differ in the readings of one customer "
+        f"inside one window of {model.window_length} consecutive steps"
+        f"{'' if model.windows == 'sliding' else ' of one day'}, {_where(model)}, each reading by at most "
+        f"{_shown(model.alpha)} in the unit of {dataset.catalogue.value_column}. A change at most c times as "
+        "large, c a whole number, costs at most c times epsilon.",
+        "privacy_parameters": {"epsilon": _rounded_up(epsilon)},
+        "privacy_parameters_details": " ".join(
+            [f"In force: {_guarantee(model)}.", *compromised, *earlier, *longer, "Longer spans add up."]
+        ),
+    }
+
+
+def _who(model: PrivacyModel) -> str:
+    return "One customer's readings" if model.unit == "customer" else "One roaming device's readings"
+
+
+def _where(model: PrivacyModel) -> str:
+    leaves = model.leaves_per_step
+    return "at each step in one leaf" if leaves == 1 else f"at each step in at most {leaves} leaves"
+
+
+def _guarantee(model: PrivacyModel) -> str:
+    kind = "sliding" if model.windows == "sliding" else "aligned with days"
+    return (
+        f"epsilon at most {_shown(model.epsilon)} for any {model.window_length} consecutive steps ({kind}), "
+        f"changes of a reading of at most {_shown(model.alpha)}"
+    )
+
+
+def _long_span(span: Any) -> str:
+    return (
+        f"{span.n_days} days in a row, each released once by this plan, lose at most epsilon "
+        f"{_rounded_up(span.epsilon):g} at delta {float(span.delta):g}."
+    )
+
+
+def _model(deployment: Deployment) -> dict[str, str]:
+    share = deployment.restatement_share
+    again = f" {share} of epsilon is kept back for measuring a day again." if share else ""
+    return {
+        "model_name": "Central",
+        "model_name_details": "Readings stay in a trusted zone; only the published folder leaves it.",
+        "actors": "The supplier of the readings and the operator of the trusted zone see them. Everybody "
+        "else sees the published folder, and may know anything about all other customers.",
+        "release_type": "Many releases",
+        "release_type_details": "A release a day. The privacy budget belongs to windows, not to days: every "
+        f"window of consecutive steps has one epsilon, over all releases.{again}",
+        "data_source_type": "Dynamic",
+        "data_source_type_details": "New readings come in every day.",
+        "access_type": "Non-interactive",
+    }
+
+
+def _accounting(deployment: Deployment) -> dict[str, str]:
+    others = deployment.n_sharing
+    streams = f" {others} other stream{' shares' if others == 1 else 's share'} the budget." if others else ""
+    return {
+        "post_processing": "Values are estimated from the noisy measurements, made to add up over the "
+        "hierarchy, lifted to a public lower bound and rounded. A new estimate of a day (a vintage) uses "
+        "measurements that were charged before.",
+        "composition": "Sequential composition, exact in rational numbers, of all measurements that a window "
+        "holds, over all releases, days measured again, and streams of the same customers. The plan is "
+        f"charged in a ledger before anything is drawn, and refused if a window would lose more.{streams}",
+    }
+
+
+def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
+    statement = dataset.statement
+    parameters = ", ".join(f"{key} {value}" for key, value in deployment.mechanism.items() if key != "name")
+    noise = "" if statement is None else f" Code version {statement.code_version}."
+    return {
+        "preprocessing_and_hyperparameter_tuning": "Readings are clamped to public bounds and rounded to "
+        f"{_shown(deployment.model.resolution)}. Parameters come from the configuration, from public series, "
+        "or from measurements that were charged; none is tuned on readings.",
+        "mechanisms": f"{deployment.mechanism['name']} ({parameters}). Noise is discrete Laplace (or joint, "
+        "as each release's manifest says), drawn on integers by OpenDP from the operating system's "
+        "generator, so no floating point is in the draw. No time of a run reaches a reader. Scales are in "
+        "manifests/."
+        f"{noise}",
+        "justification": "The guarantee's lemmas, and tests that attack them, are in the project's document "
+        "on privacy.",
+    }
+
+
+def _shown(amount: Fraction) -> str:
+    """An exact number as people read it."""
+    return f"{amount.numerator:,}" if amount.denominator == 1 else f"{float(amount):.6g}"
+
+
+def _rounded_up(epsilon: Fraction) -> float:
+    """Four decimals: a loss may be overstated, never understated."""
+    return math.ceil(epsilon * 10**4) / 10**4

@@ -1,0 +1,67 @@
+"""The deployment card of a stream as files: what ledger and configuration add to the published folder."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from optstream.catalogue.layout import CARD, CARD_PAGE
+from optstream.catalogue.metadata.dataset import Dataset
+from optstream.catalogue.metadata.deployment_card import Deployment, deployment_card
+from optstream.catalogue.metadata.write_metadata import Describe, to_bytes
+from optstream.ledger import Ledger
+from tasks.config import Settings
+from tasks.reports.render import templates_of
+
+
+def deployment_of(settings: Settings, ledger: Ledger) -> Deployment:
+    """Return what ledger and configuration add to a stream's card: public facts alone.
+
+    Args:
+        settings: Of the stream.
+        ledger: Open.
+
+    Returns:
+        With the configured privacy guarantee alone where the ledger knows no stream of this name yet.
+    """
+    name = settings.stream.name
+    guarantees = ledger.guarantees(name) or {0: settings.model}
+    return Deployment(
+        guarantees=tuple(guarantees[number] for number in sorted(guarantees)),
+        n_compromised=len(ledger.event_times(name, "compromised")),
+        n_sharing=len(ledger.siblings(name)),
+        restatement_share=settings.budget.restatement_share,
+        mechanism=settings.describe_mechanism(),
+        bounds=settings.privacy.bounds,
+        metered=settings.metered,
+        step_minutes=settings.calendar.step_minutes,
+        n_leaves=len(settings.tree.leaves),
+    )
+
+
+def card_files(deployment: Deployment) -> Mapping[str, Describe]:
+    """Return what makes the card's two files of a published folder: JSON, and the same as a page.
+
+    Args:
+        deployment: As `deployment_of` returns it.
+
+    Returns:
+        By the name of the file.
+    """
+
+    def page(dataset: Dataset) -> bytes:
+        return card_page(deployment_card(dataset, deployment))
+
+    return {CARD: lambda dataset: to_bytes(deployment_card(dataset, deployment)), CARD_PAGE: page}
+
+
+def card_page(card: Mapping[str, Any]) -> bytes:
+    """Return a card as a page. Pure: the same card gives the same bytes.
+
+    Args:
+        card: As `deployment_card` returns it.
+
+    Returns:
+        HTML as UTF-8, in which nothing runs and which fetches nothing.
+    """
+    environment = templates_of("tasks.reports", titled=lambda key: key.replace("_", " ").capitalize())
+    template = environment.get_template("deployment_card.html.jinja")
+    return template.render(card=card["deployment"]).encode()

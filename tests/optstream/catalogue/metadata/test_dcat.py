@@ -1,0 +1,71 @@
+"""`dcat.jsonld` keeps what DCAT-AP demands, by SHACL, and its addresses resolve."""
+
+import json
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from optstream.catalogue.about import About
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.metadata.dataset import read_dataset
+from optstream.catalogue.metadata.dcat import dcat
+
+DAY = date(2016, 2, 1)
+TOLD = About(
+    "Example Grid",
+    "CC BY 4.0",
+    title="French load",
+    contact="data@example.org",
+    citation="Example Grid: French load.",
+    address="https://example.org/load/",
+    licence_address="https://creativecommons.org/licenses/by/4.0/",
+)
+PLACE = "https://example.org/copy/dcat.jsonld"
+CONTACTS = (None, "data@example.org", "https://example.org/help", "Room 7")
+
+pytestmark = pytest.mark.slow
+
+
+def graph_of(document):
+    import rdflib
+
+    return rdflib.Graph().parse(data=json.dumps(document), format="json-ld", publicID=PLACE)
+
+
+def breaks_shapes(document):
+    from pyshacl import validate
+
+    shapes = Path(__file__).with_name("dcat_ap.ttl").read_text()
+    keeps, _, words = validate(graph_of(document), shacl_graph=shapes, shacl_graph_format="turtle")
+    return "" if keeps else words
+
+
+@pytest.fixture
+def folder(tmp_path, put_all):
+    """Two published days."""
+    put_all(tmp_path / "published", DAY, DAY + timedelta(days=1))
+    return tmp_path / "published"
+
+
+@pytest.mark.parametrize("about", [TOLD, About(), *(About(contact=one) for one in CONTACTS)])
+def test_it_keeps_what_dcat_ap_demands(folder, about):
+    assert breaks_shapes(dcat(read_dataset(open_storage(folder), about))) == ""
+
+
+@pytest.mark.parametrize("key", ["dct:title", "dcat:distribution", "dct:publisher", "dct:issued"])
+def test_what_dcat_ap_forbids_is_found(folder, key):
+    """Control: each of these, spoilt, is found by the shapes."""
+    document = dcat(read_dataset(open_storage(folder), TOLD))
+    assert breaks_shapes({**document, key: {"@id": "https://example.org/nothing"}})
+
+
+def test_addresses_are_the_publishers_or_those_of_the_copy(folder):
+    from rdflib import Namespace, URIRef
+
+    access = Namespace("http://www.w3.org/ns/dcat#").accessURL
+    storage = open_storage(folder)
+    told = graph_of(dcat(read_dataset(storage, TOLD)))
+    untold = graph_of(dcat(read_dataset(storage, About())))
+    assert list(told.objects(None, access)) == [URIRef("https://example.org/load/data/")]
+    assert list(untold.objects(None, access)) == [URIRef("https://example.org/copy/data/")]

@@ -1,0 +1,63 @@
+"""The deployment card that a night leaves: of ledger and configuration, signed, without a time of a run."""
+
+import json
+from datetime import date, timedelta
+
+from optstream.catalogue import check_files
+from tasks.operations.compromise import compromise
+from tasks.reports import write_pages
+from tasks.reports.deployment import card_page
+from tasks.signing.key import new_key
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+NAMES = ("deployment-card.json", "deployment-card.html")
+
+
+def write(installation, later=timedelta(0)):
+    ledger = installation.ledger
+    try:
+        return write_pages(installation.settings, ledger, installation.now + later)
+    finally:
+        ledger.close()
+
+
+def card_of(installation):
+    return json.loads((installation.folder / "published/deployment-card.json").read_text())["deployment"]
+
+
+def test_a_night_leaves_it_signed_and_the_same_whenever_it_runs(installation):
+    path = installation.folder / "optstream.toml"
+    keyed = '[published]\nsigning_key = "trusted/signing.pem"'
+    path.write_text(path.read_text().replace("[published]", keyed))
+    public = new_key(installation.settings.signing_key_file)
+    installation.release(DAY)
+    write(installation)
+    published = installation.folder / "published"
+    first = {name: (published / name).read_bytes() for name in NAMES}
+    assert check_files(published, public) == []
+    write(installation, timedelta(days=3))
+    assert {name: (published / name).read_bytes() for name in NAMES} == first
+    (published / NAMES[1]).write_bytes(first[NAMES[1]].replace(b"Pure DP", b"No DP"))
+    (line,) = check_files(published, public)
+    assert line.startswith(NAMES[1])
+
+
+def test_it_says_what_the_ledger_knows(installation):
+    installation.release(DAY)
+    write(installation)
+    privacy = installation.settings.privacy
+    assert card_of(installation)["privacy_loss"]["privacy_parameters"] == {"epsilon": float(privacy.epsilon)}
+    assert "became known" not in str(card_of(installation))
+    ledger = installation.ledger
+    compromise(installation.settings, ledger, DAY, "a test", installation.now)
+    ledger.close()
+    write(installation)
+    assert "noise of 1 release(s) became known" in str(card_of(installation))
+
+
+def test_a_hostile_title_is_text():
+    card = {"deployment": {"basic": {"name": "<script>x</script>", "of": [{"one": "<b>"}]}}}
+    page = card_page(card).decode()
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "&lt;b&gt;" in page
