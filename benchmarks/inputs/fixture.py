@@ -191,11 +191,14 @@ def _loads(leaves: Sequence[str], calendar: Calendar, day: date, seed: int) -> N
     times a number of its own: a simulated load takes a millisecond, and 10,000 leaves a day ten seconds.
     """
     names = list(leaves if FRENCH_REGIONS.keys() >= set(leaves) else FRENCH_REGIONS)
-    loads = np.array([daily_load(region_of(name, None), name, day, calendar, seed) for name in names])
+    loads: NDArray[np.float64] = np.array(
+        [daily_load(region_of(name, None), name, day, calendar, seed) for name in names]
+    )
     if len(names) == len(leaves):
         return loads
-    sizes = np.array([0.5 + stable_hash(leaf) / 2**32 for leaf in leaves])
-    return loads[np.arange(len(leaves)) % len(names)] * sizes[:, np.newaxis]
+    sizes = np.array([0.5 + stable_hash(leaf) / 2**32 for leaf in leaves], dtype=np.float64)
+    spread: NDArray[np.float64] = loads[np.arange(len(leaves)) % len(names)] * sizes[:, np.newaxis]
+    return spread
 
 
 def _rows(tree: AggregationTree, calendar: Calendar, day: date, seed: int) -> pl.DataFrame:
