@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from optstream import AggregationTree, EquallySpaced, Feature, OptStream, PrivacyModel
 from optstream.catalogue import (
@@ -24,7 +25,7 @@ from optstream.stream import Calendar
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE
 from tasks.ingest import Dump, discover
-from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, region_of
+from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, region_of, stable_hash
 from tasks.sample_data.simulate import simulate
 
 STEPS = 48
@@ -185,8 +186,23 @@ def _release(
     return stage(rows if with_noise_column else rows.drop(error_columns("load_mw")), statement), statement
 
 
+def _loads(leaves: Sequence[str], calendar: Calendar, day: date, seed: int) -> NDArray[np.float64]:
+    """Return a load of each leaf. Leaves other than the French regions take turns at a region's load, each
+    times a number of its own: a simulated load takes a millisecond, and 10,000 leaves a day ten seconds.
+    """
+    names = list(leaves if FRENCH_REGIONS.keys() >= set(leaves) else FRENCH_REGIONS)
+    loads: NDArray[np.float64] = np.array(
+        [daily_load(region_of(name, None), name, day, calendar, seed) for name in names]
+    )
+    if len(names) == len(leaves):
+        return loads
+    sizes = np.array([0.5 + stable_hash(leaf) / 2**32 for leaf in leaves], dtype=np.float64)
+    spread: NDArray[np.float64] = loads[np.arange(len(leaves)) % len(names)] * sizes[:, np.newaxis]
+    return spread
+
+
 def _rows(tree: AggregationTree, calendar: Calendar, day: date, seed: int) -> pl.DataFrame:
-    leaves = np.array([daily_load(region_of(leaf, None), leaf, day, calendar, seed) for leaf in tree.leaves])
+    leaves = _loads(tree.leaves, calendar, day, seed)
     noise = np.random.default_rng([seed, day.toordinal()]).normal(0.0, NOISE_MW, leaves.shape)
     noisy = np.round(np.maximum(leaves + noise, 0.0), 3)
     values = tree.add_up(np.asarray(noisy, dtype=np.float64))

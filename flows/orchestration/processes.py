@@ -27,6 +27,8 @@ LOOPBACK = "127.0.0.1"
 START_SECONDS = 180
 """For the server: at boot a machine is busy."""
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
+OWN_PAGES = Path("ui", "v1")
+"""Where in its folder the server keeps the copy of Prefect's pages that it shows."""
 PAGES_PORT = 8484
 """Of the operators' pages, where nobody asks for another."""
 LOOK_SECONDS = 0.5
@@ -112,7 +114,7 @@ def own_server(settings: Settings) -> Iterator[Child]:
         for name in ("NO_PROXY", "no_proxy"):
             os.environ[name] = ",".join(filter(None, [os.environ.get(name), LOOPBACK]))
         # the pages are copied there: where the package lies may not be writable
-        own = OF_THE_SERVER | {"PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui")}
+        own = OF_THE_SERVER | {"PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent)}
         added = {name: value for name, value in own.items() if name not in os.environ}
         added["PREFECT_SERVER_UI_API_URL"] = url
         words = ("prefect", "server", "start", "--host", LOOPBACK, "--port", str(port))

@@ -35,7 +35,7 @@ STAND_STILL = """
 import os, signal, sys
 from pathlib import Path
 flag = Path(os.environ["STAND_STILL"])
-if "prefect.engine" in sys.orig_argv:
+if os.environ["STAND_STILL_IN"] in sys.orig_argv:
     from tests.faults.hook import Hook
     def act(name):
         if name == os.environ["STAND_STILL_AT"]:
@@ -73,14 +73,18 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = F
     return settings
 
 
-def stand_still_once(folder: Path) -> dict[str, str]:
-    """Variables by which one run of a process stops itself at POINT; who did is in the flag's new name."""
+def stand_still_once(folder: Path, word: str = "prefect.engine") -> dict[str, str]:
+    """Variables by which one run of a process stops itself at POINT; who did is in the flag's new name.
+
+    word: of the command line of such a process.
+    """
     (folder / "still.flag").touch()
     (folder / "sitecustomize.py").write_text(STAND_STILL)
     return {
         "PYTHONPATH": f"{folder}{os.pathsep}{CHECKOUT}",
         "STAND_STILL": str(folder / "still.flag"),
         "STAND_STILL_AT": POINT,
+        "STAND_STILL_IN": word,
     }
 
 

@@ -16,6 +16,7 @@ from flows.orchestration.environment import connect, heartbeat_seconds
 from flows.orchestration.processes import (
     LOOK_SECONDS,
     LOOPBACK,
+    OWN_PAGES,
     PAGES_PORT,
     Child,
     own_server,
@@ -23,6 +24,7 @@ from flows.orchestration.processes import (
     pages_port,
     worker_of,
 )
+from flows.ui.prefect_log_in import add_log_in
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.nightly import looks_of
@@ -79,6 +81,7 @@ def serve(
             children = []
         else:
             children = [running.enter_context(own_server(settings))]
+            add_log_in(settings.serve_folder / OWN_PAGES)
         pool = _register(settings, work_pool, heartbeat, own=not api)
         children.append(running.enter_context(worker_of(settings, pool)))
         pages: Child | None = running.enter_context(pages_of(settings, port))

@@ -18,6 +18,7 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
+from tests.browser import visit
 from tests.flows.served import (
     CHECKOUT,
     descendants,
@@ -118,6 +119,35 @@ def test_the_operators_pages_are_beside_prefect(nights, api):
     text = until("the stream's page is there", shown, 300)
     assert f"/streams/nights/days/{nights.settings.watching.first_day}" in text
     assert "no Prefect server is named" not in text
+
+
+@pytest.mark.nightly
+def test_who_logs_in_sees_no_error_before_or_after(chromium, nights, api):
+    wanted = f"{api}/flows?page=1"
+    with visit(chromium, allowed=(f"{api}/", "data:")) as seen:
+        page = seen.page
+        page.goto(wanted)
+        page.wait_for_url("**/log-in.html?to=%2Fflows%3Fpage%3D1")
+        page.get_by_label("User and password").fill(nights.password)
+        assert seen.errors == [], "an error before"
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(wanted)
+        page.get_by_text("optstream-watch").first.wait_for()
+        page.wait_for_load_state("networkidle")
+        assert page.locator(".p-toast__card").count() == 0
+        assert seen.errors == [], "an error after"
+        assert seen.refused == []
+        page.evaluate("localStorage.setItem('prefect-password', btoa('optstream:an older one'))")
+        page.goto(wanted)
+        page.wait_for_url("**/log-in.html?to=*")
+        page.get_by_label("User and password").fill("optstream:wrong")
+        page.get_by_role("button", name="Log in").click()
+        page.get_by_text("The server does not know this user and password.").wait_for()
+        page.goto(f"{api}/log-in.html?to=//elsewhere.example/x")
+        page.get_by_label("User and password").fill(nights.password)
+        page.get_by_role("button", name="Log in").click()
+        page.wait_for_url(f"{api}/dashboard")
+        assert seen.refused == [], "it leads to no other server"
 
 
 @pytest.mark.nightly
