@@ -159,9 +159,9 @@ class PublicFacts:
         return tuple(stated) if all(isinstance(share, str) for share in stated) else ()
 
     @property
-    def has_noise(self) -> bool:
-        """Whether any drawn value says how far noise moves it."""
-        return self.daily is not None and bool(np.isfinite(self.daily.noise).any())
+    def has_total(self) -> bool:
+        """Whether any drawn value says how far it may be from the truth."""
+        return self.daily is not None and bool(np.isfinite(self.daily.model).any())
 
 
 def as_values(column: pl.Series) -> Values:

@@ -34,15 +34,19 @@ def day_in_markdown(folder: Location, day: date) -> str:
     if entry is None or entry.withdrawn:
         raise PublicationError(f"{day} is not published; nothing is drawn of it")
     value = catalogue.value_column
-    noise = error_columns(value)[0]
-    rows = read_columns(place, entry, {"step", "node", "parent", value, noise}, {noise})
+    error = error_columns(value)[1]
+    rows = read_columns(place, entry, {"step", "node", "parent", value, error}, {error})
     root = rows.filter(pl.col("parent").is_null()).sort("step")
     unit, name = unit_of(value), str(root["node"][0])
     statement = read_statement(place, entry)
     title = f"{quantity_of(value)} of {name}, {day_in_words(day)}{f' ({unit})' if unit else ''}"
     title = title[:1].upper() + title[1:]
     plot = _plot(root, value, f"{quantity_of(value)} of {name}", unit, statement.step_minutes)
-    about = "The band is noise only." if plot.band else "The file does not say how far noise moves it."
+    about = (
+        "The band is the total error, as the mechanism's own model has it."
+        if plot.band
+        else "The file does not say how far the values are from the truth, so no band is drawn."
+    )
     return "\n".join(
         [
             f"![{_plain(plot.words)}]({data_uri(curve_picture(plot, title))})",
@@ -71,8 +75,8 @@ def _plot(root: pl.DataFrame, value: str, subject: str, unit: str, step_minutes:
         for step in range(0, n_steps, every)
     )
     places = 100 * (np.arange(n_steps, dtype=np.float64) + 0.5)
-    values, noise = as_values(root[value]), as_values(root[error_columns(value)[0]])
-    return plot_of(subject, 100 * n_steps, places, values, noise, labels, subject, unit)
+    values, errors = as_values(root[value]), as_values(root[error_columns(value)[1]])
+    return plot_of(subject, 100 * n_steps, places, values, errors, labels, subject, unit)
 
 
 def _lineage(statement: ReleaseStatement) -> str:

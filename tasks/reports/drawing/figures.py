@@ -84,18 +84,18 @@ def _figure(daily: Daily, recent: Recent, number: int, node: Node, subject: str,
 
 
 def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
-    places, values, noise, before = [], [], [], None
+    places, values, errors, before = [], [], [], None
     gap = np.array([np.nan])
-    for day, day_values, day_noise in zip(recent.days, recent.values, recent.noise, strict=True):
+    for day, day_values, day_errors in zip(recent.days, recent.values, recent.model, strict=True):
         if before is not None and day - before > timedelta(days=1):
             places.append(gap * 0 + UNITS_A_DAY * (day - recent.first).days)
             values.append(gap)
-            noise.append(gap)
+            errors.append(gap)
         own, n_steps = day_values[number], day_values.shape[1]
         start = (day - recent.first).days
         places.append(UNITS_A_DAY * (start + (np.arange(n_steps) + 0.5) / n_steps))
         values.append(own)
-        noise.append(day_noise[number])
+        errors.append(day_errors[number])
         before = day
     n_days = (recent.last - recent.first).days + 1
     x_labels = _that_fit(
@@ -103,10 +103,10 @@ def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
         for offset in range(0, n_days, 7 if n_days > 14 else -(-n_days // 5))
         if (day := recent.first + timedelta(days=offset))
     )
-    all_places, all_values, all_noise = (np.concatenate(parts) for parts in (places, values, noise))
+    all_places, all_values, all_errors = (np.concatenate(parts) for parts in (places, values, errors))
     title = f"Step by step{_in(unit)}, {day_in_words(recent.first)} to {day_in_words(recent.last)}"
     words = f"{subject}, step by step"
-    return plot_of(title, UNITS_A_DAY * n_days, all_places, all_values, all_noise, x_labels, words, unit)
+    return plot_of(title, UNITS_A_DAY * n_days, all_places, all_values, all_errors, x_labels, words, unit)
 
 
 def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:
@@ -118,7 +118,7 @@ def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:
         daily.n_days,
         np.floor(places),
         daily.mean[number],
-        daily.noise[number],
+        daily.model[number],
         _that_fit(_date_labels(daily.first, daily.n_days)),
         f"daily means of {subject}",
         unit,
@@ -150,16 +150,16 @@ def plot_of(
     width: int,
     places: Values,
     values: Values,
-    noise: Values,
+    errors: Values,
     x_labels: tuple[tuple[str, float], ...],
     subject: str,
     unit: str,
 ) -> Plot:
-    """Values and the band of their noise, (n,) each, at places from 0 to width; NaN where nothing is known.
+    """Values and the band of their errors, (n,) each, at places from 0 to width; NaN where nothing is known.
 
     subject: what the values are, for the sentence that stands for the picture.
     """
-    lower, upper = values - Z * noise, values + Z * noise
+    lower, upper = values - Z * errors, values + Z * errors
     seen = np.concatenate([values, lower, upper])
     seen = seen[np.isfinite(seen)]
     marks = ticks(float(seen.min()), float(seen.max())) if seen.size else ticks(0.0, 1.0)
@@ -176,7 +176,7 @@ def plot_of(
         width,
         line(places, values, scale),
         dots(places, values, scale),
-        band(places, lower, upper, scale) if np.isfinite(noise).any() else "",
+        band(places, lower, upper, scale) if np.isfinite(errors).any() else "",
         tuple((shown(mark), scale.percent(mark)) for mark in marks),
         x_labels,
         words,

@@ -85,7 +85,7 @@ def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty
 @pytest.mark.slow
 def test_files_without_the_noise_column_have_no_band(without_noise):
     facts = facts_of(without_noise)
-    assert not facts.has_noise
+    assert not facts.has_total
     page = public_page(facts).decode()
     assert 'class="band"' not in page
     assert "no band is drawn" in page

@@ -115,8 +115,7 @@ def test_the_page_says_what_the_brief_asks_for(page):
     words = Outline(page).words
     for said in (
         "39 days are published, 1 Jan 2016 to 9 Feb 2016",
-        "The shaded band is noise only",
-        "1.96 standard deviations of what the noise did to each figure",
+        "The files do not say how far a figure is from the truth, so no band is drawn",
         "one customer's readings inside any 48 consecutive steps of 30 minutes , wherever they lie",
         "changes of each by at most 10 MW",
         "samples: 400",

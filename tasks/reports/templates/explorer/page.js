@@ -11,7 +11,7 @@ const start = () => {
   const store = makeStore(index, files, days, recent, load), search = makeSearch(index);
   const canvas = get("plot"), measure = get("measure"), band = get("band"), find = get("find"), found = get("found");
   const knows = (name) => days.columns[name] !== undefined || recent.columns[name] !== undefined;
-  const usual = ["noise", "model"].find(knows) || "none";
+  const usual = knows("model") ? "model" : "none"; // noise alone is drawn when asked for
   let view = viewOf(store, window.location.hash, firstView(store, usual)) || firstView(store, usual);
   let reading = null, scale = null, planned = false, active = -1, paper = false, later = 0, tabling = 0, planMap = () => {};
 
