@@ -12,8 +12,6 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     history_cost   HistoryInformed by number of nodes                          OptStream
     history_proxy  what a public proxy is worth to a stream that begins        general prior medians
     history.covariates  what public temperature is worth to HistoryInformed    no covariate
-    leakage        the loss function                                           HiGHS, Algorithm 1
-    leakage_report the leakage paper's figures 7 to 9, a page of numbers
     fast_report    FAST's figures 6 to 18, algorithms as printed               Fast, Fourier, Laplace
     report_page    the data users' page: size, making, painting, answers       polars' scan, an empty page
 
@@ -22,5 +20,5 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
 What they measure on is made in `inputs`: `fixture` makes streams (configuration, dumps, published days),
 `exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` has the public series.
 What they share besides is in `harness`: `measure` times and prints, `prefect_server` runs a server. `peers`
-has `bare_script`, `naive_program` and `linear_fractional`.
+has `bare_script` and `naive_program`.
 """

@@ -1,6 +1,7 @@
 """`optstream leakage`: a table, the budgets that would bound it, a document, a chart."""
 
 import math
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -9,28 +10,38 @@ import typer
 from rich.table import Column, Table
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, examples, new_app
 from optstream.errors import ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.studies.charged_history import By, history_of
+from tasks.studies.leakage_paper.figure import write_figure
+from tasks.studies.leakage_paper.rerun import FORMAT, paper_figures
+from tasks.studies.leakage_paper.run_time_figure import Sizes, largest_difference
 from tasks.studies.temporal_leakage import Leakage, chain_of, empty_document, leakage_document, leakage_of
 from tasks.studies.transition_file import read_transition
 
 REPEATED = "if the last day repeats"
+NO_ALTAIR = "a chart needs Altair: pip install 'optstream[plots]'"
+SEED = 2018
+"""Of the random matrices that --paper times."""
 app = new_app()
 
 
-@app.command(epilog=examples("optstream leakage --transition M.csv --plot leakage.svg"))
+@app.command(
+    epilog=examples(
+        "optstream leakage --transition M.csv --plot leakage.svg", "optstream leakage --paper figures"
+    )
+)
 def leakage(
     transition: Annotated[
-        Path,
+        Path | None,
         typer.Option(
             metavar="M.csv",
             help="The forward chain of one customer's values: row i is the distribution of the next value "
             "given i. Its states must lie within alpha of each other.",
         ),
-    ],
+    ] = None,
     config: Config = DEFAULT_CONFIG,
     backward: Annotated[
         Path | None,
@@ -48,13 +59,29 @@ def leakage(
         typer.Option(metavar="ALPHA", help="The total leakage to be kept; by default the model's epsilon."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the leakage over time here, .svg or .png.")] = None,
+    paper: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Instead of a stream's leakage: rerun figures 3 to 9 of the paper, each as .svg and .csv. "
+            "Takes minutes, for the linear programs of figure 6.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Measure what knowing a customer's habits adds.
 
     That is how their values follow each other, which is outside the privacy guarantee.
     """
-    settings, terminal = load_settings(config), Terminal(as_json)
+    terminal = Terminal(as_json)
+    if paper is not None:
+        if transition or backward or plot or bound is not None:
+            raise WordsError("--paper goes with no chain, bound or plot: its figures have their own")
+        _rerun(paper, terminal)
+        return
+    if transition is None:
+        raise WordsError("--transition is needed: the chain; or --paper to rerun the paper's figures")
+    settings = load_settings(config)
     chain = chain_of(read_transition(transition), read_transition(backward) if backward else None)
     history = history_of(settings, open_ledger(settings.ledger_url), by)
     if history is None:
@@ -70,11 +97,28 @@ def leakage(
         _show(found, settings, terminal)
 
 
+def _rerun(folder: Path, terminal: Terminal) -> None:
+    """Write the paper's figures, then compare the loss with linear programs on random matrices."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes, random, figures = Sizes(), np.random.default_rng(SEED), []
+    for figure in paper_figures(sizes, random, time.process_time):
+        try:
+            numbers, picture = write_figure(figure, folder)
+        except ImportError:
+            raise ParameterError(NO_ALTAIR) from None
+        terminal.say(f"figure {figure.number}, {figure.title}: {picture}, {numbers}")
+        figures.append(figure.document())
+    with terminal.step(f"{sizes.n_matrices} matrices of {sizes.matrices_states} states against the programs"):
+        difference = largest_difference(sizes, random)
+    terminal.say(f"largest difference from the programs: {difference:.1e}")
+    terminal.document({"format": FORMAT, "figures": figures, "largest_difference": difference})
+
+
 def _draw(found: Leakage, path: Path) -> None:
     try:
         from tasks.studies.leakage_chart import write_chart
     except ImportError:
-        raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
+        raise ParameterError(NO_ALTAIR) from None
     write_chart(found, path)
 
 

@@ -5,11 +5,13 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
+from flows.cli.commands import leakage
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.run import Run, enrol
+from tasks.studies.leakage_paper.run_time_figure import Sizes
 from tests.flows.command import invoke
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
@@ -115,6 +117,23 @@ def test_faults_are_explained(released, words, error, message):
         invoke("leakage", *words)
 
 
-@pytest.mark.parametrize("words", [[], ["--transition", "M.csv", "--by", "week"]])
+@pytest.mark.slow
+def test_the_papers_figures_need_no_stream(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    small = Sizes(states=(3,), n_steps_states=4, amounts_states=3, n_matrices=2, matrices_states=4, runs=1)
+    monkeypatch.setattr(leakage, "Sizes", lambda: small)
+    document = json.loads(invoke("leakage", "--paper", "figures", "--json").output)
+    numbers = [figure["figure"] for figure in document["figures"]]
+    assert sorted(numbers) == [3, 4, 5, 6, 7, 8, 9]
+    written = {f"figure-{number}.{suffix}" for number in numbers for suffix in ("csv", "svg")}
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == written
+    assert document["largest_difference"] < 1e-6
+    assert document["figures"][0]["points"][0] == ["(a) backward", "", "identity", 1, 0.1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--transition", "M.csv", "--by", "week"], ["--paper", "figures", "--transition", "M.csv"]],
+)
 def test_wrong_words_are_refused(released, words):
     assert invoke("leakage", *words).exit_code == 2

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.peers.linear_fractional import loss_by_programs
 from optstream.errors import ParameterError
 from optstream.privacy.leakage import LossFunction, loss_by_row_pairs
 from optstream.privacy.leakage.log_ratio import log_ratio, log_ratio_of_numbers
+from tasks.studies.leakage_paper.programs import loss_by_programs
 
 AMOUNTS = [1e-3, 0.1, 0.7, 2.0, 8.0]
 

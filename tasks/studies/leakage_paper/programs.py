@@ -1,6 +1,6 @@
 """Computes the loss function from the linear-fractional programs that define it, by an LP solver (HiGHS).
 
-The peer that `benchmarks/leakage.py` times beside the closed form, and the oracle of the tests.
+What Figure 6 times beside the closed form, and the oracle of the tests.
 """
 
 import math
