@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
+# where it is set, each process of the tests, and there are hundreds, compiles the project anew
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots assets coverage audit canary evaluation faults fuzz clean process-faults powercuts
 

@@ -62,6 +62,6 @@ def card_page(card: Mapping[str, Any]) -> bytes:
     Returns:
         HTML as UTF-8, in which nothing runs and which fetches nothing.
     """
-    environment = templates_of("tasks.reports", titled=lambda key: key.replace("_", " ").capitalize())
+    environment = templates_of("tasks.reports")
     template = environment.get_template("deployment_card.html.jinja")
     return template.render(card=card["deployment"]).encode()

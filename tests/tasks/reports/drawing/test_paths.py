@@ -35,6 +35,20 @@ def test_no_label_below_a_curve_is_cut_at_its_end(n_days):
         assert plot.x_labels or "Daily" in plot.title
 
 
+@pytest.mark.parametrize("knows_total", [True, False])
+def test_a_band_is_drawn_of_the_total_error_and_never_of_noise_alone(knows_total):
+    day, seven = date(2016, 1, 29), np.full((1, 2), 7.0)
+    one, three = np.full((1, 2), 1.0), np.full((1, 2), 3.0 if knows_total else nan)
+    daily = Daily(day, seven, seven, seven, one, three, [2] * 2)
+    recent = Recent(day, day, (day,), (seven,), (one,), (three,))
+    facts = PublicFacts(Catalogue("s", "load_mw", "", ()), None, (Node("FR", None, 0),), daily, recent)
+    assert facts.has_total == knows_total
+    for plot in figures_of(facts, "MW", "load")[0].plots:
+        assert bool(plot.band) == knows_total
+        highest = max(float(label.replace("−", "-")) for label, _ in plot.y_labels)
+        assert (highest >= 7 + 1.96 * 3) == knows_total
+
+
 def corners(path):
     """The absolute corners of each piece of a path of M, relative l, h0 and z."""
     pieces = []
