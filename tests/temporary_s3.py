@@ -12,10 +12,19 @@ from pathlib import Path
 from typing import Any
 
 SERVE = """
+from io import BytesIO
+from threading import Lock
 from moto.server import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
-# one request at a time: moto looks at a condition, and puts, in two steps
-server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=False)
+from werkzeug.wsgi import get_input_stream
+moto, lock = DomainDispatcherApplication(create_backend_app), Lock()
+def one_at_a_time(environ, start_response):
+    # moto looks at a condition, and puts, in two steps. A client that stands still while it sends or receives
+    # holds up nobody else: its request is whole before its turn comes
+    environ["wsgi.input"] = BytesIO(get_input_stream(environ).read())
+    with lock:
+        return [b"".join(moto(environ, start_response))]
+server = make_server("127.0.0.1", 0, one_at_a_time, threaded=True)
 print(server.server_port, flush=True)
 server.serve_forever()
 """

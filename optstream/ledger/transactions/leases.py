@@ -35,11 +35,12 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
 def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """End the owner's lease, so that the next run need not wait.
 
-    Does nothing while a draw is open, and for a VOID release. No event is written.
+    Does nothing while a draw is open, and for a VOID release. No event is written. A lease that ended already
+    stays as it is: of an owner whose clock has run ahead since, `now` would hold the day until then.
 
     Args:
         reservation: The newest one of the release.
-        now: The caller's time, at which the lease ends.
+        now: The caller's time, at which the lease ends, if it lasts until then.
 
     Raises:
         LedgerError: Another run has taken the release over.
@@ -47,9 +48,8 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
     now = lease_time(connection, now)
     release, _ = held_row(connection, key_of(reservation), reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
-        connection.execute(
-            update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=stamp(now))
-        )
+        until = min(release.lease_until, stamp(now))
+        connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
 
 
 def release_lease(

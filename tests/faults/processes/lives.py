@@ -14,6 +14,7 @@ from tests.faults.night import LastWords
 from tests.faults.points.attacks import Tally
 from tests.faults.processes.commands import Command, leftovers, start
 from tests.faults.processes.faults import (
+    DECADE,
     KINDS,
     LONGEST_COMMAND,
     TAKEOVER_SECONDS,
@@ -31,6 +32,8 @@ LATER = 3600
 TOUCHED = len(DAYS) - 1
 """The last day is left to the backfill at the end."""
 SECONDS_OF_A_LOOK = 3.0
+FREE_IT = "optstream ledger release-lease"
+"""The remedy, by the error's own words, for a day of a run that has gone and whose lease lasts for years."""
 PATIENCE = 10.0
 
 
@@ -165,8 +168,13 @@ class Life:
         last = _last_words(backfill)
         if not last.is_good:
             # a backfill does not say all of a day that is VOID
-            days = (word for day in DAYS for word in ("--date", str(day)))
-            last = _last_words(self._finish("run", "--json", *days))
+            last = self._run_all_days()
+            decade = any(f"{DECADE:+} s" in line for line in self.story)
+            held = [day for day, message in last.messages.items() if decade and FREE_IT in (message or "")]
+            for day in held:
+                # what docs/recover.md has an operator do about a clock that ran ahead
+                self._finish("ledger", "release-lease", day, "--why", "the clock ran ahead")
+            last = self._run_all_days() if held else last
         self._publish()
         self._finish("purge")
         verify = self._finish("ledger", "verify")
@@ -177,6 +185,10 @@ class Life:
         self.broken += leftovers(stage.world.folder)
         self.broken += self.judge.at_the_end(list(DAYS), last, self.given_up)
         self.broken += judge_outside(stage.world, notes, stage.temporary, self.given_up)
+
+    def _run_all_days(self) -> LastWords:
+        days = (word for day in DAYS for word in ("--date", str(day)))
+        return _last_words(self._finish("run", "--json", *days))
 
     def _publish(self) -> None:
         """All days again: what readers have is whole, so nothing is written, drawn or charged."""

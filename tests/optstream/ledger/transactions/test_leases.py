@@ -95,6 +95,14 @@ def test_leases_go_by_the_clock_of_the_server(url, kit):
     ledger.close()
 
 
+def test_who_gives_a_day_up_never_holds_it_longer(ledger, reserve, kit):
+    """Its clock may have run ahead since the day was reserved: others get it when the lease is over."""
+    held = reserve()
+    ledger.end_lease(held, kit.now + timedelta(days=3650))
+    assert ledger.find(*KEY).lease_until == kit.now + kit.lease
+    assert reserve(owner="next", now=kit.now + kit.lease).fencing_token > held.fencing_token
+
+
 def test_a_draw_that_was_called_off_never_was(ledger, reserve, kit):
     """It counts as no death, its owner may begin anew, and who was fenced off can call nothing off."""
     for number in range(4):
