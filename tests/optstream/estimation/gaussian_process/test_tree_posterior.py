@@ -74,8 +74,11 @@ class Dense:
     def at(self, steps):
         across = self.covariance(steps, self.seen.blocks)[:, self.rows]
         means = across @ np.linalg.solve(self.measured, self.values)
-        spread = self.covariance(steps, steps) - across @ np.linalg.solve(self.measured, across.T)
-        return means.reshape(len(self.sums), -1), np.diag(spread).reshape(len(self.sums), -1)
+        return means.reshape(len(self.sums), -1), np.diag(self.spread(steps)).reshape(len(self.sums), -1)
+
+    def spread(self, steps):
+        across = self.covariance(steps, self.seen.blocks)[:, self.rows]
+        return self.covariance(steps, steps) - across @ np.linalg.solve(self.measured, across.T)
 
     @property
     def log_likelihood(self):
