@@ -11,6 +11,7 @@ from .errors import NoiseError as NoiseError
 from .errors import OptStreamError as OptStreamError
 from .errors import ParameterError as ParameterError
 from .errors import PublicationError as PublicationError
+from .estimation import SumOfValues as SumOfValues
 from .measurement import EquallySpaced as EquallySpaced
 from .measurement import L1Sampling as L1Sampling
 from .mechanisms import BudgetAbsorption as BudgetAbsorption

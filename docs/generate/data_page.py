@@ -40,7 +40,7 @@ MEANT = {
     "level": "the node's depth, root 0",
     "load_mw": "the private estimate; a node is the sum of its children",
     "load_mw_noise_se": "its standard error from noise alone: no error band; null where not known",
-    "load_mw_se": "its posterior standard error, of mechanisms that have one; null of others",
+    "load_mw_se": "the standard error of its whole error, where the mechanism knows it; else null",
     "revision": "0 for a first release; each restatement is one more, and was charged",
     "vintage": "estimates of the same measurements, numbered; they cost nothing",
 }

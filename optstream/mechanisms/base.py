@@ -1,14 +1,16 @@
 """What every mechanism is: a plan that is priced, a draw that costs it, an estimate that is free."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optstream.estimation.error_factor import ErrorFactor, noise_factor
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms.period_release import Release
@@ -111,6 +113,41 @@ class Mechanism(ABC):
         """
         return None
 
+    def misses_only_noise(self, measured: Measured) -> bool:
+        """Return whether the estimate, before its bound, misses the truth by noise alone; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            Whether every step was measured and nothing was smoothed. Then the noise's standard errors are
+            those of the whole error.
+        """
+        return False
+
+    def noise_factor(self, measured: Measured) -> ErrorFactor | None:
+        """Return what the noise of the measurements did to each leaf's values before the bound; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            The factor of the leaves, or of plain series; None where `noise_variances` knows none, where noise
+            of earlier periods is in the values, and for too many leaves (`estimation.error_factor`).
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        variances = self.noise_variances(measured)
+        if variances is None:
+            return None
+        pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
+        unbounded = replace(pattern, lower_bound=None) if hasattr(pattern, "lower_bound") else pattern
+        leaves = slice(None) if self._own_tree is None else self._own_tree.leaf_indices
+        return noise_factor(
+            lambda one: unbounded._consistent(one).values[leaves], measured, variances[leaves]
+        )
+
     def foreseen(self) -> "Mechanism | None":
         """Return a mechanism of the same scales whose noise is known before the draw, for a preview.
 
@@ -204,7 +241,12 @@ class Mechanism(ABC):
         values: NDArray[np.float64],
         standard_errors: NDArray[np.float64] | None = None,
         optimality: Optimality | None = None,
+        error_factor_of: Callable[[], ErrorFactor | None] | None = None,
     ) -> Release:
+        noise_of = partial(self._noise_standard_errors, measured)
+        noise_factor_of = partial(self.noise_factor, measured)
+        if standard_errors is None and self.misses_only_noise(measured):
+            standard_errors, error_factor_of = noise_of(), noise_factor_of
         return Release(
             values=values,
             measured=measured,
@@ -215,7 +257,9 @@ class Mechanism(ABC):
             simulated=measured.simulated,
             standard_errors=standard_errors,
             optimality=optimality,
-            noise_of=partial(self._noise_standard_errors, measured),
+            noise_of=noise_of,
+            noise_factor_of=noise_factor_of,
+            error_factor_of=error_factor_of,
             tree=self._own_tree,
         )
 

@@ -174,6 +174,11 @@ class Hierarchical(OnlineMechanism):
             weights[nodes], noise[nodes] = 1.0 / own.variances, own.noise_variances
         return reconciled_variances(weights, noise, self.tree)
 
+    def misses_only_noise(self, measured: Measured) -> bool:
+        """Return whether it is so at every measured level."""
+        pairs = zip(self.levels, measured.parts, strict=True)
+        return all(mechanism.misses_only_noise(part) for (_, mechanism), part in pairs)
+
     def fitted(self, measured: Measured) -> Estimate:
         """Return the consistent series; variances: of the levels' own estimates, before consistency."""
         merged = self.merged(measured)

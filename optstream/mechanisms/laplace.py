@@ -108,6 +108,10 @@ class Laplace(OnlineMechanism):
         """Return the noisy values as they are."""
         return hold(measured)
 
+    def misses_only_noise(self, measured: Measured) -> bool:
+        """Return whether every step was measured; headroom may have left out some."""
+        return len(measured.positions) == measured.n_steps
+
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         spend = self._spend(period.n_steps, period.first_step, state)
         positions = [step for step, weight in enumerate(spend.weights) if weight]

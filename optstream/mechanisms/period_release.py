@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.estimation.error_factor import BAND, ErrorFactor, SumOfValues
 from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import AggregationTree, Measured
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 MOST_PLOTTED = 5
 """Nodes of a chart, unless others are asked for."""
-BAND = 1.96
-"""Standard errors on each side of a value in a band of 95 %."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +43,8 @@ class Release:
             each, both in the band, nan where nothing is known; None but for counts.
         covariates: Public series, with the values that the estimate went by.
         noise_of: Computes `noise_standard_errors`.
+        noise_factor_of: Computes what `sum` needs of the noise.
+        error_factor_of: Computes what `sum` needs of the whole error; None where that is not known.
         tree: Whose nodes the values are of; None over plain series.
     """
 
@@ -59,6 +60,8 @@ class Release:
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     covariates: tuple[Covariate, ...] = ()
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
+    noise_factor_of: Callable[[], ErrorFactor | None] | None = field(default=None, repr=False)
+    error_factor_of: Callable[[], ErrorFactor | None] | None = field(default=None, repr=False)
     tree: AggregationTree | None = field(default=None, repr=False)
 
     @cached_property
@@ -73,6 +76,76 @@ class Release:
         """
         return self.noise_of() if self.noise_of else None
 
+    def sum(self, nodes: Sequence[str] | None = None, steps: Sequence[int] | None = None) -> SumOfValues:
+        """Return the sum of some nodes' values over some steps, with its standard errors; free.
+
+        Standard errors are of the estimate before its lower bound, exact within what they say: how the
+        errors of all its values hang together is counted in. The first call of a release takes longest.
+
+        Args:
+            nodes: Their names, over plain series their numbers as text; None for the root, or all series.
+            steps: Running indices; None for all of the period.
+
+        Returns:
+            In the unit of the readings times steps.
+
+        Raises:
+            ParameterError: For a name that is no node, for one that lies in another that is named, and for a
+                step outside of the period; for none of either.
+        """
+        rows, weights = self._rows(nodes)
+        chosen = self._columns(steps)
+        value = float(self.values[np.ix_(rows, chosen)].sum())
+        spread = np.zeros((weights.size, self.values.shape[1]))
+        spread[:, chosen] = weights[:, None]
+        noise, whole = self._noise_factor, self._error_factor
+        return SumOfValues(
+            value,
+            None if whole is None else whole.standard_error(spread),
+            None if noise is None else noise.standard_error(spread),
+        )
+
+    @cached_property
+    def _noise_factor(self) -> ErrorFactor | None:
+        return self.noise_factor_of() if self.noise_factor_of else None
+
+    @cached_property
+    def _error_factor(self) -> ErrorFactor | None:
+        return self.error_factor_of() if self.error_factor_of else None
+
+    def _rows(self, nodes: Sequence[str] | None) -> tuple[list[int], NDArray[np.float64]]:
+        """Return the places of nodes, and for each leaf, or plain series, whether it lies in one of them."""
+        known = self._names
+        if nodes is None:
+            rows = [0] if self.tree is not None else list(range(len(known)))
+        else:
+            for name in nodes:
+                if name not in known:
+                    raise ParameterError(f"nodes must be names of the release's nodes; got {name!r:.80}")
+            rows = [known.index(name) for name in nodes]
+        covered = np.bincount(rows, minlength=len(known)).astype(np.float64)
+        if self.tree is not None:
+            for level in self.tree.levels[1:]:
+                at = slice(level.start, level.stop)
+                covered[at] += covered[list(self.tree.parents[at])]
+            covered = covered[self.tree.leaf_indices]
+        if not rows or covered.max() > 1:
+            raise ParameterError("nodes of a sum must be at least one, and none may lie in another")
+        return rows, covered
+
+    def _columns(self, steps: Sequence[int] | None) -> list[int]:
+        first, n_steps = self.measured.first_step, self.values.shape[1]
+        chosen = list(range(n_steps)) if steps is None else sorted({int(step) - first for step in steps})
+        if not chosen or chosen[0] < 0 or chosen[-1] >= n_steps:
+            raise ParameterError(
+                f"steps of a sum must be at least one, and of this period: {first} to {first + n_steps - 1}"
+            )
+        return chosen
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return self.tree.nodes if self.tree else tuple(str(number) for number in range(len(self.values)))
+
     def to_frame(self) -> "pl.DataFrame":
         """Return the values with their labels, a row for each node and step; free.
 
@@ -84,7 +157,7 @@ class Release:
         import polars as pl
 
         n_nodes, n_steps = self.values.shape
-        columns: dict[str, Any] = {"node": [str(number) for number in range(n_nodes)]}
+        columns: dict[str, Any] = {"node": self._names}
         if self.tree is not None:
             nodes = self.tree.nodes
             parents = [None if up < 0 else nodes[up] for up in self.tree.parents]

@@ -27,8 +27,8 @@ class StandardErrors:
 
     Attributes:
         noise: What the noise did to the estimate: known of "all", "some" or "none".
-        posterior: How far a mechanism's own model takes the estimate to be from the truth: known of "all",
-            "some" or "none".
+        posterior: How far the estimate is taken to be from the truth, noise and all, by a mechanism's own
+            model or because every step was measured: known of "all", "some" or "none".
 
     Raises:
         ParameterError: A field is anything else.
@@ -70,13 +70,10 @@ class StandardErrors:
             told += f" {of_model} is null."
         else:
             told += (
-                f" {of_model} is the posterior standard error of the mechanism's own model: interpolation "
-                "counted in, and as right as the model is."
+                f" {of_model} is the standard error of the whole error: what the noise did and, where steps "
+                "were not measured, what the mechanism's own model leaves in doubt, as right as the model is."
             )
-        return (
-            f"{told} Both are of the estimate before its lower bound and before rounding; the published "
-            "value of an inner node is the sum of its rounded leaves."
-        )
+        return f"{told} Both are of the estimate before its lower bound and before rounding."
 
     def to_document(self, value_column: str) -> dict[str, Any]:
         """Return a JSON-ready document.

@@ -50,7 +50,9 @@ def _explained(posterior: TreePosterior) -> Floats:
     sums = leaves_of_nodes(seen.tree)[known]
     weighed = sums * seen.sizes**2
     total = spectrum[:, None, None] * (weighed @ sums.T) + np.diag(seen.noise[known])
-    return np.asarray(weighed.T @ np.linalg.solve(total, np.broadcast_to(weighed, (spectrum.size, *weighed.shape))))
+    return np.asarray(
+        weighed.T @ np.linalg.solve(total, np.broadcast_to(weighed, (spectrum.size, *weighed.shape)))
+    )
 
 
 def leaves_of_nodes(tree: AggregationTree) -> Floats:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
+from optstream.estimation.gaussian_process.leaf_covariance import leaf_covariance
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_laplace_noise
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
@@ -146,15 +147,29 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicD
 def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
     """Return posterior means less prior means, and variances, of every node at single steps, (n_nodes,
     n_steps).
-
-    Where the noise of a block is larger than the doubt about it, Laplace noise is taken for what it is.
     """
-    posterior, noise = fitted.posterior, fitted.posterior.seen.noise
-    known = np.isfinite(noise)
-    _, spread = posterior.left_out(0)
-    if np.median(spread[known, 0] / noise[known]) < 2.0:
-        posterior = with_laplace_noise(posterior)
+    posterior = _with_its_noise(fitted.posterior)
     means, variances = posterior.means(asked), posterior.variances(asked)
     if fitted.effect is not None:
         variances = variances + fitted.effect.variances(asked)
     return fitted._with_effect(means, asked), fitted.factor * variances
+
+
+def covariance_of(fitted: Fitted, asked: Blocks) -> Floats:
+    """Return the covariance of which `series_of` has the leaves' variances, (n_leaves, n, n_leaves, n).
+
+    For small trees (`leaf_covariance`).
+    """
+    found = leaf_covariance(_with_its_noise(fitted.posterior), asked)
+    if fitted.effect is not None:
+        found = found + fitted.effect.leaf_covariance(asked)
+    return fitted.factor * found
+
+
+def _with_its_noise(posterior: TreePosterior) -> TreePosterior:
+    """Return the posterior with Laplace noise taken for what it is where it outweighs what is in doubt."""
+    noise = posterior.seen.noise
+    known = np.isfinite(noise)
+    _, spread = posterior.left_out(0)
+    heavy = np.median(spread[known, 0] / noise[known]) < 2.0
+    return with_laplace_noise(posterior) if heavy else posterior

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.posterior import series_of
+from optstream.estimation.gaussian_process.posterior import covariance_of, series_of
 from optstream.estimation.gaussian_process.training_data import seen_series, step_blocks
 from optstream.estimation.gaussian_process.tree_posterior import Seen
 from optstream.estimation.holding import UNKNOWN
@@ -43,6 +43,23 @@ def fit_tree(
     found, events = belief.answer(seen, steps)
     moved, variances = series_of(found, step_blocks(steps, days, events))
     return tree.add_up(means[:, None]) + moved, variances
+
+
+def covariance_of_tree(
+    belief: FilterState,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    steps: range,
+    scale: float | None,
+) -> Floats | None:
+    """Return the covariance of which `fit_tree` has the leaves' variances, (n_leaves, n_steps, n_leaves,
+    n_steps); None where nothing was ever measured. For small trees.
+    """
+    known = seen_tree(histories, tree, belief.days, scale, belief.events)
+    if known is None:
+        return None
+    found, events = belief.answer(known[0], steps)
+    return covariance_of(found, step_blocks(steps, belief.days, events))
 
 
 def events_of_tree(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.counts.published import published_counts
 from optstream.estimation.counts.tree_counts import fit_counts, typical_above
 from optstream.estimation.counts.tree_sizes import seen_counts
+from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.gaussian_process.filter import (
     MOST_FITTED,
     MOST_LEARNED,
@@ -24,6 +25,7 @@ from optstream.estimation.gaussian_process.filter import (
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (
     Look,
+    covariance_of_tree,
     events_of_tree,
     fit_tree,
     judged_tree,
@@ -57,6 +59,8 @@ ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
 LEARNED = ("prior", "began", "learned", "events", COVARIATES)
 """What the tree's state holds beside its levels'; covariates on its way to a draw alone."""
+MOST_CORRELATED = 2048
+"""Leaves times steps of a period: of more, how their errors hang together is not worked out."""
 Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
@@ -213,8 +217,7 @@ class HistoryInformedTree(Hierarchical):
             ParameterError: For measurements of other levels.
         """
         belief, histories = self._known(measured)
-        steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        steps, near = self._asked(measured, histories)
         dense = {level: near[level] for level, _ in self._dense}
         return events_of_tree(belief, dense, self._above, steps, self._typical, self._look)
 
@@ -240,8 +243,7 @@ class HistoryInformedTree(Hierarchical):
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements, standard errors included; repeatable, free."""
-        known = self._known(measured)
-        return self._with_errors(measured, self._estimate(measured, *known), known[0])
+        return self._with_errors(measured, *self._known(measured))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, from what was measured after it too; free.
@@ -260,7 +262,7 @@ class HistoryInformedTree(Hierarchical):
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
-        return self._with_errors(measured, self._estimate(measured, belief, histories), belief)
+        return self._with_errors(measured, belief, histories)
 
     def measured(self, measured: Measured) -> bool:
         """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
@@ -275,15 +277,35 @@ class HistoryInformedTree(Hierarchical):
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
         return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
-    def _with_errors(self, measured: Measured, found: Estimate, belief: FilterState) -> Release:
-        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality)
+    def _with_errors(
+        self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
+    ) -> Release:
+        found = self._estimate(measured, belief, histories)
+        factor = partial(self._error_factor, measured, belief, histories)
+        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, factor)
         return replace(release, bands=found.bands, covariates=belief.covariates)
+
+    def _error_factor(
+        self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
+    ) -> ErrorFactor | None:
+        """Return the factor of the leaves' posterior covariance; None of counts and for too many leaves."""
+        if self.pattern.counts or len(self.tree.leaves) * measured.n_steps > MOST_CORRELATED:
+            return None
+        steps, near = self._asked(measured, histories)
+        found = covariance_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
+        return found if found is None else ErrorFactor.of_covariance(found * float(measured.resolution) ** 2)
+
+    def _asked(
+        self, measured: Measured, histories: Mapping[int, BlockHistory]
+    ) -> tuple[range, dict[int, BlockHistory]]:
+        """Return the period's steps, and each level's blocks that are nearest to them."""
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        return steps, {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
 
     def _estimate(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Estimate:
-        steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        steps, near = self._asked(measured, histories)
         if self.pattern.counts:
             fit = fit_counts(belief, near, self.tree, self.small_level, steps, self.pattern.scale_units)
             return published_counts(fit, measured, self.tree, self.lower_bound)

@@ -102,6 +102,10 @@ class GroupedBelow(Laplace):
         """Return what the period before left."""
         return {**memory_of(before, NAME), "mechanism": NAME}
 
+    def misses_only_noise(self, measured: Measured) -> bool:
+        """Return False: it smooths."""
+        return False
+
     def fitted(self, measured: Measured) -> Estimate:
         """Return each step smoothed over its group up to that step. measured: what `grouped` returned."""
         return smooth(measured, self.smoother)

@@ -21,7 +21,7 @@ def release():
 
 def test_a_frame_has_a_row_for_each_node_and_step(release):
     frame = release.to_frame()
-    columns = ["step", "node", "parent", "level", "value", "noise_standard_error"]
+    columns = ["step", "node", "parent", "level", "value", "standard_error", "noise_standard_error"]
     assert frame.columns == columns
     assert frame["step"].to_list() == [8, 9, 10, 11] * 3
     assert frame["node"].to_list() == [name for name in TREE.nodes for _ in range(4)]
@@ -32,7 +32,7 @@ def test_a_frame_has_a_row_for_each_node_and_step(release):
 
 def test_plain_series_are_numbered():
     frame = Laplace(MODEL).release(READINGS, noise=simulated_noise(1)).to_frame()
-    assert frame.columns == ["step", "node", "value", "noise_standard_error"]
+    assert frame.columns == ["step", "node", "value", "standard_error", "noise_standard_error"]
     assert frame["node"].to_list() == ["0"] * 4 + ["1"] * 4
 
 
@@ -43,7 +43,8 @@ def test_total_errors_and_bands_of_counts_are_columns(release):
 
 
 def test_a_chart_has_bands_only_where_total_errors_are_known(release):
-    assert [layer["mark"]["type"] for layer in release.plot().to_dict()["layer"]] == ["line"]
+    guessed = replace(release, standard_errors=None)
+    assert [layer["mark"]["type"] for layer in guessed.plot().to_dict()["layer"]] == ["line"]
     known = replace(release, standard_errors=np.full((3, 4), 2.0)).plot(["A"]).to_dict()
     assert [layer["mark"]["type"] for layer in known["layer"]] == ["area", "line"]
     (rows,) = known["datasets"].values()

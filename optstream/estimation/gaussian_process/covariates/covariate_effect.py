@@ -53,9 +53,20 @@ class CovariateEffect:
 
     def variances(self, steps: Blocks) -> Floats:
         """Return what not knowing the coefficients adds to the variance of every node, (n_nodes, n_steps)."""
+        left = self._left_open(steps)
+        return np.asarray(np.einsum("knt,kl,lnt->nt", left, self.covariance, left, optimize=True))
+
+    def leaf_covariance(self, steps: Blocks) -> Floats:
+        """Return what it adds to the covariance of the leaves, (n_leaves, n_steps, n_leaves, n_steps)."""
+        left = self._left_open(steps)[:, self.without.seen.tree.leaf_indices]
+        return np.asarray(np.einsum("kit,kl,ljs->itjs", left, self.covariance, left, optimize=True))
+
+    def _left_open(self, steps: Blocks) -> Floats:
+        """Return how every node moves with a coefficient beyond what was measured of it, (n_columns, n_nodes,
+        n_steps).
+        """
         told, _ = self.without.responses(self.columns, steps)
-        open_ = self._at(steps) - told
-        return np.asarray(np.einsum("knt,kl,lnt->nt", open_, self.covariance, open_, optimize=True))
+        return self._at(steps) - told
 
     def _at(self, steps: Blocks) -> Floats:
         seen = self.without.seen

@@ -28,4 +28,6 @@ def test_it_is_the_dense_process(tree_name, noise_name, asking):
     assert np.allclose(found, expected, rtol=1e-7, atol=1e-8 * expected.max())
     diagonal = np.einsum("isis->is", found)
     if asking == "steps":
-        assert np.allclose(diagonal, posterior.variances(asked)[leaves], rtol=1e-7, atol=1e-8 * expected.max())
+        assert np.allclose(
+            diagonal, posterior.variances(asked)[leaves], rtol=1e-7, atol=1e-8 * expected.max()
+        )

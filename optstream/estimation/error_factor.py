@@ -1,0 +1,147 @@
+"""Errors as sums of independent parts: from them follows the error of any sum of values."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.holding import UNKNOWN
+from optstream.stream import Measured
+
+Floats = NDArray[np.float64]
+
+BAND = 1.96
+"""Standard errors on each side of a value in a band of 95 %."""
+MOST_ENTRIES = 2**24
+"""Of a factor: 128 MiB. One of more, of many leaves, is not made."""
+SAME = 1e-6
+"""Relative: variances that differ by less are one."""
+PUSH = 2.0**20
+"""Units of the resolution by which a number is moved: large beside its rounding, small beside 2^53."""
+
+
+@dataclass(frozen=True)
+class SumOfValues:
+    """A sum of released values, and how sure it is.
+
+    Attributes:
+        value: In the unit of the values.
+        standard_error: Of the whole error, as far as the mechanism knows it; None where it does not.
+        noise_standard_error: What the noise alone did to it; None where that is not known.
+    """
+
+    value: float
+    standard_error: float | None
+    noise_standard_error: float | None
+
+    @property
+    def band(self) -> tuple[float, float] | None:
+        """A band of 95 % around the value; None where the whole error is not known."""
+        if self.standard_error is None:
+            return None
+        return self.value - BAND * self.standard_error, self.value + BAND * self.standard_error
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorFactor:
+    """The errors of some series at some steps, as sums of independent parts.
+
+    The covariance of two values' errors is the scalar product of their rows.
+
+    Attributes:
+        parts: (n_series, n_steps, n_parts), in the unit of the readings: how an error moves with each of
+            n_parts independent variables of mean 0 and variance 1.
+    """
+
+    parts: Floats
+
+    @classmethod
+    def of_covariance(cls, covariance: Floats) -> "ErrorFactor":
+        """Return the parts of a covariance.
+
+        Args:
+            covariance: (n_series, n_steps, n_series, n_steps), positive semidefinite to rounding.
+
+        Returns:
+            As many parts as it needs, to rounding.
+        """
+        shape = covariance.shape[:2]
+        size = shape[0] * shape[1]
+        spectrum, basis = np.linalg.eigh(covariance.reshape(size, size))
+        kept = spectrum > 1e-12 * max(float(spectrum[-1]), 0.0)
+        return cls((basis[:, kept] * np.sqrt(spectrum[kept])).reshape(*shape, int(kept.sum())))
+
+    def standard_error(self, weights: Floats) -> float:
+        """Return the standard error of a weighted sum of values.
+
+        Args:
+            weights: (n_series, n_steps).
+
+        Returns:
+            In the unit of the readings.
+        """
+        return float(np.linalg.norm(np.tensordot(weights, self.parts, axes=2)))
+
+
+def noise_factor(
+    estimate: Callable[[Measured], Floats], measured: Measured, variances: Floats
+) -> ErrorFactor | None:
+    """Return what the measurements' noise did to a linear estimate: each number moved alone; free.
+
+    Every number that was drawn is one part: independent of the others, or, in a group of joint noise, not
+    correlated with them.
+
+    Args:
+        estimate: From measurements to values (n_series, n_steps), linear in the numbers that were drawn.
+        measured: Of one period.
+        variances: Of the values, as they are known otherwise, (n_series, n_steps).
+
+    Returns:
+        The factor, whose squares add up to `variances`. None where they do not, for then noise of earlier
+        periods is in the values, or they are not linear (medians); and for more than `MOST_ENTRIES`.
+    """
+    n_parts = _n_drawn(measured)
+    if variances.size * n_parts > MOST_ENTRIES or not np.isfinite(variances).all():
+        return None
+    rest = estimate(measured)
+    parts = np.zeros((*variances.shape, n_parts))
+    for number, (moved, deviation) in enumerate(_moved(measured)):
+        parts[..., number] = (estimate(moved) - rest) * (deviation / PUSH)
+    squares = (parts**2).sum(axis=-1)
+    exact = np.allclose(squares, variances, rtol=SAME, atol=SAME * variances.max(initial=0.0))
+    return ErrorFactor(parts) if exact else None
+
+
+def _moved(measured: Measured) -> Iterator[tuple[Measured, float]]:
+    """Yield for each number that was drawn the measurements with it moved, and its standard deviation."""
+    for place, part in enumerate(measured.parts):
+        for one, deviation in _moved(part):
+            parts = (*measured.parts[:place], one, *measured.parts[place + 1 :])
+            yield replace(measured, parts=parts), deviation
+    arrays = [np.asarray(entry, dtype=np.float64) for entry in (measured.points, *measured.answers.values)]
+    for number, variances in enumerate(_variances(measured)):
+        for at in np.argwhere(_was_drawn(variances)):
+            moved = list(arrays)
+            moved[number] = arrays[number].copy()
+            moved[number][tuple(at)] += PUSH
+            answers = replace(measured.answers, values=tuple(moved[1:]))
+            yield replace(measured, points=moved[0], answers=answers), float(np.sqrt(variances[tuple(at)]))
+
+
+def _n_drawn(measured: Measured) -> int:
+    own = sum(int(_was_drawn(variances).sum()) for variances in _variances(measured))
+    return own + sum(_n_drawn(part) for part in measured.parts)
+
+
+def _was_drawn(variances: Floats) -> NDArray[np.bool_]:
+    return (variances > 0) & (variances < UNKNOWN)
+
+
+def _variances(measured: Measured) -> tuple[Floats, ...]:
+    """Return the variance of each point and of each answer; nothing where they are unknown."""
+    known = measured.point_variances, measured.answers.variances
+    if known[0] is None or known[1] is None:
+        return ()
+    arrays = (measured.points, *measured.answers.values)
+    return tuple(np.broadcast_to(v, a.shape) for v, a in zip((known[0], *known[1]), arrays, strict=True))
