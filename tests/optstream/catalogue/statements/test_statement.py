@@ -34,7 +34,7 @@ def test_it_says_what_the_standard_errors_are_and_what_they_leave_out(statement)
     assert "leaves out what interpolation gets wrong, so it makes no error band" in words
     assert "null where it is not known" in words
     assert "load_mw_se is null" in words
-    assert "sum of its rounded leaves" in words
+    assert "before its lower bound and before rounding" in words
     learned = StandardErrors("none", "all").in_words("load_mw")
     assert "load_mw_noise_se is null: the estimate is not a linear" in learned
     assert "as right as the model is" in learned
