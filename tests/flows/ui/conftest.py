@@ -15,8 +15,10 @@ import uvicorn
 from flows.ui.application import application
 from flows.ui.looking import Looks
 from tasks.monitoring import Kind, Severity, State
+from tasks.monitoring.compared import Comparison
 from tasks.reports.operator import DataDoc
 from tasks.ui.runs import RunStep, StreamRun
+from tasks.ui.surprises import Surprises
 from tests.browser import visit
 from tests.tasks.ui.conftest import AT, FIRST, alarm, settings, snapshot
 
@@ -91,6 +93,10 @@ RUN = StreamRun(
 )
 
 
+NEWEST = FIRST + timedelta(days=49)
+USUAL, FAR = Comparison(NEWEST, "84", 6543.2, 6789.1, 3.0), Comparison(NEWEST, "11", 6.5, 6789.1, 3.0)
+
+
 @pytest.fixture
 def streams(snapshot):
     """One of each need."""
@@ -102,6 +108,7 @@ def streams(snapshot):
             "every-state", [*[State.PUBLISHED] * 50, *State], [late, *budget], Fraction(1),
             since={late.key: AT - timedelta(hours=7)}, runs=(RUN,),
             docs=(DataDoc(FIRST, FIRST, AT, "raw", "2016-06-01-raw.html"),),
+            surprises=Surprises((), (USUAL, FAR), (FAR,)),
         ),
         snapshot("warned", alarms=[alarm(Kind.EXPIRING, severity=Severity.WARNING)]),
         snapshot("blind", problem="the ledger's database refuses: see that it runs, then look again"),
