@@ -15,6 +15,7 @@ from tasks.monitoring import Alarm, DayState, State
 from tasks.reports.drawing.calendar import Mark, marks_of_days
 from tasks.ui.day_facts import DayFacts
 from tasks.ui.snapshot import Snapshot
+from tasks.ui.views.dump_rows import DumpRow, dump_rows, when_written
 
 KINDS = {
     "reserved": "Its plan was charged to the privacy budget",
@@ -74,7 +75,7 @@ class DayDetail:
         actions: What an operator can do now.
         happened: In order.
         revisions: Its measurements side by side.
-        dumps: For each leaf, what is there.
+        dumps: For each region, what is there now.
         lineage: From dumps to readers: a name, and a line about it; as far as the day came.
         before: The day before, if it is on the calendar.
         after: The day after, likewise.
@@ -85,7 +86,7 @@ class DayDetail:
     actions: tuple[Action, ...]
     happened: tuple[Happening, ...]
     revisions: tuple[RevisionRow, ...]
-    dumps: tuple[tuple[str, str], ...]
+    dumps: tuple[DumpRow, ...]
     lineage: tuple[tuple[str, str], ...]
     before: date | None
     after: date | None
@@ -115,7 +116,7 @@ def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | No
         tuple(_actions(days[day], facts, snapshot.file)),
         tuple(sorted(_happened(facts), key=lambda one: one.at)),
         tuple(_row(one, facts, model) for one in facts.records),
-        tuple(_dumps(facts, parts_of(settings))),
+        tuple(dump_rows(facts, parts_of(settings))),
         tuple(_lineage(days[day], facts)),
         around[0],
         around[1],
@@ -123,6 +124,8 @@ def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | No
 
 
 def _happened(facts: DayFacts) -> Iterator[Happening]:
+    for at, words in when_written(facts):
+        yield Happening(at, words)
     many = len(facts.records) > 1
     for event in facts.events:
         words = KINDS.get(event.kind, event.kind.capitalize())
@@ -138,19 +141,6 @@ def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> Revisio
     note = "; ".join(filter(None, (record.reason, record.withdrawn, record.compromised)))
     n_estimates = len(facts.vintages.get(record.revision, ())) + (record.staged_hash is not None)
     return RevisionRow(record.revision, str(record.state).lower(), epsilon, n_estimates, note)
-
-
-def _dumps(facts: DayFacts, parts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    arrival = facts.arrival
-    if arrival is None:
-        return
-    for part in parts:
-        named = part or "all"
-        if part in arrival.files:
-            n_files = len(arrival.files[part])
-            yield named, f"complete, {n_files} file{'' if n_files == 1 else 's'}"
-        else:
-            yield named, arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
 
 
 def _lineage(day: DayState, facts: DayFacts) -> Iterator[tuple[str, str]]:
