@@ -1,7 +1,7 @@
 """One day: what happened in order, what it cost, where it came from, and what an operator can do now."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -14,6 +14,7 @@ from tasks.ingest.arrival.parts import parts_of
 from tasks.monitoring import Alarm, DayState, State
 from tasks.reports.drawing.calendar import Mark, marks_of_days
 from tasks.ui.day_facts import DayFacts
+from tasks.ui.runs import RunLink, StreamRun
 from tasks.ui.snapshot import Snapshot
 from tasks.ui.views.dump_rows import DumpRow, dump_rows, when_written
 
@@ -38,10 +39,13 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Happening:
-    """Something that happened at a time."""
+    """Something that happened at a time. runs: those that it names, each followed by the one that started
+    it.
+    """
 
     at: datetime
     words: str
+    runs: tuple[RunLink, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,13 +96,16 @@ class DayDetail:
     after: date | None
 
 
-def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | None:
+def day_detail(
+    snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
+) -> DayDetail | None:
     """Return what the page of a day shows; None for a day that is not on the calendar. Pure.
 
     Args:
         snapshot: The newest look at the stream.
         facts: What `read_day` found.
         day: The local day.
+        runs: Those that had it, as far as they are known.
 
     Returns:
         The view.
@@ -114,7 +121,7 @@ def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | No
         mark,
         tuple(alarm for alarm in view.alarms if alarm.day == day),
         tuple(_actions(days[day], facts, snapshot.file)),
-        tuple(sorted(_happened(facts), key=lambda one: one.at)),
+        tuple(sorted(_happened(facts, runs), key=lambda one: one.at)),
         tuple(_row(one, facts, model) for one in facts.records),
         tuple(dump_rows(facts, parts_of(settings))),
         tuple(_lineage(days[day], facts)),
@@ -123,7 +130,12 @@ def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | No
     )
 
 
-def _happened(facts: DayFacts) -> Iterator[Happening]:
+def _happened(facts: DayFacts, runs: Sequence[StreamRun]) -> Iterator[Happening]:
+    for run in runs:
+        started_by = () if run.parent is None else (run.parent,)
+        yield Happening(run.begins, "A run of it began", (run.link, *started_by))
+        if run.ends is not None:
+            yield Happening(run.ends, f"A run of it ended, {run.state.lower()}", (run.link,))
     for at, words in when_written(facts):
         yield Happening(at, words)
     many = len(facts.records) > 1

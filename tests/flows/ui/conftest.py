@@ -17,7 +17,7 @@ from flows.ui.looking import Looks
 from tasks.monitoring import Kind, Severity, State
 from tasks.monitoring.compared import Comparison
 from tasks.reports.operator import DataDoc
-from tasks.ui.runs import RunStep, StreamRun
+from tasks.ui.runs import RunLink, RunStep, StreamRun
 from tasks.ui.surprises import Surprises
 from tests.browser import visit
 from tests.tasks.ui.conftest import AT, FIRST, alarm, settings, snapshot
@@ -76,7 +76,7 @@ class Shown(Looks):
     """Snapshots that are there already."""
 
     def __init__(self, *snapshots, seconds=30):
-        super().__init__([], seconds, lambda: AT)
+        super().__init__([], seconds, lambda: AT, runs=lambda *_: (RUN,))
         self._found = dict(enumerate(snapshots))
 
 
@@ -90,6 +90,7 @@ RUN = StreamRun(
         RunStep("draw", AT - timedelta(minutes=7), AT - timedelta(minutes=4)),
     ),
     "http://127.0.0.1:4200/runs/flow-run/1",
+    RunLink("two-regions night", "http://127.0.0.1:4200/runs/flow-run/2"),
 )
 
 
