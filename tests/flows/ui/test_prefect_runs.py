@@ -56,7 +56,7 @@ def test_a_run_names_its_days_or_the_first_and_the_last(parameters, named):
 def test_the_flows_that_release_are_called_so():
     from flows.orchestration import backfill, nightly, release
 
-    assert FLOWS == (release.release_days.name, backfill.backfill.name, nightly.nightly.name)
+    assert (release.release_days.name, backfill.backfill.name, nightly.nightly.name) == FLOWS
 
 
 def test_runs_of_a_stream_with_their_steps_parents_and_days_and_no_other_s(prefect_api):
