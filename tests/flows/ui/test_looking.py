@@ -44,3 +44,10 @@ def test_the_page_of_a_day_leads_to_its_run_and_to_the_run_that_started_it(snaps
     assert "Its runs are not known: Prefect&#39;s API did not answer (ZeroDivisionError)." in (
         client.get(path).text
     )
+
+
+def test_a_command_in_a_problem_is_code_and_no_backtick(snapshot):
+    looks = Shown(snapshot("blind", problem="it is an older copy: `optstream <ledger> verify`"))
+    client = TestClient(application(looks, SECRET, lambda: AT), headers=AUTHORIZED)
+    for path in ("/", "/streams/blind"):
+        assert "copy: <code>optstream &lt;ledger&gt; verify</code>" in client.get(path).text, path
