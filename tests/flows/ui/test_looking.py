@@ -35,7 +35,9 @@ def test_one_that_did_not_answer_the_look_is_not_asked_again(snapshot):
 
 def test_the_page_of_a_day_leads_to_its_run_and_to_the_run_that_started_it(snapshot):
     looks = Shown(snapshot())
-    client = TestClient(application(looks, SECRET, lambda: AT), headers=AUTHORIZED)
+    client = TestClient(
+        application(looks, SECRET, lambda: AT), headers=AUTHORIZED, base_url="http://127.0.0.1"
+    )
     path = f"/streams/two-regions/days/{FIRST}"
     text = client.get(path).text
     assert f'A run of it began: <a href="{RUN.page}" rel="noreferrer">{RUN.name}</a>, part of ' in text
@@ -48,6 +50,8 @@ def test_the_page_of_a_day_leads_to_its_run_and_to_the_run_that_started_it(snaps
 
 def test_a_command_in_a_problem_is_code_and_no_backtick(snapshot):
     looks = Shown(snapshot("blind", problem="it is an older copy: `optstream <ledger> verify`"))
-    client = TestClient(application(looks, SECRET, lambda: AT), headers=AUTHORIZED)
+    client = TestClient(
+        application(looks, SECRET, lambda: AT), headers=AUTHORIZED, base_url="http://127.0.0.1"
+    )
     for path in ("/", "/streams/blind"):
         assert "copy: <code>optstream &lt;ledger&gt; verify</code>" in client.get(path).text, path
