@@ -59,7 +59,9 @@ class Comparison:
             return "of the other sign than"
         if self.ratio == 0:
             return "none of"
-        return f"{self.ratio:.3g} times" if self.ratio > 1 else f"1/{1 / self.ratio:.3g} of"
+        times = max(self.ratio, 1 / self.ratio)
+        figure = f"{times:.3g}" if times < 100 else f"{times:,.0f}"
+        return f"{figure} times" if self.ratio > 1 else f"1/{figure} of"
 
 
 def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]) -> tuple[Comparison, ...]:

@@ -35,6 +35,8 @@ def compared(*means):
         (11.0, False, "1/9.09 of"),
         (-100.0, True, "of the other sign than"),
         (0.0, True, "none of"),
+        (104400.0, True, "1,044 times"),
+        (0.01, True, "1/10,000 of"),
     ],
 )
 def test_far_is_ten_times_a_tenth_or_the_other_sign(mean, is_far, words):
