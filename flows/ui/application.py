@@ -78,11 +78,14 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         found, wanted = looks.of(request.path_params["name"]), _day(request.path_params["day"])
         known = found.view is not None and wanted in {one.day for one in found.view.days}
         facts = read_day(found.settings, wanted) if found.settings and known else DayFacts()
-        detail = day_detail(found, facts, wanted)
+        runs, problem = looks.runs_on(found, wanted) if known else ((), "")
+        detail = day_detail(found, facts, wanted, runs)
         if detail is None:
             raise HTTPException(404)
         home = _home(found)
-        return html("day", detail=detail, name=found.stream, home=home, most=MOST_ALARMS)
+        return html(
+            "day", detail=detail, name=found.stream, home=home, most=MOST_ALARMS, runs_problem=problem
+        )
 
     def nodes(request: Request) -> Response:
         found, asked = looks.of(request.path_params["name"]), request.query_params.get("find", "")[:100]

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from threading import Event
 
@@ -12,6 +12,8 @@ from tasks.ui.prometheus import metrics_text
 from tasks.ui.runs import StreamRun
 from tasks.ui.snapshot import Snapshot, take_snapshot
 
+RunsOf = Callable[[str, date | None], tuple[StreamRun, ...]]
+"""The last runs of a stream, or those of a day."""
 LOG = logging.getLogger("optstream.ui")
 MOST_ROUNDS_LATE = 10
 
@@ -28,7 +30,7 @@ class Looks:
         seconds: Between two rounds.
         clock: The time.
         textfile: Where metrics are written after each round, for the node exporter; None for nowhere.
-        runs: The last runs of a stream; None where no orchestrator is asked.
+        runs: Who knows the runs of a stream; None where no orchestrator is asked.
     """
 
     def __init__(
@@ -37,7 +39,7 @@ class Looks:
         seconds: float,
         clock: Callable[[], datetime],
         textfile: Path | None = None,
-        runs: Callable[[str], tuple[StreamRun, ...]] | None = None,
+        runs: RunsOf | None = None,
     ) -> None:
         self.configurations, self.seconds, self.clock = configurations, seconds, clock
         self.textfile, self.runs = textfile, runs
@@ -56,6 +58,16 @@ class Looks:
             if found.stream == stream:
                 return found
         raise UnknownStreamError(f"no stream {stream!r:.80} is shown here")
+
+    def runs_on(self, found: Snapshot, day: date) -> tuple[tuple[StreamRun, ...], str]:
+        """Return the runs that had a day, and why they are not known, or "".
+
+        An orchestrator that did not answer the newest look is not asked again: the page waits for it.
+        """
+        if self.runs is None or found.runs_problem is not None:
+            return (), found.runs_problem or ""
+        asked = _with_runs(found, self.runs, day)
+        return asked.runs or (), asked.runs_problem or ""
 
     @property
     def is_alive(self) -> bool:
@@ -90,10 +102,10 @@ class Looks:
             stop.wait(self.seconds)
 
 
-def _with_runs(snapshot: Snapshot, runs: Callable[[str], tuple[StreamRun, ...]]) -> Snapshot:
-    """The snapshot with the stream's runs, or with why they are not known."""
+def _with_runs(snapshot: Snapshot, runs: RunsOf, day: date | None = None) -> Snapshot:
+    """The snapshot with the stream's runs, or those of a day, or with why they are not known."""
     try:
-        return replace(snapshot, runs=runs(snapshot.stream), runs_problem=None)
+        return replace(snapshot, runs=runs(snapshot.stream, day), runs_problem=None)
     except Exception as error:  # noqa: BLE001 - the pages outlive the orchestrator; an address may be a secret
         problem = f"Prefect's API did not answer ({type(error).__name__})"
         return replace(snapshot, runs=(), runs_problem=problem)

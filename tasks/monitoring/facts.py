@@ -14,11 +14,12 @@ from tasks.contracts.results import PRIVATE_PERIOD, RAW, USER, newest_results
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import GrantPage
+from tasks.monitoring.compared import Comparison
 from tasks.monitoring.deadlines import last_ended
 from tasks.monitoring.missing_covariates import missing_covariates
 from tasks.monitoring.published_files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
-from tasks.monitoring.unlike import FarRegion, far_regions, unlike_day
+from tasks.monitoring.unlike import far_regions, newest_published, unlike_days
 from tasks.release.records.outcomes import Budget, budget_of
 from tasks.studies.audit_record import AuditRecord, last_audit
 
@@ -55,7 +56,7 @@ class Facts:
         budget: What any window has, and what the worst one has spent.
         page: The summary of the privacy budget; None before the first release.
         audit: The newest of the configured mechanism, if any.
-        unlike: The newest published day, if it was unlike all others.
+        unlike: The days that the newest published day's self-check found unlike all others, rising.
         lost: Of listed days, what is wrong with their file.
         suspect: Of the newest days that are read, which share of each region's readings was clamped, absent
             or doubled. It depends on readings, as nothing else here but `user_suites` may.
@@ -77,12 +78,18 @@ class Facts:
     budget: Budget
     page: GrantPage | None
     audit: AuditRecord | None
-    unlike: date | None = None
+    unlike: tuple[date, ...] = ()
     lost: Mapping[date, str] = field(default_factory=dict)
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
-    far: tuple[FarRegion, ...] = ()
+    far: tuple[Comparison, ...] = ()
     without: Mapping[date, tuple[str, ...]] = field(default_factory=dict)
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    @property
+    def newest_unlike(self) -> date | None:
+        """The newest published day, if it is one of those that were unlike all others."""
+        newest = newest_published(self.releases)
+        return newest if newest in self.unlike else None
 
     def days(self) -> list[date]:
         """Return the days to be looked at.
@@ -140,7 +147,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         else Budget(settings.model.epsilon, settings.model.epsilon * 0, settings.model.window_length),
         page=_page(settings, ledger) if ledger and releases else None,
         audit=last_audit(settings),
-        unlike=unlike_day(settings, releases),
+        unlike=unlike_days(settings, releases),
         lost=lost_files(settings, catalogue),
         suspect=_suspect(settings, releases, last),
         far=far_regions(settings, catalogue),

@@ -1,14 +1,16 @@
 """What is known of one day beside the snapshot of its stream: read when its page is asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
 
+from optstream.catalogue.backends import Location
 from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage
 from tasks.config import Settings
 from tasks.contracts.results import ResultFile, result_files
 from tasks.ingest import Arrival, arrivals_of
+from tasks.ingest.arrival.files import FileFacts, facts_of
 from tasks.ledger.open import ledger_if_any
 
 
@@ -18,6 +20,7 @@ class DayFacts:
 
     Attributes:
         arrival: What is there of its dump; None where that cannot be listed.
+        files: Of each part of it that is complete, sizes and times of its files, of those still there.
         results: Its contract results, the newest first.
         records: Its releases by revision.
         vintages: New estimates by revision, of those that have any.
@@ -25,6 +28,7 @@ class DayFacts:
     """
 
     arrival: Arrival | None = None
+    files: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
     results: tuple[ResultFile, ...] = ()
     records: tuple[ReleaseRecord, ...] = ()
     vintages: Mapping[int, tuple[Vintage, ...]] = field(default_factory=dict)
@@ -47,6 +51,7 @@ def read_day(settings: Settings, day: date) -> DayFacts:
     arrival = None
     with suppress(OSError):
         arrival = arrivals_of(settings, [day]).get(day)
+    files = {} if arrival is None else {part: _facts(own) for part, own in arrival.files.items()}
     results = tuple(
         one
         for one in result_files(settings)
@@ -56,8 +61,17 @@ def read_day(settings: Settings, day: date) -> DayFacts:
     with ledger_if_any(settings) as ledger:
         newest = None if ledger is None else ledger.latest(stream, period)
         if ledger is None or newest is None:
-            return DayFacts(arrival, results)
+            return DayFacts(arrival, files, results)
         revisions = range(newest.revision + 1)
         records = tuple(filter(None, (ledger.find(stream, period, one) for one in revisions)))
         vintages = {one: ledger.vintages_of(stream, period, one) for one in revisions}
-        return DayFacts(arrival, results, records, vintages, ledger.events_of(stream, period))
+        return DayFacts(arrival, files, results, records, vintages, ledger.events_of(stream, period))
+
+
+def _facts(files: Iterable[Location]) -> tuple[FileFacts, ...]:
+    """A file that is gone since it was listed is left out."""
+    found = []
+    for file in files:
+        with suppress(OSError):
+            found.append(facts_of(file))
+    return tuple(found)

@@ -6,6 +6,7 @@ from typing import Any
 
 from jinja2 import Environment
 
+from tasks.reports.markup import with_code
 from tasks.reports.render import templates_of
 from tasks.ui.words import moment_in_words, second_in_words, what_to_do
 
@@ -48,4 +49,6 @@ def assets() -> dict[str, bytes]:
 
 @cache
 def _environment() -> Environment:
-    return templates_of("tasks.ui", moment=moment_in_words, second=second_in_words, what=what_to_do)
+    return templates_of(
+        "tasks.ui", moment=moment_in_words, second=second_in_words, what=what_to_do, with_code=with_code
+    )

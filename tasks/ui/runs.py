@@ -19,8 +19,19 @@ class RunStep:
 
 
 @dataclass(frozen=True)
+class RunLink:
+    """A run by its name. page: its address on the orchestrator's pages."""
+
+    name: str
+    page: str
+
+
+@dataclass(frozen=True)
 class StreamRun:
-    """A run of a stream. page: its address on the orchestrator's pages; ends: None where it is under way."""
+    """A run of a stream. page: its address on the orchestrator's pages; ends: None where it is under way.
+
+    parent: The run that started it, if one did and is known.
+    """
 
     name: str
     state: str
@@ -28,6 +39,12 @@ class StreamRun:
     ends: datetime | None
     steps: tuple[RunStep, ...]
     page: str = ""
+    parent: RunLink | None = None
+
+    @property
+    def link(self) -> RunLink:
+        """Its name and address."""
+        return RunLink(self.name, self.page)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from tasks.reports.operator import DataDoc, data_docs
 from tasks.storage.failures import unexpected
 from tasks.ui.growth import Growth, growth_of
 from tasks.ui.runs import StreamRun
+from tasks.ui.surprises import Surprises, surprises_of
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Snapshot:
         figures: Means and noise of published files (`tasks.monitoring.published_files.kept_figures`).
         guarantees: Of the stream's privacy budget, by number; the highest is that of new days.
         warnings: Levels that are as good as nothing by the configuration, as a dry run says it.
+        surprises: Regions beside their history, by published figures; None where it was never looked at.
         growth: What ledger and folders take; None where it was never looked at.
         docs: Great Expectations' pages of the last weeks; a link is a file's name.
         runs: The last ones that the orchestrator knows; None where none was asked.
@@ -71,6 +73,7 @@ class Snapshot:
     figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     guarantees: Mapping[int, PrivacyModel] = field(default_factory=dict, repr=False)
     warnings: tuple[str, ...] = ()
+    surprises: Surprises | None = None
     growth: Growth | None = None
     docs: tuple[DataDoc, ...] = ()
     runs: tuple[StreamRun, ...] | None = None
@@ -100,13 +103,27 @@ def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> 
         figures, docs = kept_figures(settings), data_docs(settings, now, folder_of(settings))
         growth = growth_of(settings, now, before.growth if before else None)
         warnings = _warnings(settings, now.date(), before)
+        surprises = surprises_of(settings, view, figures, before.surprises if before else None)
     except OptStreamError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the page of twenty streams outlives a defect in one
         problem = unexpected(error)
     else:
         return Snapshot(
-            file, name, now, settings, view, None, since, nights, figures, guarantees, warnings, growth, docs
+            file,
+            name,
+            now,
+            settings,
+            view,
+            None,
+            since,
+            nights,
+            figures,
+            guarantees,
+            warnings,
+            surprises,
+            growth,
+            docs,
         )
     return replace(before or Snapshot(file, file.stem, now), problem=problem)
 

@@ -1,7 +1,7 @@
 """`optstream ui`: the operators' pages of several streams, as a web application."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,10 +16,9 @@ from flows.cli.options import DEFAULT_CONFIG, examples, new_app
 from flows.orchestration.environment import connect
 from flows.orchestration.processes import LOOPBACK, PAGES_PORT, password_of
 from flows.ui.application import application
-from flows.ui.looking import Looks
+from flows.ui.looking import Looks, RunsOf
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings, load_settings
-from tasks.ui.runs import StreamRun
 
 app = new_app()
 
@@ -117,7 +116,7 @@ def readable(files: Sequence[Path]) -> list[Settings]:
     return found
 
 
-def _runs(settings: Settings) -> Callable[[str], tuple[StreamRun, ...]] | None:
+def _runs(settings: Settings) -> RunsOf | None:
     """Who knows the runs of a stream: the server that PREFECT_API_URL names; None where it names none."""
     if not os.environ.get("PREFECT_API_URL"):
         return None

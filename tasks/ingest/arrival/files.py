@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import IO, Any
 
 import polars as pl
@@ -14,7 +16,42 @@ HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""
 TELLING = ("ETag", "etag", "size", "LastModified", "last_modified", "mtime", "created", "VersionId")
 """What a store says of an object that is another one, or was written to, in the words of several stores."""
+WRITTEN = ("LastModified", "last_modified", "mtime", "updated", "created")
+"""When an object was written, in the words of several stores."""
 Identity = tuple[object, ...] | None
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """size: in bytes. written: when the file was last written, by its folder or store; None where that does
+    not say.
+    """
+
+    size: int
+    written: datetime | None
+
+
+def facts_of(file: Location) -> FileFacts:
+    """Size and time of a file, without opening it. Raises OSError."""
+    if not isinstance(file, StoreUrl):
+        found = file.stat()
+        return FileFacts(found.st_size, datetime.fromtimestamp(found.st_mtime, UTC))
+    told = open_store(file.parent).facts(file.name)
+    return FileFacts(
+        int(told["size"]), next(filter(None, (_instant(told.get(key)) for key in WRITTEN)), None)
+    )
+
+
+def _instant(told: object) -> datetime | None:
+    """A time as stores tell it: with a zone or in UTC, or in ISO 8601; None for anything else."""
+    if isinstance(told, str):
+        try:
+            told = datetime.fromisoformat(told)
+        except ValueError:
+            return None
+    if not isinstance(told, datetime):
+        return None
+    return told if told.tzinfo else told.replace(tzinfo=UTC)
 
 
 def size_of(file: Location) -> int:

@@ -211,7 +211,7 @@ def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
             "the ledger has it as published and the published folder does not list it: "
             "`optstream ledger verify`, then restore the folder from a copy",
         )
-    if day.day == facts.unlike:
+    if day.day == facts.newest_unlike:
         words = (
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "
             "as a first day is, with wider bands; if readings are broken, restate it once they are mended"

@@ -1,7 +1,7 @@
 """One day: what happened in order, what it cost, where it came from, and what an operator can do now."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -14,7 +14,9 @@ from tasks.ingest.arrival.parts import parts_of
 from tasks.monitoring import Alarm, DayState, State
 from tasks.reports.drawing.calendar import Mark, marks_of_days
 from tasks.ui.day_facts import DayFacts
+from tasks.ui.runs import RunLink, StreamRun
 from tasks.ui.snapshot import Snapshot
+from tasks.ui.views.dump_rows import DumpRow, dump_rows, when_written
 
 KINDS = {
     "reserved": "Its plan was charged to the privacy budget",
@@ -37,10 +39,13 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Happening:
-    """Something that happened at a time."""
+    """Something that happened at a time. runs: those that it names, each followed by the one that started
+    it.
+    """
 
     at: datetime
     words: str
+    runs: tuple[RunLink, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class DayDetail:
         actions: What an operator can do now.
         happened: In order.
         revisions: Its measurements side by side.
-        dumps: For each leaf, what is there.
+        dumps: For each region, what is there now.
         lineage: From dumps to readers: a name, and a line about it; as far as the day came.
         before: The day before, if it is on the calendar.
         after: The day after, likewise.
@@ -85,19 +90,22 @@ class DayDetail:
     actions: tuple[Action, ...]
     happened: tuple[Happening, ...]
     revisions: tuple[RevisionRow, ...]
-    dumps: tuple[tuple[str, str], ...]
+    dumps: tuple[DumpRow, ...]
     lineage: tuple[tuple[str, str], ...]
     before: date | None
     after: date | None
 
 
-def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | None:
+def day_detail(
+    snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
+) -> DayDetail | None:
     """Return what the page of a day shows; None for a day that is not on the calendar. Pure.
 
     Args:
         snapshot: The newest look at the stream.
         facts: What `read_day` found.
         day: The local day.
+        runs: Those that had it, as far as they are known.
 
     Returns:
         The view.
@@ -113,16 +121,23 @@ def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | No
         mark,
         tuple(alarm for alarm in view.alarms if alarm.day == day),
         tuple(_actions(days[day], facts, snapshot.file)),
-        tuple(sorted(_happened(facts), key=lambda one: one.at)),
+        tuple(sorted(_happened(facts, runs), key=lambda one: one.at)),
         tuple(_row(one, facts, model) for one in facts.records),
-        tuple(_dumps(facts, parts_of(settings))),
+        tuple(dump_rows(facts, parts_of(settings))),
         tuple(_lineage(days[day], facts)),
         around[0],
         around[1],
     )
 
 
-def _happened(facts: DayFacts) -> Iterator[Happening]:
+def _happened(facts: DayFacts, runs: Sequence[StreamRun]) -> Iterator[Happening]:
+    for run in runs:
+        started_by = () if run.parent is None else (run.parent,)
+        yield Happening(run.begins, "A run of it began", (run.link, *started_by))
+        if run.ends is not None:
+            yield Happening(run.ends, f"A run of it ended, {run.state.lower()}", (run.link,))
+    for at, words in when_written(facts):
+        yield Happening(at, words)
     many = len(facts.records) > 1
     for event in facts.events:
         words = KINDS.get(event.kind, event.kind.capitalize())
@@ -138,19 +153,6 @@ def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> Revisio
     note = "; ".join(filter(None, (record.reason, record.withdrawn, record.compromised)))
     n_estimates = len(facts.vintages.get(record.revision, ())) + (record.staged_hash is not None)
     return RevisionRow(record.revision, str(record.state).lower(), epsilon, n_estimates, note)
-
-
-def _dumps(facts: DayFacts, parts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    arrival = facts.arrival
-    if arrival is None:
-        return
-    for part in parts:
-        named = part or "all"
-        if part in arrival.files:
-            n_files = len(arrival.files[part])
-            yield named, f"complete, {n_files} file{'' if n_files == 1 else 's'}"
-        else:
-            yield named, arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
 
 
 def _lineage(day: DayState, facts: DayFacts) -> Iterator[tuple[str, str]]:

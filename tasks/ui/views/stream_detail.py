@@ -10,6 +10,7 @@ from tasks.ui.runs import Bar, StreamRun, bars_of, length_of
 from tasks.ui.snapshot import Snapshot
 from tasks.ui.views.guarantees import GuaranteeRow, guarantee_rows
 from tasks.ui.views.overview import StreamRow, row_of
+from tasks.ui.views.surprise_table import SurpriseTable, surprise_table
 from tasks.ui.views.window_plot import WindowPlot, window_plot
 from tasks.ui.words import size_in_words, span_in_words
 
@@ -42,6 +43,7 @@ class StreamDetail:
         sizes: What ledger and folders take: a name, how much, and how much of it is new.
         runs: The last ones; empty without an orchestrator.
         runs_problem: Why runs are not known, if so.
+        surprises: The newest days beside their history; None where nothing can be compared yet.
         docs: Great Expectations' pages of the last weeks.
     """
 
@@ -55,6 +57,7 @@ class StreamDetail:
     sizes: tuple[tuple[str, str, str], ...]
     runs: tuple[RunRow, ...]
     runs_problem: str
+    surprises: SurpriseTable | None
     docs: tuple[DataDoc, ...]
 
 
@@ -77,5 +80,6 @@ def stream_detail(snapshot: Snapshot, now: datetime) -> StreamDetail:
             RunRow(run, span_in_words(length_of(run, now)), bars_of(run, now)) for run in snapshot.runs or ()
         ),
         snapshot.runs_problem or ("no Prefect server is named" if snapshot.runs is None else ""),
+        surprise_table(snapshot),
         snapshot.docs,
     )

@@ -15,8 +15,10 @@ import uvicorn
 from flows.ui.application import application
 from flows.ui.looking import Looks
 from tasks.monitoring import Kind, Severity, State
+from tasks.monitoring.compared import Comparison
 from tasks.reports.operator import DataDoc
-from tasks.ui.runs import RunStep, StreamRun
+from tasks.ui.runs import RunLink, RunStep, StreamRun
+from tasks.ui.surprises import Surprises
 from tests.browser import visit
 from tests.tasks.ui.conftest import AT, FIRST, alarm, settings, snapshot
 
@@ -74,7 +76,7 @@ class Shown(Looks):
     """Snapshots that are there already."""
 
     def __init__(self, *snapshots, seconds=30):
-        super().__init__([], seconds, lambda: AT)
+        super().__init__([], seconds, lambda: AT, runs=lambda *_: (RUN,))
         self._found = dict(enumerate(snapshots))
 
 
@@ -88,7 +90,12 @@ RUN = StreamRun(
         RunStep("draw", AT - timedelta(minutes=7), AT - timedelta(minutes=4)),
     ),
     "http://127.0.0.1:4200/runs/flow-run/1",
+    RunLink("two-regions night", "http://127.0.0.1:4200/runs/flow-run/2"),
 )
+
+
+NEWEST = FIRST + timedelta(days=49)
+USUAL, FAR = Comparison(NEWEST, "84", 6543.2, 6789.1, 3.0), Comparison(NEWEST, "11", 6.5, 6789.1, 3.0)
 
 
 @pytest.fixture
@@ -102,6 +109,7 @@ def streams(snapshot):
             "every-state", [*[State.PUBLISHED] * 50, *State], [late, *budget], Fraction(1),
             since={late.key: AT - timedelta(hours=7)}, runs=(RUN,),
             docs=(DataDoc(FIRST, FIRST, AT, "raw", "2016-06-01-raw.html"),),
+            surprises=Surprises((), (USUAL, FAR), (FAR,)),
         ),
         snapshot("warned", alarms=[alarm(Kind.EXPIRING, severity=Severity.WARNING)]),
         snapshot("blind", problem="the ledger's database refuses: see that it runs, then look again"),

@@ -1,12 +1,15 @@
 """Runs and their steps, from a real Prefect server."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
+import pytest
 from prefect import flow, tags, task
 
 from flows.orchestration.run_names import tags_of
-from flows.ui.prefect_runs import _site_of, runs_of
+from flows.ui.prefect_runs import FLOWS, _site_of, names_day, runs_of
 from tests.flows.served import until
+
+DAY, OTHER = date(2016, 6, 1), date(2016, 6, 2)
 
 
 @task(name="look up", persist_result=False)
@@ -14,9 +17,19 @@ def look_up():
     return 1
 
 
-@flow(name="a-night", flow_run_name="nights 2016-06-01", persist_result=False)
-def night():
+@flow(name="optstream-release", flow_run_name="nights {days[0]}", persist_result=False)
+def release(days: list[str]):
     return look_up()
+
+
+@flow(name="optstream-nightly", flow_run_name="nights night", persist_result=False)
+def night(day: str):
+    return release([day])
+
+
+@flow(name="optstream-watch", flow_run_name="nights watch", persist_result=False)
+def watch():
+    return 1
 
 
 def test_a_link_to_the_server_shows_no_password():
@@ -25,18 +38,46 @@ def test_a_link_to_the_server_shows_no_password():
     assert _site_of("") == ""
 
 
-def test_runs_of_a_stream_with_their_steps_and_no_other_s(prefect_api):
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ({"days": ["2016-05-31", "2016-06-01"]}, True),
+        ({"days": ["2016-05-31", "2016-06-02"]}, False),
+        ({"days": None}, False),
+        ({"first": "2016-05-01", "last": "2016-06-01"}, True),
+        ({"first": "2016-06-02", "last": "2016-07-01"}, False),
+        ({"config": "optstream.toml"}, False),
+    ],
+)
+def test_a_run_names_its_days_or_the_first_and_the_last(parameters, named):
+    assert names_day(parameters, DAY) is named
+
+
+def test_the_flows_that_release_are_called_so():
+    from flows.orchestration import backfill, nightly, release
+
+    assert (release.release_days.name, backfill.backfill.name, nightly.nightly.name) == FLOWS
+
+
+def test_runs_of_a_stream_with_their_steps_parents_and_days_and_no_other_s(prefect_api):
     began = datetime.now(UTC)
     with tags(*tags_of("nights")):
-        night()
+        night(str(DAY))
+        watch()
     # the server records steps from events, some time later
-    run = until(
-        "the step is recorded", lambda: next((one for one in runs_of("nights") if one.steps), None), 60
-    )
-    assert len(runs_of("nights")) == 1
-    assert (run.name, run.state) == ("nights 2016-06-01", "Completed")
-    assert run.ends is not None
-    assert began <= run.begins <= run.ends
-    assert [step.name for step in run.steps] == ["look up"]
-    assert run.page.startswith(prefect_api.removesuffix("/api") + "/runs/flow-run/")
+
+    def recorded():
+        found = runs_of("nights")
+        return found if found[0].steps and found[0].parent else None
+
+    released, parent = until("the step and the parent are recorded", recorded, 60)
+    assert (released.name, released.state) == (f"nights {DAY}", "Completed")
+    assert released.ends is not None
+    assert began <= parent.begins <= released.begins <= released.ends
+    assert [step.name for step in released.steps] == ["look up"]
+    assert released.page.startswith(prefect_api.removesuffix("/api") + "/runs/flow-run/")
+    assert (parent.name, parent.parent) == ("nights night", None)
+    assert released.parent == parent.link
+    assert [run.page for run in runs_of("nights", DAY)] == [released.page]
+    assert runs_of("nights", OTHER) == ()
     assert runs_of("others") == ()

@@ -1,6 +1,6 @@
 """Dumps in object stores: the same days, the same units, the same keyed hashes as from local files."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import fsspec
 import polars as pl
@@ -10,6 +10,7 @@ from optstream.errors import DumpError
 from optstream.measurement.linear import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
+from tasks.ingest.arrival.files import facts_of
 from tasks.release.guards.input_hashes import hashing
 from tests.tasks.conftest import DAY, SmallStream
 
@@ -183,3 +184,13 @@ def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkey
     assert type(error) is LateDumpError
     assert "the store cannot be reached" in str(error)
     assert "127.0.0.1" not in str(error)
+
+
+def test_sizes_and_times_are_told_without_reading(small, upload):
+    stream = small()
+    stream.write("84", stream.rows(1.0))
+    stream.write("11", stream.rows(2.0))
+    before, moved = datetime.now(UTC), upload(stream)
+    here, there = ([facts_of(file) for own in found(one).files for file in own] for one in (stream, moved))
+    assert [one.size for one in there] == [one.size for one in here]
+    assert all(abs(one.written - before) < timedelta(minutes=10) for one in there)

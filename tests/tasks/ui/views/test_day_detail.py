@@ -11,8 +11,10 @@ from optstream.ledger import ReleaseEvent, ReleaseRecord, ReleaseState
 from optstream.privacy import StepSpend
 from tasks.contracts.results import ResultFile
 from tasks.ingest import Arrival
+from tasks.ingest.arrival.files import FileFacts
 from tasks.monitoring import Kind, State
 from tasks.ui.day_facts import DayFacts, read_day
+from tasks.ui.runs import RunLink, StreamRun
 from tasks.ui.views.day_detail import KINDS, day_detail
 from tests.tasks.conftest import DAY
 from tests.tasks.ui.conftest import AT, FIRST, alarm
@@ -46,6 +48,25 @@ def test_what_happened_is_told_in_order_from_all_sources(snapshot):
         "Something new",
     ]
     assert [one.at for one in found.happened] == sorted(one.at for one in found.happened)
+
+
+def test_dumps_and_runs_are_told_among_the_rest(snapshot):
+    parent = RunLink("night", "http://p/2")
+    done = StreamRun("day", "Completed", AT, AT + timedelta(minutes=2), (), "http://p/1", parent)
+    begun = StreamRun("again", "Running", AT + timedelta(minutes=4), None, (), "http://p/3")
+    file = FileFacts(1000, AT + timedelta(minutes=1))
+    found = day_detail(
+        snapshot(),
+        DayFacts(arrival=Arrival(FIRST, (), {}, {}, {}), files={"84": (file,)}),
+        FIRST,
+        (begun, done),
+    )
+    assert [(one.words, one.runs) for one in found.happened] == [
+        ("A run of it began", (done.link, parent)),
+        ("The file of its dump was written, of 84: 1 file, 1.0 kB", ()),
+        ("A run of it ended, completed", (done.link,)),
+        ("A run of it began", (begun.link,)),
+    ]
 
 
 def test_restatements_stand_side_by_side(snapshot):
@@ -103,7 +124,7 @@ def test_the_lineage_goes_as_far_as_the_day_came(snapshot):
     assert names(record(state=ReleaseState.DRAWN, staged_hash=None)) == ["Dumps", "Charged", "Measured"]
     assert names(record()) == ["Dumps", "Charged", "Measured", "Estimated"]
     dumps = detail_of(snapshot, DayFacts(arrival=partly)).dumps
-    assert dict(dumps) == {"84": "complete, 2 files", "11": "no marker"}
+    assert {one.region: one.words for one in dumps} == {"84": "complete, 2 files", "11": "no marker"}
 
 
 def test_days_beside_it_and_days_that_are_not_there(snapshot):
@@ -133,5 +154,7 @@ def test_a_released_day_is_read_from_ledger_and_folders(installation):
     assert {one.suite for one in found.results} >= {"raw"}
     assert found.arrival is not None
     assert set(found.arrival.files) == {"84", "11"}
+    assert all(one.size > 0 and one.written for own in found.files.values() for one in own)
+    assert set(found.files) == {"84", "11"}
     assert all(isinstance(one.at, datetime) for one in found.events)
     assert read_day(installation.settings, day + timedelta(days=9)).records == ()

@@ -1,0 +1,73 @@
+"""A region's newest published mean beside the median of the days before, by hand."""
+
+from datetime import date, timedelta
+from math import inf, nan
+
+import polars as pl
+import pytest
+
+from optstream.catalogue import Entry
+from tasks.monitoring.compared import LEAST_DAYS, MOST_DAYS, compare
+
+FIRST = date(2016, 6, 1)
+
+
+def entries(n_days):
+    return [Entry(FIRST + timedelta(days=number), 0, 0, f"f{number}", "", "") for number in range(n_days)]
+
+
+def figures(**means):
+    """Of each node its means by day; noise of 1 MW."""
+    rows = [(f"f{day}", node, mean, 1.0) for node, own in means.items() for day, mean in enumerate(own)]
+    return pl.DataFrame(rows, schema=["file_hash", "node", "mean", "noise"], orient="row")
+
+
+def compared(*means):
+    return compare(figures(a=means), entries(len(means)), ["a"])
+
+
+@pytest.mark.parametrize(
+    ("mean", "is_far", "words"),
+    [
+        (1000.0, True, "10 times"),
+        (990.0, False, "9.9 times"),
+        (10.0, True, "1/10 of"),
+        (11.0, False, "1/9.09 of"),
+        (-100.0, True, "of the other sign than"),
+        (0.0, True, "none of"),
+        (104400.0, True, "1,044 times"),
+        (0.01, True, "1/10,000 of"),
+    ],
+)
+def test_far_is_ten_times_a_tenth_or_the_other_sign(mean, is_far, words):
+    (found,) = compared(*[100.0] * LEAST_DAYS, mean)
+    assert (found.day, found.mean, found.usual) == (FIRST + timedelta(days=LEAST_DAYS), mean, 100.0)
+    assert (found.is_far, found.words) == (is_far, words)
+
+
+def test_what_noise_explains_is_not_far():
+    assert not compared(*[0.5] * LEAST_DAYS, 8.0)[0].is_far
+    assert compared(*[0.5] * LEAST_DAYS, 9.0)[0].is_far
+
+
+def test_twice_is_as_far_as_half_and_another_sign_is_the_farthest():
+    twice, half, other = (compared(*[8.0] * LEAST_DAYS, mean)[0].distance for mean in (16.0, 4.0, -8.0))
+    assert twice == pytest.approx(half)
+    assert other == inf
+
+
+def test_only_the_last_28_days_before_count():
+    (found,) = compared(*[9000.0] * 40, *[100.0] * MOST_DAYS, 100.0)
+    assert found.usual == 100.0
+
+
+@pytest.mark.parametrize(
+    "means", [(), [100.0] * LEAST_DAYS, [0.0] * 9, [*[100.0] * LEAST_DAYS, nan]], ids=str
+)
+def test_without_a_week_a_median_or_a_mean_nothing_is_compared(means):
+    assert compared(*means) == ()
+
+
+def test_regions_alone_are_compared():
+    kept = figures(FR=[200.0] * 9, b=[100.0] * 9, a=[100.0] * 9)
+    assert [one.region for one in compare(kept, entries(9), ["b", "a"])] == ["a", "b"]
