@@ -1,12 +1,13 @@
 """The benchmark of FAST's report: every figure has its rows, and the rows say what the text says of them."""
 
 from datetime import date
+from itertools import product
 
 import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.fast_report import STEPS, errors, main, runs
+from benchmarks.fast_report import OURS, STEPS, YEAR, epsilons, errors, main, runs
 from optstream.evaluation.fast_report import AsPrinted
 from tasks.studies.evaluation.data import FLU, UNEMPLOYMENT, read_flu, read_unemployment
 
@@ -41,6 +42,18 @@ def test_the_settings_are_those_of_section_6():
     assert len({(figure, what) for figure, what, _ in runs()}) == len(runs())
 
 
+@pytest.mark.parametrize("n_steps", YEAR)
+def test_each_row_costs_what_it_promises_by_the_accountant(n_steps):
+    costs = epsilons(np.full(n_steps, 300), seed=0)
+    of_the_series = {name: cost for name, (cost, _) in costs.items()}
+    of_a_year = {name: cost for name, (_, cost) in costs.items() if "a year kept" in name}
+    assert set(costs) == {*OURS, "Algorithm 3", "fixed, 25%"}
+    assert {name for name, cost in of_the_series.items() if cost > 1} == set(of_a_year)
+    assert of_the_series["Algorithm 3"] == of_the_series["fixed, 25%"] == 1
+    assert all(0.9 < cost <= 1 for cost in of_a_year.values())
+    assert all(of_the_series[name] > n_steps // YEAR[n_steps] - 1 for name in of_a_year)
+
+
 @pytest.mark.slow
 def test_what_docs_papers_says_of_the_figures(real_data):
     """Five trials of a fixed seed: orders only; the page's numbers are of thirty."""
@@ -67,4 +80,22 @@ def test_what_docs_papers_says_of_the_figures(real_data):
             error(name, "11", f"adaptive, sign {sign}, errors signed") for sign in ("printed", "turned")
         )
         assert as_printed < turned
+        noisy, filtered = (error(name, "6, 8", f"α = 0.01, {how}") for how in ("noisy", "kalman"))
+        assert filtered < noisy / 5
+        for epsilon in ("1", "0.1", "0.01"):
+            whole, year = (
+                error(name, "16, 18", f"α = {epsilon}, {of}") for of in ("Laplace", "Laplace, a year kept")
+            )
+            assert year < whole / 3
+    best = {
+        (name, epsilon): min(
+            ("Algorithm 3", "ours (Fast)", "DFT, k = 10", "Laplace"),
+            key=lambda of: error(name, "16, 18", f"α = {epsilon}, {of}"),
+        )
+        for name, epsilon in product(series, ("1", "0.1"))
+    }
+    assert best == {
+        ("flu", "1"): "Laplace", ("flu", "0.1"): "DFT, k = 10",
+        ("unemployment", "1"): "DFT, k = 10", ("unemployment", "0.1"): "Algorithm 3",
+    }  # fmt: skip
     assert error("flu", "6, 8", "α = 1, linear") < 1 < error("flu", "6, 8", "α = 1, kalman")
