@@ -44,10 +44,11 @@ def test_the_least_error_is_that_of_all_choices_of_points(n_points):
     steps = np.arange(9)
     errors = [
         np.abs(np.interp(steps, chosen, day[list(chosen)]) - day).mean()
-        for chosen in combinations(range(9), n_points)
+        for size in range(1, n_points + 1)
+        for chosen in combinations(range(9), size)
     ]
     assert least_error(day, n_points) == pytest.approx(min(errors))
-    assert min(errors) < 0.9 * np.median(errors)  # control: points matter
+    assert min(errors) < 0.9 * max(errors)  # control: points matter
 
 
 def test_a_row_has_its_error_and_what_the_accountant_says():
