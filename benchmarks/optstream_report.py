@@ -185,10 +185,12 @@ def forecasts(region: Values, trials: int, seed: int) -> Iterator[tuple[str, str
 
 def points_without_noise(region: Values, seed: int) -> Iterator[tuple[str, float]]:
     """Yield the error of lines through k points: equally spaced, greedy by threshold, and the best ones."""
-    names = [("equally spaced", POINTS_ONLY, THRESHOLD)]
-    names += [(f"Algorithm 3, θ = {one}", L1_ONLY, one) for one in ("500", "1000", "2000", "5000", "10000")]
-    for shown, name, threshold in names:
-        mechanism = mechanism_of(name, "strict", Point(NO_NOISE, "1", POINTS, threshold))
+    names: list[tuple[str, str, Calibration, str]] = [("equally spaced", POINTS_ONLY, "strict", THRESHOLD)]
+    for scales, one in product(SCALES, ("500", "1000", "2000", "5000", "10000")):
+        rule = "ours" if scales == "strict" else "with forced last points"
+        names += [(f"Algorithm 3, {rule}, θ = {one}", L1_ONLY, scales, one)]
+    for shown, name, scales, threshold in names:
+        mechanism = mechanism_of(name, scales, Point(NO_NOISE, "1", POINTS, threshold))
         released = _days(mechanism, region, simulated_noise(seed)).values
         yield shown, float(np.abs(released - region).mean())
     yield "the best, equation 4", float(np.mean([least_error(day[0], POINTS) for day in region]))

@@ -136,6 +136,20 @@ MUTATIONS = (
         "first = touching.start - window_length + 2",
     ),
     Mutation(
+        "many steps of a window cost as much as one",
+        "optstream/privacy/accounting.py",
+        "return _worst(known, window_length, touching, None)",
+        "return _worst(known, 1, touching, None)",
+        ("tests/optstream/mechanisms/pegasus/test_semantics.py",),
+    ),
+    Mutation(
+        "who is in several states at a step has the noise of one",
+        "optstream/mechanisms/series.py",
+        "return self.model.leaves_per_step * self.model.alpha_units",
+        "return self.model.alpha_units",
+        ("tests/optstream/mechanisms/pegasus/test_semantics.py",),
+    ),
+    Mutation(
         "the rounding of coordinates is not charged",
         "optstream/privacy/coordinates.py",
         "* square)) + kept * touched",

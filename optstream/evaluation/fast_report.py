@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.estimation.fast.kalman import ConstantState
 from optstream.estimation.fast.linear import StraightLine
@@ -127,6 +128,12 @@ def adaptive(
     return released, taken
 
 
+def sampled(n_steps: int, n_samples: int) -> NDArray[np.int64]:
+    """Return the steps that a fixed rate measures: M of T at equal distances, the first one among them."""
+    places: NDArray[np.int64] = np.arange(n_samples) * n_steps // n_samples
+    return places
+
+
 def fixed_rate(
     series: Values, epsilon: float, n_samples: int, constants: AsPrinted, noise: NoiseSource
 ) -> Values:
@@ -142,10 +149,8 @@ def fixed_rate(
     Returns:
         (T,).
     """
-    places = np.arange(n_samples) * series.size // n_samples
-    noisy = dict(
-        zip(places.tolist(), noise.discrete_laplace(n_samples / epsilon, (n_samples,)).tolist(), strict=True)
-    )
+    drawn = noise.discrete_laplace(n_samples / epsilon, (n_samples,))
+    noisy = dict(zip(sampled(series.size, n_samples).tolist(), drawn.tolist(), strict=True))
     released, variance = np.empty(series.size), constants.first_variance
     for step, value in enumerate(series.tolist()):
         prior = released[step - 1] if step else value + noisy[0]
