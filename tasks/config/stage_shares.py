@@ -1,4 +1,4 @@
-"""Whether `[budget] stages` fits what the rest of the file says is measured, also where other keys are wrong."""
+"""Whether `[budget] stages` fits what the file says is measured, also where other keys of it are wrong."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -64,11 +64,11 @@ def words_of(left: LeftBehind, again: str) -> list[str]:
     if not left.under_way and not left.missing:
         return ["interrupted: every day that was asked for is done with, or has no dump; nothing is left"]
     lines = [
-        f"interrupted: of {left.n_asked} days {len(left.under_way)} are under way and {len(left.missing)} were "
-        "not begun; nothing is lost, and nothing is drawn twice"
+        f"interrupted: of {left.n_asked} days {len(left.under_way)} are under way and {len(left.missing)} "
+        "were not begun; nothing is lost, and nothing is drawn twice"
     ]
     for one in left.under_way[:MOST_LISTED]:
-        held = "free" if one.until is None else f"held by the stopped run until {one.until:%Y-%m-%d %H:%M:%S} UTC"
+        held = "free" if one.until is None else _held(one.until)
         lines.append(f"  {one.day} {one.state}: {held}")
     if len(left.under_way) > MOST_LISTED:
         lines.append(f"  and {len(left.under_way) - MOST_LISTED} more")
@@ -78,6 +78,10 @@ def words_of(left: LeftBehind, again: str) -> list[str]:
     held_day = next(one.day for one in left.under_way if one.until)
     return [
         *lines,
-        f"go on after {until:%H:%M:%S} UTC with `{again}`, which before that leaves held days alone; once that "
-        f"run is gone for certain, `optstream ledger release-lease {held_day} --why …` frees a day at once",
+        f"go on after {until:%H:%M:%S} UTC with `{again}`, which before that leaves held days alone; once "
+        f"that run is gone for certain, `optstream ledger release-lease {held_day} --why …` frees a day at once",
     ]
+
+
+def _held(until: datetime) -> str:
+    return f"held by the stopped run until {until:%Y-%m-%d %H:%M:%S} UTC"

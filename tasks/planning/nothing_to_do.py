@@ -1,4 +1,4 @@
-"""Whether a run has anything to do: by the ledger and the published folder, before an orchestrator is loaded."""
+"""Whether a run has anything to do: by ledger and published folder, before an orchestrator is loaded."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -16,7 +16,7 @@ from tasks.release.run import Run, enrol, look_up
 
 
 def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
-    """Return the outcomes of days of which nothing is left to do, nor of anything else that a run looks after.
+    """Return the outcomes of days of which nothing is left to do; None where a run would do anything at all.
 
     Args:
         run: Who asks. Its stream is made known to the ledger, as at the begin of every run.

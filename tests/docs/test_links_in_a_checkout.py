@@ -1,4 +1,4 @@
-"""Links between the documents, and into the code, as who reads a plain checkout follows them: no site is built."""
+"""Links between the documents, and into the code, in a plain checkout, where no site is built."""
 
 import re
 from collections.abc import Iterator
@@ -29,9 +29,8 @@ def lead_nowhere(page: Path) -> Iterator[str]:
         if "://" in address or address.startswith("mailto:"):
             continue
         target = page.parent / path if path else page
-        if not target.exists():
-            yield address
-        elif anchor and target.suffix == ".md" and anchor not in anchors(target):
+        is_heading = anchor and target.suffix == ".md"
+        if not target.exists() or (is_heading and anchor not in anchors(target)):
             yield address
 
 

@@ -180,7 +180,8 @@ def test_a_wrong_number_of_stages_is_told_beside_what_else_is_wrong(refusal, old
 
 
 def test_stages_of_another_mechanism_are_told_beside_a_wrong_guarantee(refusal):
-    told = refusal(('name = "OptStream"\nweights = "variance"', 'name = "Laplace"\n#'), (EPSILON, 'epsilon = "0"'))
+    other = ('name = "OptStream"\nweights = "variance"', 'name = "Laplace"\n#')
+    told = refusal(other, (EPSILON, 'epsilon = "0"'))
     assert "privacy.epsilon must be" in told
     assert "budget.stages must be left out" in told
     assert "[sampling] must be left out" in told

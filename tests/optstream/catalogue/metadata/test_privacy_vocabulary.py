@@ -1,4 +1,4 @@
-"""That data are differentially private is said in terms that the Data Privacy Vocabulary has, as it means them."""
+"""That data are differentially private is said in terms that the Data Privacy Vocabulary has."""
 
 import json
 from datetime import date
@@ -24,13 +24,12 @@ def vocabulary():
 
 
 def said_of(document):
-    """The triples whose predicate is of the vocabulary. The context of CSV on the Web lies elsewhere, and no term
-    of the vocabulary needs it.
-    """
+    """The triples whose predicate is of the vocabulary: none of them needs CSV on the Web's own context."""
     from rdflib import Graph
 
     own = {key: value for key, value in document.items() if NAMESPACE in key or key.startswith("dpv:")}
-    graph = Graph().parse(data=json.dumps({"@context": PLAIN, "@id": "https://a.example/", **own}), format="json-ld")
+    whole = {"@context": PLAIN, "@id": "https://a.example/", **own}
+    graph = Graph().parse(data=json.dumps(whole), format="json-ld")
     return [(str(predicate), str(value)) for _, predicate, value in graph]
 
 
