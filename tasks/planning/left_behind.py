@@ -79,7 +79,8 @@ def words_of(left: LeftBehind, again: str) -> list[str]:
     return [
         *lines,
         f"go on after {until:%H:%M:%S} UTC with `{again}`, which before that leaves held days alone; once "
-        f"that run is gone for certain, `optstream ledger release-lease {held_day} --why …` frees a day at once",
+        "that run is gone for certain, "
+        f"`optstream ledger release-lease {held_day} --why …` frees a day at once",
     ]
 
 

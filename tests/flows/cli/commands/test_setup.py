@@ -1,12 +1,16 @@
 """`import-rte` as its user meets it."""
 
+from datetime import date
+
 import polars as pl
 import pytest
 
 from optstream import read_published
 from optstream.errors import DumpError, ParameterError
 from tasks.config import load_settings
+from tasks.release.day import Status
 from tests.flows.command import invoke
+from tests.tasks.two_regions import Installation
 
 NAMES = "Périmètre\tNature\tDate\tHeures\tConsommation\tThermique"
 
@@ -101,7 +105,8 @@ def test_an_example_of_another_kind_runs(tmp_path, monkeypatch):
     assert dump.columns == ["customer_id", "timestamp", "visits"]
     assert dump["visits"].round().equals(dump["visits"])
     assert dump["visits"].sum() > 0
-    assert (shown := invoke("run", "--date", "2016-02-01")).exit_code == 0, shown.output
+    ended = Installation(tmp_path).release(date(2016, 2, 1))[date(2016, 2, 1)]
+    assert ended.outcome.status is Status.PUBLISHED, ended.outcome.message
     rows = read_published(tmp_path / "published")
     assert set(rows["level"]) == {0, 1, 2}
     assert "visits_low" in rows.columns
