@@ -130,8 +130,8 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    except KeyboardInterrupt:
-        print("interrupted; nothing is lost: run it again, after 15 minutes at most", file=sys.stderr)
+    except KeyboardInterrupt:  # before a command was found; typer ends a command that it stops, by 130 too
+        print("interrupted; nothing was begun", file=sys.stderr)
         sys.exit(130)
 
 

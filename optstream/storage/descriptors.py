@@ -155,12 +155,19 @@ def read_plain(root: int, name: str, largest: int) -> bytes:
     return data
 
 
+def _barred(error: OSError) -> None:
+    """Raise the error if it is of rights; what vanished while it was looked at is no error."""
+    if isinstance(error, PermissionError):
+        raise error
+
+
 def names_below(root: int, folder: str) -> Iterator[str]:
     """Yield the names of all that is below a folder and is no folder itself: links and pipes too; and of
-    folders that lie deeper than any of ours, which nobody looks into.
+    folders that lie deeper than any of ours, which nobody looks into. Raises PermissionError for a folder
+    that may not be entered: what lies in it would be passed over without a word.
     """
     try:
-        for path, folders, files, descriptor in os.fwalk(folder, dir_fd=root, follow_symlinks=False):
+        for path, folders, files, descriptor in os.fwalk(folder, onerror=_barred, dir_fd=root):
             if path.count("/") >= DEEPEST:
                 yield from (f"{path}/{name}" for name in folders)
                 folders.clear()

@@ -11,7 +11,7 @@ from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.config.tables.mechanisms import HistoryInformed, Mechanism, kinds_with, names_with
+from tasks.config.tables.mechanisms import HistoryInformed, Mechanism, kinds_with
 from tasks.config.tables.schedule import schedule_problems
 from tasks.config.tables.sections import (
     Budget,
@@ -49,8 +49,6 @@ def cross_checks(
         problems += _bounds(sections["stream"], sections["privacy"], tree)
     if "budget" in present:
         problems += _budget(sections["budget"], tree)
-    if {"budget", "sampling", "features"} <= present:
-        problems += _stages(sections["budget"], sections["sampling"], sections["features"])
     if {"input", "privacy"} <= present:
         problems += factor_problems(sections["input"], sections["privacy"])
     if {"input", "published"} <= present:
@@ -102,8 +100,6 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
     if privacy.calibration == "paper" and getattr(mechanism, "noise", None) == "joint":
         yield 'mechanism.noise "joint" is for privacy.calibration "strict": the paper has other scales'
-    if "stages" not in mechanism.tables and budget is not None and budget.stages is not None:
-        yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
     chosen = budget is not None and not isinstance(budget.levels, tuple)
     if chosen and (not isinstance(mechanism, HistoryInformed) or mechanism.scale is None):
         yield (
@@ -222,17 +218,6 @@ def _budget(budget: Budget, tree: AggregationTree | None) -> Iterator[str]:
                 f"budget.levels[{level}] must be greater than 0, for leaves stand on level {level}: "
                 "only a level above the leaves can be derived; got 0"
             )
-
-
-def _stages(budget: Budget, sampling: Sampling, features: Features) -> Iterator[str]:
-    names = [
-        *(["sampling"] if sampling.method == "l1" else []),
-        "samples",
-        *(["features"] if features.named else []),
-    ]
-    if budget.stages is not None and len(budget.stages) != len(names):
-        shares = "1 share" if len(names) == 1 else f"{len(names)} shares"
-        yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(budget.stages)}"
 
 
 def _input(source: Input, published: Published, stream: Stream | None) -> Iterator[str]:

@@ -15,7 +15,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from optstream.errors import ConfigurationError, ParameterError
 from tasks.config.checks import cross_checks
 from tasks.config.problems import keys, nearest, plain, problems_of, shown
-from tasks.config.settings import Settings
+from tasks.config.settings import Settings, guarantee_of
+from tasks.config.stage_shares import stage_problems
 from tasks.config.tables.hierarchy import read_hierarchy
 from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_with, section_of
 from tasks.config.tables.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS
@@ -56,7 +57,8 @@ def load_settings(path: Path) -> Settings:
     url = Environment().ledger_url
     if url is not None:
         document = {**document, "ledger": {"url": url.get_secret_value()}}
-    if (named := section_of(document.get("mechanism"))) is None or "features" in named.tables:
+    named = section_of(document.get("mechanism"))
+    if named is None or "features" in named.tables:
         document = {"features": DEFAULT_FEATURES, **document}
     folder = path.absolute().parent
     problems, sections = _sections(document)
@@ -65,19 +67,34 @@ def load_settings(path: Path) -> Settings:
         nodes, wrong = read_hierarchy(sections["hierarchy"], folder)
         problems += wrong
     problems += cross_checks(sections, nodes and nodes.parents, folder)
+    problems += stage_problems(document, named)
+    problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
         raise _refused(path, problems)
     if "features" in sections:
         sections["features_"] = sections.pop("features")
     parents, facts = nodes or ({}, {})
-    settings = Settings(
+    return Settings(
         **sections, parents=tuple(parents.items()), node_facts=facts, folder=folder, file=path.absolute()
     )
+
+
+def _mechanism_problems(sections: Mapping[str, Any], *, is_known: bool) -> list[str]:
+    """What the mechanism itself refuses, where the guarantee that it would be made for can be told.
+
+    is_known: problems were found already, among which is why there is no guarantee, if there is none.
+    """
+    if not {"mechanism", "privacy", "stream", "input"} <= set(sections):
+        return []
     try:
-        settings.mechanism.check(settings.model)
+        model = guarantee_of(sections["privacy"], sections["stream"], sections["input"])
     except ParameterError as error:
-        raise _refused(path, [f"mechanism: {error}"]) from error
-    return settings
+        return [] if is_known else [f"privacy: {error}"]
+    try:
+        sections["mechanism"].check(model)
+    except ParameterError as error:
+        return [f"mechanism: {error}"]
+    return []
 
 
 def _refused(path: Path, problems: Sequence[str]) -> ConfigurationError:
@@ -136,10 +153,11 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
                 problems.append(_unnamed(table))
                 continue
             section = named
-        if name in OWN_TABLES and (named is None or name not in named.tables):
-            if named is not None and name in document:
+        is_own = name in OWN_TABLES
+        if is_own and named is not None and name not in named.tables:
+            if name in document:
                 problems.append(f"[{name}] must be left out: it is for mechanism.name {names_with(name)}")
-        elif name not in document and name in OPTIONAL:
+        elif name not in document and (name in OPTIONAL or (is_own and named is None)):
             continue
         elif name not in document:
             problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")

@@ -27,7 +27,17 @@ from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.schedule import Schedule
-from tasks.config.tables.sections import Budget, Features, Hierarchy, Privacy, Release, Sampling, Watch
+from tasks.config.tables.sections import (
+    Budget,
+    Features,
+    Hierarchy,
+    Input,
+    Privacy,
+    Release,
+    Sampling,
+    Stream,
+    Watch,
+)
 from tasks.storage.kept_figures import kept
 
 PLACES = {
@@ -44,6 +54,31 @@ PLACES = {
 }
 """What shapes no release, or is in it by another name."""
 USUAL_REVISE_DAYS = 14
+
+
+def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyModel:
+    """Return the privacy guarantee that three tables of a configuration describe.
+
+    Args:
+        privacy: The table [privacy].
+        stream: The table [stream].
+        source: The table [input], whose supplier's rounding adds to alpha.
+
+    Returns:
+        The model.
+
+    Raises:
+        ParameterError: They do not fit together.
+    """
+    return PrivacyModel(
+        epsilon=privacy.epsilon,
+        window_length=privacy.window,
+        alpha=privacy.alpha + source.supplier_rounding,
+        resolution=privacy.resolution,
+        unit=stream.unit,
+        leaves_per_step=stream.leaves_per_step,
+        windows=privacy.windows,
+    )
 
 
 class Settings(Folders):
@@ -86,15 +121,7 @@ class Settings(Folders):
         Its alpha is of what is delivered: what one customer moves, and with it the supplier's rounding (Lemma
         2a, docs/privacy.md).
         """
-        return PrivacyModel(
-            epsilon=self.privacy.epsilon,
-            window_length=self.privacy.window,
-            alpha=self.privacy.alpha + self.input.supplier_rounding,
-            resolution=self.privacy.resolution,
-            unit=self.stream.unit,
-            leaves_per_step=self.stream.leaves_per_step,
-            windows=self.privacy.windows,
-        )
+        return guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
         """Return the part of the privacy guarantee that a release is planned under.

@@ -13,10 +13,14 @@ from tasks.ingest.schema import SourceFile
 
 @dataclass(frozen=True)
 class Place:
-    """A file, by its name below the input folder, and a step of the day; None where the rule has none."""
+    """A file, by its name below the input folder, and a step of the day; None where the rule has none.
+
+    found: the columns that the file has, where the rule is about which it has, and they are few.
+    """
 
     file: str | None = None
     step: int | None = None
+    found: tuple[str, ...] = ()
 
 
 Places = Mapping[tuple[str, str], Place]
@@ -31,7 +35,9 @@ def places_of(
     for file in files:
         if file.broken is not None:
             region = settings.tree.leaves[file.leaf]
-            found.setdefault(file.day, {}).setdefault((region, file.broken), Place(file.name))
+            found.setdefault(file.day, {}).setdefault(
+                (region, file.broken), Place(file.name, found=file.found)
+            )
     for rule, frame in _broken_cells(files, cells, dropped, settings):
         first = frame.sort("step", "file").group_by("day", "leaf", maintain_order=True).first()
         for row in first.iter_rows(named=True):

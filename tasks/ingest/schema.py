@@ -18,6 +18,8 @@ UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What polars raises on a file that is not what it says; its texts can carry values, so none is kept."""
 PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
 EPOCH = datetime(1970, 1, 1)
+MOST_SHOWN = 10
+"""Columns of a file that messages name."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class SourceFile:
 
     number: index in the chunk. day, leaf: indices; of a file with the rows of every leaf the first leaf's.
     layout: of its day. start, length: the day's first step and a step's length in the timestamp column's own
-    unit. value, customer: the columns' types.
+    unit. value, customer: the columns' types. found: of a file without the right columns those that it has,
+    where they are few: many may be a customer's each, and their names are nobody's to show.
     """
 
     number: int
@@ -41,6 +44,7 @@ class SourceFile:
     length: int = 1
     value: Any = None
     customer: Any = None
+    found: tuple[str, ...] = ()
 
     def failed(self, rule: str) -> "SourceFile":
         return replace(self, broken=rule)
@@ -59,9 +63,9 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         return replace(file, broken="unreadable")
     columns = file.layout
     if {columns.timestamp, columns.value, columns.region or columns.value} - {*schema}:
-        return replace(file, broken="columns")
+        return replace(file, broken="columns", found=_few(schema))
     if (columns.customer in schema) != settings.metered:
-        return replace(file, broken="other_schema")
+        return replace(file, broken="other_schema", found=_few(schema))
     stamp, value = schema[columns.timestamp], schema[columns.value]
     customer = schema[columns.customer] if settings.metered else None
     if not isinstance(stamp, pl.Datetime):
@@ -85,6 +89,11 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         value=value,
         customer=customer,
     )
+
+
+def _few(schema: pl.Schema) -> tuple[str, ...]:
+    """The columns' names; none of many."""
+    return tuple(schema) if len(schema) <= MOST_SHOWN else ()
 
 
 def _names(dtype: pl.DataType) -> bool:

@@ -20,6 +20,10 @@ from tasks.contracts.results import PRIVATE_PERIOD, RAW
 from tasks.ingest import IngestedDay
 from tasks.ingest.arrival.parts import parts_of, place_of
 
+MOST_LISTED = 5
+"""Regions that a message names."""
+Fault = tuple[date, str, tuple[str, ...]]
+
 
 @dataclass(frozen=True)
 class Judged:
@@ -75,19 +79,40 @@ def _messages(
     """Return why each day that stops does, and what else was found, by day."""
     known = {day.day.isoformat(): day for day in days}
     order = {region: number for number, region in enumerate(settings.tree.leaves)}
-    stops: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    stops: defaultdict[str, dict[str, str | None]] = defaultdict(dict)
     alarms: defaultdict[str, list[str]] = defaultdict(list)
-    for one in sorted(broken, key=lambda one: order[one.region]):
-        message = _message(settings, known[one.day], one)
+    in_order = sorted(broken, key=lambda one: order[one.region])
+    alike: defaultdict[Fault, list[str]] = defaultdict(list)
+    for one in in_order:
+        if one.column == "file_fault":
+            alike[_fault(known[one.day], one)].append(one.region)
+    for one in in_order:
+        message: str | None = _message(settings, known[one.day], one)
         if one.alarm:
-            alarms[one.day].append(message)
-        else:
-            # What broke first in a region explains the rest: a dump of another day misses every step.
-            stops[one.day].setdefault(one.region, message)
+            alarms[one.day].append(str(message))
+            continue
+        if one.column == "file_fault":  # said once of a day: what one dump lacks, a whole delivery does
+            first, *others = alike[_fault(known[one.day], one)]
+            message = f"{message}{_likewise(others)}" if one.region == first else None
+        # What broke first in a region explains the rest: a dump of another day misses every step.
+        stops[one.day].setdefault(one.region, message)
     for one in unfit:
         if one.day not in stops:
             stops[one.day][one.region] = f"the private period {one.says}"
-    return {day: f"{day}: " + "; ".join(found.values()) for day, found in stops.items()}, alarms
+    return {day: f"{day}: " + "; ".join(filter(None, found.values())) for day, found in stops.items()}, alarms
+
+
+def _likewise(regions: Sequence[str]) -> str:
+    """How a message goes on that holds for other regions, too."""
+    listed = ", ".join(f"{region!r:.80}" for region in regions[:MOST_LISTED])
+    more = f" and {len(regions) - MOST_LISTED} more" if len(regions) > MOST_LISTED else ""
+    return f" (and so for {listed}{more})" if regions else ""
+
+
+def _fault(day: IngestedDay, broken: Broken) -> Fault:
+    """What is the same in dumps that are broken alike: the fault, and the columns that they have."""
+    place = day.places.get((broken.region, str(broken.value)))
+    return day.day, str(broken.value), place.found if place else ()
 
 
 def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
@@ -106,6 +131,9 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
     if place and place.step is not None:
         clock = settings.calendar.local_times(day.day)[place.step].strftime("%H:%M")
         where += f", step {place.step} ({clock}) of {settings.calendar.n_steps(day.day)}"
+    if place and place.found:
+        rule, _, remedy = str(says).partition("; ")
+        says = f"{rule}; it has {', '.join(f'{name!r:.80}' for name in place.found)}; {remedy}"
     return f"{where}: {says}"
 
 

@@ -125,6 +125,7 @@ class PublicFacts:
         lost: Of listed days, what their file is: `MISSING` or `DAMAGED`. They are shown as gaps.
         about: Publisher, licence and names of nodes, as far as they are told.
         level_errors: Of the newest listed release that is there, where it states errors.
+        has_card: Whether a deployment card lies beside the page.
     """
 
     catalogue: Catalogue
@@ -136,6 +137,7 @@ class PublicFacts:
     lost: Mapping[date, str] = field(default_factory=dict)
     about: About = field(default_factory=About)
     level_errors: tuple[LevelError, ...] = ()
+    has_card: bool = False
 
     @property
     def listed(self) -> tuple[Entry, ...]:

@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.layout import CARD_PAGE
 from optstream.catalogue.metadata.write_metadata import put_metadata
 from optstream.catalogue.page import put_curves
 from optstream.errors import OptStreamError
@@ -100,6 +101,7 @@ def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFa
                 summaries.write(kept)
             if kept_curves != known_curves:
                 write_private(settings.kept_curves_file, json.dumps(kept_curves).encode())
+        facts = replace(facts, has_card=True)  # it is put once the page is
         made.append(facts)
         return public_page(facts, curves)
 
@@ -119,6 +121,7 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
 
     def make(put: Put, place: Storage, catalogue: Catalogue) -> bytes:
         facts, summaries = public_facts(place, catalogue, Summaries.empty())
+        facts = replace(facts, has_card=place.is_file(CARD_PAGE))
         made.append(facts)
         curves, _ = make_curves(place, facts, partial(daily_of, summaries), {}, put)
         return public_page(facts, curves)

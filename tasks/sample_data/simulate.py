@@ -47,6 +47,7 @@ def simulate(
     layout_of: Callable[[date], Layout] = lambda day: PLAIN,
     mean: float | None = None,
     customers_per_leaf: int = 30,
+    counts: bool = False,
 ) -> Simulated:
     """Write one dump for each leaf and day: `<folder>/region=<leaf>/date=<day>/part-0.parquet` and a marker.
     Where the layout has a column of regions it is one for each day: `<folder>/date=<day>/part-0.parquet`.
@@ -54,7 +55,7 @@ def simulate(
     A leaf that is the code of a French region gets that region's public mean, unless `mean` is given; any
     other leaf gets a mean around `mean` (1000 without one) by its name. With "metered", each leaf has
     `customers_per_leaf` customers with readings in kWh a step instead, and `mean` is their mean draw in kW.
-    layout_of: how each day's dumps are laid out.
+    layout_of: how each day's dumps are laid out. counts: readings are rounded to whole numbers.
     Timestamps: UTC for day "elapsed", wall clock without zone for day "fixed".
     The same seed, leaf and day give the same dump, whatever range is asked for; a second run changes nothing.
 
@@ -83,6 +84,8 @@ def simulate(
                     rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
                 else:
                     rows = aggregated_day(leaf, day, calendar, seed, mean)
+                if counts:
+                    rows = rows.with_columns(pl.col("value").round())
                 found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
             rows = as_laid_out(pl.concat(found), layout)
             written += write_dump(folder, part, day, rows, marker=layout.marker, file_list=layout.file_list)

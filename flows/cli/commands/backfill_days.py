@@ -22,6 +22,7 @@ from flows.cli.options import (
     examples,
     new_app,
 )
+from flows.cli.show.interruption import told_if_interrupted, with_config
 from flows.orchestration.environment import connect
 from flows.orchestration.workers import check_cluster, task_runner
 from optstream.ledger import open_ledger
@@ -77,13 +78,15 @@ def backfill(
     _show_plan(plan, settings, terminal)
     if dry_run:
         raise typer.Exit(_price(plan, settings, terminal))
-    if mechanism_for(settings, first).adaptive and (dask or workers > 1):
+    if plan.to_run and mechanism_for(settings, first).adaptive and (dask or workers > 1):
         terminal.say(
             "each day's plan goes on from the day before: one month after the other, in this process"
         )
         workers, dask = 1, None
     started = monotonic()
-    works = _run(settings, plan, workers, dask, terminal) if plan.to_run else []
+    again = with_config(f"optstream backfill --from {first} --to {last}", config)
+    with told_if_interrupted(settings, days, again):
+        works = _run(settings, plan, workers, dask, terminal) if plan.to_run else []
     _show_end(works, plan, settings, monotonic() - started, terminal)
     left = plan.absent or any(not day.outcome.status.is_good for day in works)
     raise typer.Exit(1 if left else 0)

@@ -1,6 +1,7 @@
 """`optstream run`: release days, or say what they would cost."""
 
-from datetime import date
+from contextlib import closing
+from datetime import UTC, date, datetime
 from typing import Annotated
 
 import typer
@@ -8,12 +9,17 @@ import typer
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, WordsError, examples, new_app
 from flows.cli.show.dry_run import show_dry_run
+from flows.cli.show.interruption import told_if_interrupted, with_config
 from flows.orchestration.environment import connect
 from optstream.ledger import open_ledger
+from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.dry_run import dry_run as price
+from tasks.planning.nothing_to_do import over_already
+from tasks.release.day import Ended
 from tasks.release.records.outcomes import budget_of, outcomes_document
+from tasks.release.run import Run
 
 app = new_app()
 
@@ -62,14 +68,25 @@ def run(
     if dry_run:
         raise typer.Exit(_price(settings, day, lipschitz, terminal))
     check_trusted(settings)
-    connect(settings.trusted_folder)
-    with terminal.step("prepare"):
-        from flows.orchestration.release import run_days  # prefect has read its settings now
-    works = run_days(settings, day, terminal, restate=restate)
+    again = with_config(f"optstream run {' '.join(f'--date {one}' for one in day)}", config)
+    with told_if_interrupted(settings, day, again + " --restate" * restate):
+        works = None if restate else _over(settings, day)
+        if works is None:
+            connect(settings.trusted_folder)
+            with terminal.step("prepare"):
+                from flows.orchestration.release import run_days  # prefect has read its settings now
+            works = run_days(settings, day, terminal, restate=restate)
     budget = budget_of(settings, open_ledger(settings.ledger_url), day)
     terminal.outcomes(works, settings, budget)
     terminal.document(outcomes_document(works, settings, budget))
     raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)
+
+
+def _over(settings: Settings, days: list[date]) -> list[Ended] | None:
+    """The days' outcomes where nothing is left to do: seen without Prefect, which takes seconds to import."""
+    with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
+        asking = Run(settings, ledger, secure_noise(), "nobody: nothing is held", lambda: datetime.now(UTC))
+        return over_already(asking, days)
 
 
 def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> int:

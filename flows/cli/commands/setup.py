@@ -9,21 +9,35 @@ from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, First, Last, days_between, examples, new_app
 from optstream.errors import OptStreamError
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
+from tasks.config.example_kinds import MOST_LEVELS, Kind, example_of
+from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.sample_data.rte import changed_lines, read_load, write_loads
 from tasks.sample_data.simulate import simulate as write_dumps
 
 app = new_app()
 
 
-@app.command(epilog=examples("optstream init"))
+@app.command(
+    epilog=examples("optstream init", "optstream init --mechanism HistoryInformed --counts --levels 3")
+)
 def init(
     path: Annotated[Path, typer.Argument(help="Where to write the configuration.")] = DEFAULT_CONFIG,
+    mechanism: Annotated[
+        str, typer.Option(metavar="NAME", help=f"One of {', '.join(MECHANISMS)}.")
+    ] = Kind.mechanism,
+    counts: Annotated[bool, typer.Option("--counts", help="Of whole numbers of visits, not a load.")] = False,
+    metered: Annotated[
+        bool, typer.Option("--metered", help="Of a row a customer and step, not a row a step.")
+    ] = False,
+    levels: Annotated[
+        int, typer.Option(min=2, max=MOST_LEVELS, help="Levels of the hierarchy, the nation's counted.")
+    ] = Kind.levels,
 ) -> None:
     """Write a commented example configuration that runs."""
+    text = example_of(Kind(mechanism, counts, metered, levels))
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(EXAMPLE)
+            file.write(text)
     except FileExistsError:
         raise OptStreamError(f"{path} exists already; nothing was written: name another file") from None
     except OSError as error:
@@ -51,6 +65,7 @@ def simulate(
         seed=seed,
         schema=settings.input.schema_,
         layout_of=settings.input_of,
+        counts=settings.privacy.counts,
     )
     print(f"{written.n_written} dumps written, {written.n_kept} were there already, in {written.folder}")
 

@@ -54,6 +54,8 @@ class LocalStorage:
                 return kind_of(root, name)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except PermissionError as error:
+            raise _barred(name, error) from error
 
     def names_below(self, folder: str) -> list[str]:
         """Return all names, links and pipes too: they are strays."""
@@ -62,6 +64,8 @@ class LocalStorage:
                 return sorted(names_below(root, folder))
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except PermissionError as error:
+            raise _barred(folder, error) from error
 
     def change(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` once, under the publishers' lock."""
@@ -79,6 +83,16 @@ class LocalStorage:
             yield descriptor
         finally:
             os.close(descriptor)
+
+
+def _barred(name: str, error: OSError) -> PublicationError:
+    """What is said where a folder does not let this account in: which, of those that lead to `name`."""
+    inner = isinstance(error.filename, str) and error.filename != name
+    place = f"{error.filename!r}, of {name}," if inner else name
+    return PublicationError(
+        f"{place} may not be entered ({error.strerror}): who reads the published folder needs rights to "
+        f"list and enter every folder in it; give them back (`chmod {PUBLIC_FOLDER:o}`), or look as its owner"
+    )
 
 
 class LocalTransaction:

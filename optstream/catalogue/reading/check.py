@@ -44,9 +44,9 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         A line for each problem, with the remedy; empty where the folder is whole.
 
     Raises:
-        OSError: A folder below the published one may not be entered.
         ParameterError: The URL or a public key cannot be one.
-        PublicationError: The catalogue itself cannot be read, or is not as OptStream writes it.
+        PublicationError: The catalogue itself cannot be read, or is not as OptStream writes it; or a folder
+            below the published one may not be entered.
     """
     storage = open_storage(folder)
     catalogue = read_catalogue(storage)

@@ -96,6 +96,11 @@ class HistoryInformed(OnlineMechanism):
         make_plain(self)
         whole(self.history_days, "history_days of HistoryInformed", 1)
         whole(self.relearn_days, "relearn_days of HistoryInformed", 0)
+        if not isinstance(self.days, PublicDays | None):
+            raise ParameterError(
+                "days of HistoryInformed must be optstream.PublicDays, such as "
+                f"PublicDays.from_date(first_day, steps_per_day, holidays), or None; got {self.days!r:.80}"
+            )
         if self.scale is not None and not 0 < self.scale < float("inf"):
             raise ParameterError(
                 f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"

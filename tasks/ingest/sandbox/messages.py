@@ -65,7 +65,7 @@ def answer(read: Sequence[ReadDay] | str) -> Iterator[bytes]:
         {
             "day": day.day.isoformat(),
             "sound": day.units is not None,
-            "places": [[*key, place.file, place.step] for key, place in day.places.items()],
+            "places": [[*key, place.file, place.step, place.found] for key, place in day.places.items()],
         }
         for day in read
     ]
@@ -121,9 +121,11 @@ def _day(day: date, said: Any, source: Iterator[bytes], settings: Settings) -> R
         units = sums.to_numpy().reshape(shape).astype(np.int64)
     places = {
         (str(region), str(rule)): Place(
-            None if file is None else str(file), None if step is None else int(step)
+            None if file is None else str(file),
+            None if step is None else int(step),
+            tuple(str(name) for name in found),
         )
-        for region, rule, file, step in said["places"]
+        for region, rule, file, step, found in said["places"]
     }
     return ReadDay(day, units, metrics, places)
 

@@ -167,6 +167,34 @@ def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told)
 
 
 @pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("n_samples = 10", "n_samples = 1"),
+        ('name = "OptStream"', 'name = "Optstream"'),
+        (EPSILON, 'epsilon = "0"'),
+        (CUTS, '["07:00", "25:00"]'),
+    ],
+)
+def test_a_wrong_number_of_stages_is_told_beside_what_else_is_wrong(refusal, old, new):
+    assert "budget.stages must have 2 shares (samples, features); got 3" in refusal((old, new), THIRDS)
+
+
+def test_stages_of_another_mechanism_are_told_beside_a_wrong_guarantee(refusal):
+    other = ('name = "OptStream"\nweights = "variance"', 'name = "Laplace"\n#')
+    told = refusal(other, (EPSILON, 'epsilon = "0"'))
+    assert "privacy.epsilon must be" in told
+    assert "budget.stages must be left out" in told
+    assert "[sampling] must be left out" in told
+
+
+def test_what_the_mechanism_refuses_is_told_beside_what_else_is_wrong(refusal):
+    worse = ('name = "OptStream"\nweights = "variance"', 'name = "Fourier"\nn_coefficients = 0\n#')
+    told = refusal(worse, (LEVELS, 'levels = ["1"]'))
+    assert "mechanism: " in told
+    assert "budget.levels must have a share for each of 2 levels; got 1" in told
+
+
+@pytest.mark.parametrize(
     ("method", "features", "stages", "told"),
     [
         (SPACED, "[features]\n", '"1"', None),

@@ -101,13 +101,29 @@ BAD_ROWS = [
     (lambda rows: rows.with_columns(load=pl.lit("secret")), f"{PART}, {LOAD}: must be a column of numbers"),
     (
         lambda rows: rows.rename({"load": "power"}),
-        f"{PART}, columns 'timestamp' and 'load': must hold these columns",
+        f"{PART}, columns 'timestamp' and 'load': must hold these columns; it has ",
     ),
     (lambda rows: rows.drop("timestamp"), f"{PART}, columns 'timestamp' and 'load': must hold these columns"),
     (lambda rows: rows.cast({"timestamp": pl.String}), f"{PART}, {STAMP}: must be a date with time"),
     (lambda rows: rows.cast({"timestamp": pl.Date}), f"{PART}, {STAMP}: must be a date with time"),
     (lambda rows: rows.clear(), f"{FOLDER}: must hold at least one row"),
 ]
+
+
+def test_a_delivery_with_another_column_is_told_of_once_with_what_it_has(small, days):
+    """What is in the dumps is named, unless it is many columns, which may be of a customer each."""
+    stream = small()
+    few, many = days(2)
+    for region in ("84", "11"):
+        rows = {day: stream.rows(PLANTED, day) for day in (few, many)}
+        stream.write(region, rows[few].rename({"load": "kw"}), few)
+        meters = [pl.lit(1.0).alias(f"meter {number}") for number in range(11)]
+        stream.write(region, rows[many].drop("load").with_columns(*meters), many)
+    told = {judged.day: str(judged.error) for judged in stream.judge(few, many)}
+    assert told[few].count("must hold these columns") == told[many].count("must hold these columns") == 1
+    assert "columns; it has 'timestamp', 'kw'; correct [input]" in told[few]
+    assert "(and so for '84')" in told[few] or "(and so for '11')" in told[few]
+    assert "meter" not in told[many]
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])

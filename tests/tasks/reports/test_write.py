@@ -72,6 +72,19 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(installatio
     assert (installation.folder / "page.html").read_bytes() == page_of(installation)
 
 
+def test_the_page_leads_to_the_deployment_card_if_there_is_one(installation):
+    """From the first night on, though the card is put after the page."""
+    installation.release(DAY)
+    write(installation)
+    published = installation.folder / "published"
+    for name in ("deployment-card.html", "deployment-card.json"):
+        assert f'<a href="{name}"' in page_of(installation).decode()
+        assert (published / name).is_file()
+        (published / name).unlink()
+    write_public_page(published)
+    assert "deployment-card" not in page_of(installation).decode()
+
+
 def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(installation, whole_spans):
     installation.release(DAY, NEXT)
     write(installation)

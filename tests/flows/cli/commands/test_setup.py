@@ -1,11 +1,16 @@
 """`import-rte` as its user meets it."""
 
+from datetime import date
+
 import polars as pl
 import pytest
 
-from optstream.errors import DumpError
+from optstream import read_published
+from optstream.errors import DumpError, ParameterError
 from tasks.config import load_settings
+from tasks.release.day import Status
 from tests.flows.command import invoke
+from tests.tasks.two_regions import Installation
 
 NAMES = "Périmètre\tNature\tDate\tHeures\tConsommation\tThermique"
 
@@ -84,3 +89,31 @@ def test_simulate_writes_each_day_in_its_layout(here, monkeypatch):
         assert rows.columns == ["timestamp", column]
         assert (folder / marker).exists()
     assert 1 < rows["gw"].mean() < 20
+
+
+@pytest.mark.slow
+def test_an_example_of_another_kind_runs(tmp_path, monkeypatch):
+    """Counts of single people over three levels, from `init` to a published day."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    wanted = ("--mechanism", "HistoryInformed", "--counts", "--metered", "--levels", "3")
+    assert invoke("init", *wanted).exit_code == 0
+    assert invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-01").exit_code == 0
+    dump = pl.read_parquet(
+        tmp_path / "dumps/region=84/date=2016-02-01/part-0.parquet", hive_partitioning=False
+    )
+    assert dump.columns == ["customer_id", "timestamp", "visits"]
+    assert dump["visits"].round().equals(dump["visits"])
+    assert dump["visits"].sum() > 0
+    ended = Installation(tmp_path).release(date(2016, 2, 1))[date(2016, 2, 1)]
+    assert ended.outcome.status is Status.PUBLISHED, ended.outcome.message
+    rows = read_published(tmp_path / "published")
+    assert set(rows["level"]) == {0, 1, 2}
+    assert "visits_low" in rows.columns
+
+
+def test_a_kind_without_an_example_writes_nothing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ParameterError, match="mechanism of the example must be"):
+        invoke("init", "--mechanism", "Kalman")
+    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,8 @@
 """Reading: whole periods through the catalogue, whoever wrote the folder and whatever goes on in it."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -225,6 +227,24 @@ def test_a_manifest_that_says_less_is_found(tmp_path, put):
     document["statement"]["epsilon_plan"] = "1/2"
     path.write_text(json.dumps(document))
     assert len(check_files(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("barred", ["data", "superseded", "deeper"])
+def test_a_folder_that_may_not_be_entered_is_named_with_the_remedy(tmp_path, put, monkeypatch, barred):
+    """As it is for who is not root: opening it is refused, also in the middle of a walk."""
+    put(tmp_path, DAY)
+    (tmp_path / "data" / "deeper").mkdir()
+    (tmp_path / "superseded").mkdir(exist_ok=True)
+    real = os.open
+
+    def refusing(path, flags, mode=0o777, *, dir_fd=None):
+        if Path(path).name == barred:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return real(path, flags, mode, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "open", refusing)
+    with pytest.raises(PublicationError, match=rf"{barred}.* may not be entered .*chmod 755"):
+        check_files(tmp_path)
 
 
 @pytest.mark.slow

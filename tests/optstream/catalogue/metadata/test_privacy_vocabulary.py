@@ -1,0 +1,64 @@
+"""That data are differentially private is said in terms that the Data Privacy Vocabulary has."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from optstream.catalogue.about import About
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.metadata.csvw import csvw
+from optstream.catalogue.metadata.dataset import read_dataset
+from optstream.catalogue.metadata.dcat import dcat
+
+NAMESPACE = "https://w3id.org/dpv#"
+PLAIN = {"dpv": NAMESPACE}
+pytestmark = pytest.mark.slow
+
+
+def vocabulary():
+    from rdflib import Graph
+
+    return Graph().parse(Path(__file__).with_name("dpv_terms.ttl"))
+
+
+def said_of(document):
+    """The triples whose predicate is of the vocabulary: none of them needs CSV on the Web's own context."""
+    from rdflib import Graph
+
+    own = {key: value for key, value in document.items() if NAMESPACE in key or key.startswith("dpv:")}
+    whole = {"@context": PLAIN, "@id": "https://a.example/", **own}
+    graph = Graph().parse(data=json.dumps(whole), format="json-ld")
+    return [(str(predicate), str(value)) for _, predicate, value in graph]
+
+
+def misuses(document):
+    """Terms that the vocabulary lacks, and values that a property does not take."""
+    from rdflib import RDF, Namespace, URIRef
+
+    known, found = vocabulary(), []
+    for predicate, value in said_of(document):
+        kinds = set(known.objects(URIRef(predicate), Namespace("https://schema.org/").rangeIncludes))
+        if (URIRef(predicate), RDF.type, RDF.Property) not in known:
+            found.append(predicate)
+        elif not kinds & set(known.objects(URIRef(value), RDF.type)):
+            found.append(value)
+    return found
+
+
+@pytest.fixture
+def dataset(tmp_path, put_all):
+    put_all(tmp_path / "published", date(2016, 2, 1))
+    return read_dataset(open_storage(tmp_path / "published"), About())
+
+
+def test_both_descriptions_use_terms_that_there_are(dataset):
+    for document in (dcat(dataset), csvw(dataset, "rows.csv", [])):
+        assert said_of(document) == [(f"{NAMESPACE}hasTechnicalMeasure", f"{NAMESPACE}DifferentialPrivacy")]
+        assert misuses(document) == []
+
+
+def test_a_term_that_is_made_up_is_found():
+    assert misuses({"dpv:hasPrivacy": {"@id": "dpv:DifferentialPrivacy"}}) == [f"{NAMESPACE}hasPrivacy"]
+    assert misuses({"dpv:hasTechnicalMeasure": {"@id": "dpv:Laplace"}}) == [f"{NAMESPACE}Laplace"]

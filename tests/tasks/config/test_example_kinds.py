@@ -1,0 +1,72 @@
+"""The examples of every kind that `optstream init` writes: each is read without a complaint, and runs."""
+
+import tomllib
+from datetime import date
+from itertools import product
+
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.mechanisms import MECHANISMS
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.config.example_kinds import Kind, example_of
+from tasks.planning.dry_run import dry_run
+
+DAY = date(2016, 2, 1)
+KINDS = [Kind(*choice) for choice in product(MECHANISMS, (False, True), (False, True), (2, 3, 4))]
+OF_EACH = [
+    Kind(name, number % 2 == 0, number % 3 == 0, 2 + number % 3) for number, name in enumerate(MECHANISMS)
+]
+
+
+@pytest.fixture
+def settings_of(tmp_path):
+    def _settings_of(kind):
+        (tmp_path / "optstream.toml").write_text(example_of(kind), encoding="utf-8")
+        return load_settings(tmp_path / "optstream.toml")
+
+    return _settings_of
+
+
+def test_the_usual_kind_is_the_example():
+    assert example_of(Kind()) == EXAMPLE
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_kind_is_usable_and_is_what_was_asked_for(settings_of, name):
+    for kind in (kind for kind in KINDS if kind.mechanism == name):
+        settings = settings_of(kind)
+        assert settings.mechanism.name == name
+        assert (settings.privacy.counts, settings.metered) == (kind.counts, kind.metered)
+        assert settings.tree.n_levels == kind.levels == len(settings.level_shares)
+        assert set(settings.node_facts) == set(settings.tree.nodes)
+        if kind.counts:
+            assert (settings.privacy.resolution, settings.privacy.lower_bound) == (1, 0)
+        if kind.metered:  # then it is protected, too, whether somebody has readings at all
+            assert max(map(abs, settings.privacy.bounds)) <= settings.privacy.alpha
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", OF_EACH, ids=lambda kind: kind.mechanism)
+def test_a_night_of_each_mechanism_fits_its_budget(settings_of, kind):
+    assert dry_run(settings_of(kind), [DAY]).fits
+
+
+def test_comments_speak_of_the_unit_of_the_readings():
+    for kind in KINDS:
+        text = example_of(kind)
+        assert ("MW" in text) == (not kind.counts and not kind.metered)
+        assert tomllib.loads(text)["published"]["value"] == tomllib.loads(text)["input"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"mechanism": "laplace"}, '"OptStream" or "Laplace"'),
+        ({"levels": 5}, r"an integer in \[2, 4\]; got 5"),
+    ],
+)
+def test_what_there_is_no_example_of_is_refused(wrong, told):
+    with pytest.raises(ParameterError, match=told):
+        Kind(**wrong)
