@@ -2,6 +2,7 @@
 
 from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
+from optstream.catalogue.measurements.stated import StatedMeasurements
 from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.reading.check import check_files
@@ -26,6 +27,7 @@ __all__ = [
     "ReleaseStatement",
     "StagedRelease",
     "StandardErrors",
+    "StatedMeasurements",
     "Withdrawal",
     "band_columns",
     "check_days",

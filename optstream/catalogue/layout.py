@@ -4,6 +4,8 @@
     data/date=2016-02-01/release-<hash>.parquet       the releases, one hive-partitioned dataset
     manifests/release-<hash>.json                     what each release is and costs
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
+    measurements/date=2016-02-01/revision-0-<hash>.parquet
+                                                      the noisy integers a release is made of, if told
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     about.json                                        publisher, licence, names of nodes, where they are given
     datapackage.json, croissant.json, dcat.jsonld     the folder as other tools know it, made of all that
@@ -38,13 +40,17 @@ CURVES = "curves"
 DATA = "data"
 MANIFESTS = "manifests"
 SUPERSEDED = "superseded"
+MEASUREMENTS = "measurements"
 SIGNATURES = "signatures"
 INCOMING = ".incoming"
 LOCK = ".lock"
 LARGEST_RELEASE = 2**32
 """Bytes of one release's Parquet file, which anyone may have written."""
+LARGEST_MEASUREMENTS = 2**32
+"""Bytes of one day's file of measurements, likewise."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
 _RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")
 
 
@@ -81,6 +87,22 @@ def data_file(period: date, file_hash: str) -> str:
 def superseded_file(period: date, file_hash: str) -> str:
     """Return where it is after another has taken its place."""
     return f"{superseded_folder(period)}/{release_name(file_hash)}"
+
+
+def measurements_folder(period: date) -> str:
+    """Return the folder of a day's measurements, relative to the published folder."""
+    return f"{MEASUREMENTS}/date={period.isoformat()}"
+
+
+def measurements_file(period: date, revision: int, file_hash: str) -> str:
+    """Return where the measurements of a day's revision are, relative to the published folder."""
+    return f"{measurements_folder(period)}/revision-{revision}-{file_hash}.parquet"
+
+
+def measurements_name(name: str) -> tuple[int, str] | None:
+    """Return the revision and the hash that a file of measurements is named by; None for other names."""
+    found = _MEASUREMENTS.fullmatch(name)
+    return (int(found[1]), found[2]) if found else None
 
 
 def manifest_file(file_hash: str) -> str:

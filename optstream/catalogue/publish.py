@@ -8,7 +8,7 @@ from typing import Any
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
-from optstream.catalogue.layout import MANIFESTS, release_name
+from optstream.catalogue.layout import MANIFESTS, measurements_file, release_name
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease
@@ -102,11 +102,14 @@ def publish(
 
 @dataclass(frozen=True)
 class _File:
-    """The file that is to be written of one release. document: its statement as the footer has it."""
+    """The files that are to be written of one release. document: its statement as the footer has it.
+    measurements: the name and the bytes of that file, where there is one.
+    """
 
     entry: Entry
     data: bytes
     document: dict[str, Any]
+    measurements: tuple[str, bytes] | None
 
 
 def _publish_in_transaction(
@@ -132,7 +135,7 @@ def _publish_in_transaction(
     for (staged, statement), document in zip(releases, documents, strict=True):
         key = (statement.period, statement.revision, statement.vintage)
         entry = Entry(*key, staged.file_hash, staged.rows_hash, head)
-        files.append(_File(entry, staged.data, document))
+        files.append(_File(entry, staged.data, document, _named_measurements(staged, statement)))
     return _put(transaction, known, files, signer)
 
 
@@ -174,7 +177,8 @@ def _put(
         transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
     listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
     cleared = [clear_superseded(transaction, entry) for entry in listed]
-    settle_times(transaction, catalogue, listed)
+    names = [(file.entry.period, file.measurements[0]) for file in files if file.measurements]
+    settle_times(transaction, catalogue, listed, names)
     changes = zip(listed, written, cleared, strict=True)
     return tuple(
         Publication(entry, any((new, old, entry in fresh, signed_anew))) for entry, new, old in changes
@@ -183,9 +187,22 @@ def _put(
 
 def _write(transaction: Transaction, file: _File, signer: Signer | None) -> bool:
     manifest = _manifest(file.entry, file.document)
-    changed = transaction.create_new(file.entry.file, file.data)
+    changed = file.measurements is not None and transaction.create_new(*file.measurements)
+    changed = transaction.create_new(file.entry.file, file.data) or changed
     changed = transaction.create_new(file.entry.manifest, manifest) or changed
     return changed if signer is None else signer.sign(transaction, manifest) or changed
+
+
+def _named_measurements(staged: StagedRelease, statement: ReleaseStatement) -> tuple[str, bytes] | None:
+    """Return where the measurements of a release go, and their bytes, which must be those that it states."""
+    stated, data = statement.measurements, staged.measurements
+    if (stated and stated.file_hash) != (None if data is None else hashlib.sha256(data).hexdigest()):
+        raise PublicationError(
+            f"the measurements of {statement.period} differ from their hash in the statement; stage it again"
+        )
+    if stated is None or data is None:
+        return None
+    return measurements_file(statement.period, statement.revision, stated.file_hash), data
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:

@@ -21,12 +21,14 @@ class StagedRelease:
         rows_hash: SHA-256 of its rows (`hash_rows`).
         file_hash: SHA-256 of `data`.
         name: Its file name, which holds the file's hash.
+        measurements: The bytes of the file of measurements that its statement names; None for none.
     """
 
     data: bytes = field(repr=False)
     rows_hash: str
     file_hash: str
     name: str
+    measurements: bytes | None = field(default=None, repr=False)
 
 
 def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:

@@ -15,6 +15,8 @@ from optstream.catalogue.layout import (
     LARGEST_RELEASE,
     data_folder,
     is_release_name,
+    measurements_folder,
+    measurements_name,
     release_name,
     superseded_folder,
 )
@@ -79,7 +81,8 @@ def _follow_a_withdrawal(transaction: Transaction, period: date) -> None:
 
 
 def delete_files(transaction: Transaction, period: date, through: int) -> bool:
-    """Delete the releases of a withdrawn day from data/ and superseded/. The manifests are left.
+    """Delete the releases of a withdrawn day from data/ and superseded/, and its measurements. The manifests
+    are left.
 
     through: the highest revision that can never be listed again; of no matter where one is alone.
     Returns whether there were any.
@@ -90,7 +93,12 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
         dead = [name for name in named if _is_dead(transaction, f"{folder}/{name}", (through, 2**31))]
         transaction.remove(folder, dead)
         found |= bool(dead)
-    return found
+    folder = measurements_folder(period)
+    known = [(name, measurements_name(name)) for name in transaction.names_in(folder)]
+    # a file whose name is no measurements' is nobody's to list
+    drawn = [name for name, told in known if told and (transaction.is_alone or told[0] <= through)]
+    transaction.remove(folder, drawn)
+    return found or bool(drawn)
 
 
 def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:

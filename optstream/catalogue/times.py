@@ -19,9 +19,11 @@ from optstream.catalogue.layout import (
     INCOMING,
     LOCK,
     MANIFESTS,
+    MEASUREMENTS,
     PAGE,
     SUPERSEDED,
     data_folder,
+    measurements_folder,
     superseded_folder,
 )
 
@@ -47,14 +49,24 @@ def catalogue_time(catalogue: Catalogue) -> datetime:
     return release_time(newest) + timedelta(seconds=min(changes, MOST_CHANGES))
 
 
-def settle_times(transaction: Transaction, catalogue: Catalogue, touched: Iterable[Entry]) -> None:
-    """Give what a publication touched those times, as far as the place can (`Transaction.settle`)."""
+def settle_times(
+    transaction: Transaction,
+    catalogue: Catalogue,
+    touched: Iterable[Entry],
+    measurements: Iterable[tuple[date, str]] = (),
+) -> None:
+    """Give what a publication touched those times, as far as the place can (`Transaction.settle`).
+
+    measurements: the files of measurements that it wrote, each with its day.
+    """
     listed = catalogue_time(catalogue)
     places: dict[str, datetime] = {}
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
-        places |= dict.fromkeys((data_folder(entry.period), superseded_folder(entry.period)), listed)
-    places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, SUPERSEDED, *HIDDEN, "."), listed)
+        folders = (data_folder, superseded_folder, measurements_folder)
+        places |= dict.fromkeys((folder(entry.period) for folder in folders), listed)
+    places |= {name: release_time(period) for period, name in measurements}
+    places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, MEASUREMENTS, SUPERSEDED, *HIDDEN, "."), listed)
     transaction.settle(places)
 
 

@@ -318,7 +318,9 @@ class Settings(Folders):
         document: dict[str, Any] = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
         for key in ("folder", "raw_retention_days", "time_limit"):
             del document["input"][key]
-        for key in ("folder", "not_before", "signing_key", "public_keys", "publisher", "licence", "about"):
+        for key in ("folder", "not_before", "measurements", "signing_key", "public_keys"):
+            del document["published"][key]
+        for key in ("publisher", "licence", "about"):
             del document["published"][key]
         # Keys that came later change no hash of a configuration without them.
         for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0"), ("region", None)):

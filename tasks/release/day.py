@@ -149,10 +149,13 @@ class Drawn(Held):
 
 @dataclass(frozen=True)
 class Estimated(Held):
-    """A day's release as rows, not yet held against its contract."""
+    """A day's release as rows, not yet held against its contract. measurements: the file of what it is made
+    of, where that is published.
+    """
 
     rows: "pl.DataFrame" = field(repr=False)
     statement: ReleaseStatement = field(repr=False)
+    measurements: bytes | None = field(default=None, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)

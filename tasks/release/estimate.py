@@ -1,6 +1,7 @@
 """From stored measurements to the bytes that will be published. Repeatable, and free."""
 
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 
 from optstream.catalogue import StagedRelease, find_catalogue, read_staged, stage
@@ -8,6 +9,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import Measured
 from tasks.release.day import Drawn, Ended, Estimated, Stage, Staged, Status
+from tasks.release.records.published_measurements import published_measurements, with_measurements
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run, renewed, void
@@ -23,16 +25,20 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
         with suppress(LedgerError):
             # Another version of the code would encode other bytes: what was staged is what is published.
             kept = read_verified(settings.staging_of(day, revision), record.staged_hash)
-            return Staged(day, revision, drawn.lease, *read_staged(kept))
+            staged, statement = read_staged(kept)
+            whole = with_measurements(run, day, revision, staged, statement)
+            return Staged(day, revision, drawn.lease, whole, statement)
         if _is_listed(run, day, record):
             # its run died between catalogue and ledger: readers have it, so it is not given up
             run.ledger.record_published(run.stream, day.isoformat(), revision, run.clock(), drawn.reservation)
             return drawn.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
     measured = _stored(run, drawn, record)
-    release = run.mechanism_of(day, revision).estimate(measured)
+    mechanism = run.mechanism_of(day, revision)
+    release = mechanism.estimate(measured)
     rows = published_rows(settings, day, release, revision, vintage=0)
-    statement = statement_of(settings, day, release, revision, vintage=0)
-    return Estimated(day, revision, drawn.lease, rows, statement)
+    file, stated = published_measurements(settings, day, revision, mechanism, measured)
+    statement = statement_of(settings, day, release, revision, vintage=0, measurements=stated)
+    return Estimated(day, revision, drawn.lease, rows, statement, measurements=file)
 
 
 def keep_staged(run: Run, day: Estimated) -> Staged:
@@ -43,9 +49,12 @@ def keep_staged(run: Run, day: Estimated) -> Staged:
 
 
 def keep_bytes(run: Run, day: Estimated) -> StagedRelease:
-    """Write the bytes to be published into the staging, durable."""
-    staged = stage(day.rows, day.statement)
-    write_private(run.settings.staging_of(day.day, day.revision) / staged.file_hash[:NAMED], staged.data)
+    """Write the bytes to be published into the staging, durable: of measurements too, where they are."""
+    staged = replace(stage(day.rows, day.statement), measurements=day.measurements)
+    folder = run.settings.staging_of(day.day, day.revision)
+    if day.measurements is not None and day.statement.measurements is not None:
+        write_private(folder / day.statement.measurements.file_hash[:NAMED], day.measurements)
+    write_private(folder / staged.file_hash[:NAMED], staged.data)
     return staged
 
 

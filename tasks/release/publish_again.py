@@ -26,6 +26,8 @@ from optstream.catalogue.layout import (
     data_file,
     data_folder,
     manifest_file,
+    measurements_file,
+    measurements_folder,
     release_name,
 )
 from optstream.errors import LedgerError, OptStreamError, PublicationError
@@ -34,6 +36,7 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured
 from tasks.release import revise
 from tasks.release.day import Ended, Requested, Status
+from tasks.release.records.published_measurements import Published, published_measurements, with_measurements
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run
@@ -109,17 +112,19 @@ def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str
     them.
     """
     with suppress(LedgerError, OSError):
-        return read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))
+        kept, said = read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))
+        return with_measurements(run, day, record.revision, kept, said), said
     try:
-        release = _estimated(run, day, record, number)
+        release, (_, stated) = _estimated(run, day, record, number)
     except OptStreamError as error:
         raise LedgerError(f"{_gone(day)}: {error}") from error
     rows = published_rows(run.settings, day, release, record.revision, number)
-    for statement in _statements(run, day, record, number, digest, release):
+    now = statement_of(run.settings, day, release, record.revision, number, stated)
+    for statement in _statements(run, now, digest):
         with suppress(PublicationError):
             staged = stage(rows, statement)
             if staged.file_hash == digest:
-                return staged, statement
+                return with_measurements(run, day, record.revision, staged, statement), statement
     raise LedgerError(
         f"{_gone(day)}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"
@@ -132,42 +137,47 @@ def _gone(day: date) -> str:
     )
 
 
-def _statements(
-    run: Run, day: date, record: ReleaseRecord, number: int, digest: str, release: Release
-) -> Iterator[ReleaseStatement]:
+def _statements(run: Run, now: ReleaseStatement, digest: str) -> Iterator[ReleaseStatement]:
     """What the file may have said of itself: by this configuration and version, or as its manifest has it.
 
     Whoever wrote the manifest: only a file with the recorded hash is published.
     """
-    yield statement_of(run.settings, day, release, record.revision, number)
+    yield now
     with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):
         text = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
         yield ReleaseStatement.from_document(loads(text)["statement"])
 
 
-def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> Release:
-    """The release as it follows from the stored measurements: free, and the same each time."""
+def _estimated(
+    run: Run, day: date, record: ReleaseRecord, number: int
+) -> tuple[Release, Published | tuple[None, None]]:
+    """The release as it follows from the stored measurements: free, and the same each time. Their file, too,
+    where it is published.
+    """
     if number:
         return revise.estimated_again(run, record, number)
     folder = run.settings.measurements_of(day, record.revision)
     measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
-    release: Release = run.mechanism_of(day, record.revision).estimate(measured)
-    return release
+    mechanism = run.mechanism_of(day, record.revision)
+    file = published_measurements(run.settings, day, record.revision, mechanism, measured)
+    return mechanism.estimate(measured), file
 
 
 def _published(run: Run, day: date, staged: Staged, days: Collection[date]) -> Publication:
-    """Publish the bytes; a damaged file in their place is removed first, and its damaged manifest."""
+    """Publish the bytes; a damaged file in their place is removed first, its damaged manifest, and its
+    damaged measurements.
+    """
     folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
     def attempt() -> Publication:
         (done,) = publish_releases(folder, [staged], lambda known: _head(run, day, staged[0], known), signer)
         return done
 
-    for _ in range(2):
+    for _ in range(3):
         try:
             return attempt()
         except OtherBytes:
-            if not open_storage(folder).change(lambda turn: _damage_removed(turn, day, staged[0])):
+            if not open_storage(folder).change(lambda turn: _damage_removed(turn, day, *staged)):
                 raise
     return attempt()
 
@@ -180,8 +190,9 @@ def _head(run: Run, day: date, staged: StagedRelease, known: str | None) -> str:
     return run.ledger.head_after(run.stream, known)
 
 
-def _damage_removed(turn: Transaction, day: date, staged: StagedRelease) -> bool:
-    """Remove the listed file if its bytes are others than its name says; if they are right, its manifest.
+def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, statement: ReleaseStatement) -> bool:
+    """Remove the listed file's measurements if their bytes are others than their name says; if they are
+    right, the file itself likewise; if that is right, its manifest.
 
     Returns False where the catalogue does not list this release: nothing is removed.
     """
@@ -189,17 +200,23 @@ def _damage_removed(turn: Transaction, day: date, staged: StagedRelease) -> bool
     entry = catalogue.entry(day) if catalogue else None
     if entry is None or entry.withdrawn or entry.file_hash != staged.file_hash:
         return False
-    try:
-        is_damaged = (
-            sha256(turn.read(data_file(day, staged.file_hash), LARGEST_RELEASE)).hexdigest()
-            != staged.file_hash
-        )
-    except FileNotFoundError:
-        is_damaged = False
-    except PublicationError:  # too large, or no plain file
-        is_damaged = True
-    if is_damaged:
+    if stated := statement.measurements:
+        file = measurements_file(day, statement.revision, stated.file_hash)
+        if _is_damaged(turn, file, stated.file_hash):
+            turn.remove(measurements_folder(day), [file.rpartition("/")[2]])
+            return True
+    if _is_damaged(turn, data_file(day, staged.file_hash), staged.file_hash):
         turn.remove(data_folder(day), [release_name(staged.file_hash)])
     else:
         turn.remove(MANIFESTS, [manifest_file(staged.file_hash).rpartition("/")[2]])
     return True
+
+
+def _is_damaged(turn: Transaction, name: str, digest: str) -> bool:
+    """Whether there is a file of this name with other bytes than of this hash."""
+    try:
+        return sha256(turn.read(name, LARGEST_RELEASE)).hexdigest() != digest
+    except FileNotFoundError:
+        return False
+    except PublicationError:  # too large, or no plain file
+        return True

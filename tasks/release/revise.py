@@ -16,6 +16,7 @@ from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Staged, Status
 from tasks.release.due import Due, due_once
 from tasks.release.estimate import keep_bytes
+from tasks.release.records.published_measurements import Published, published_measurements, with_measurements
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run
@@ -96,13 +97,21 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
         with suppress(LedgerError):
             # staged, and its run died: readers may have it already
             kept = read_verified(settings.staging_of(day, revision), known[-1].staged_hash)
-            return StagedVintage(day, revision, lease, *read_staged(kept), due, known[-1].number)
+            staged, said = read_staged(kept)
+            whole = with_measurements(run, day, revision, staged, said)
+            return StagedVintage(day, revision, lease, whole, said, due, known[-1].number)
     # a function of the stored measurements and the configuration alone
     mechanism, own, later = rests_on
     release, number = mechanism.revise(own, later), known[-1].number + 1 if known else 1
     rows = published_rows(settings, day, release, revision, number)
-    statement = statement_of(settings, day, release, revision, number)
-    return Revised(day, revision, lease, rows, statement, due, number)
+    file, stated = published_measurements(settings, day, revision, mechanism, own, _days(due, later))
+    statement = statement_of(settings, day, release, revision, number, stated)
+    return Revised(day, revision, lease, rows, statement, due, number, measurements=file)
+
+
+def _days(due: Due, later: Sequence[Measured]) -> list[date]:
+    """The days of these measurements, which are the first of those that were asked for."""
+    return [day for day, _ in due.later[: len(later)]]
 
 
 def keep_vintage(run: Run, day: Revised) -> StagedVintage:
@@ -131,15 +140,20 @@ def _rests_on(
     return mechanism, own, later
 
 
-def estimated_again(run: Run, record: ReleaseRecord, number: int) -> Release:
-    """A vintage that was published before, from the same measurements. Draws and costs nothing.
+def estimated_again(
+    run: Run, record: ReleaseRecord, number: int
+) -> tuple[Release, Published | tuple[None, None]]:
+    """A vintage that was published before, from the same measurements, and their file where that is
+    published. Draws and costs nothing.
 
     Raises LedgerError where they are gone, or a day that it was made of was taken back or restated since.
     """
     known = run.ledger.vintages_of(run.stream, record.period, record.revision)
     (basis,) = (one.basis for one in known if one.number == number)
-    rests_on = _rests_on(run, measurements_of(run), due_once(run, record, basis))
+    due = due_once(run, record, basis)
+    rests_on = _rests_on(run, measurements_of(run), due)
     if isinstance(rests_on, str):
         raise LedgerError(rests_on)
     mechanism, own, later = rests_on
-    return mechanism.revise(own, later)
+    file = published_measurements(run.settings, due.day, due.revision, mechanism, own, _days(due, later))
+    return mechanism.revise(own, later), file

@@ -27,6 +27,10 @@ WORDS = {
     "marker": "Rn6Dm4-hoopoe",
 }
 EXACT = 'alpha = "1"\nresolution = "0.000000001"'
+SHOWN = CONFIGURATION.replace(
+    'value = "load_mw"\n[trusted]', 'value = "load_mw"\nmeasurements = true\n[trusted]'
+)
+"""All that may be published is: the noisy measurements, too."""
 
 DRIVER = """
 import sys
@@ -201,7 +205,7 @@ RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
 def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     """Aggregated dumps: every refusal and every wait of the bad-input tests, and three steps that raise."""
     installation = Installation(tmp_path_factory.mktemp("aggregated"))
-    (installation.folder / "optstream.toml").write_text(CONFIGURATION.replace('alpha = "1"', EXACT))
+    (installation.folder / "optstream.toml").write_text(SHOWN.replace('alpha = "1"', EXACT))
     faults: dict[str, object] = {name: damage for name, (damage, _) in test_bad_input.REFUSED.items()}
     faults |= {"no region": test_bad_input.remove_region, "no marker": test_bad_input.remove_marker}
     with pytest.MonkeyPatch.context() as monkeypatch:
@@ -213,7 +217,7 @@ def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
 def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     """Metered dumps under PeGaSus, which keeps raw state: every alarm, and a draw that raises."""
     installation = Installation(tmp_path_factory.mktemp("metered"))
-    text = CONFIGURATION.replace('alpha = "1"', EXACT).replace('"OptStream"', '"PeGaSus"')
+    text = SHOWN.replace('alpha = "1"', EXACT).replace('"OptStream"', '"PeGaSus"')
     text = text.replace('"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"')
     text = text.replace('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
     (installation.folder / "optstream.toml").write_text(text)

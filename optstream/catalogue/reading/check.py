@@ -13,15 +13,24 @@ from optstream.catalogue.layout import (
     CATALOGUE,
     DATA,
     DESCRIPTIONS,
+    LARGEST_MEASUREMENTS,
     LARGEST_RELEASE,
+    MEASUREMENTS,
     SUPERSEDED,
+    measurements_name,
     release_name,
     superseded_folder,
 )
 from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
-from optstream.catalogue.reading.read import is_of, lost, read_file, read_rows
+from optstream.catalogue.reading.read import (
+    is_of,
+    lost,
+    read_file,
+    read_measurements_file,
+    read_rows,
+)
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
@@ -33,7 +42,8 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     Reported are files that are missing, altered, not listed, or left of a day that was withdrawn (of which
     the manifest must be there, and no file), a page (`index.html`) or a description (`datapackage.json` and
     the others) that shows other days than are listed, and figures of the page (`curves/`) that are missing,
-    altered or not the page's.
+    altered or not the page's. Likewise files of measurements that a release names, or that are of no listed
+    day.
 
     Args:
         folder: A path, or the URL of a folder in an object store.
@@ -65,6 +75,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             for name in strays
         ),
         *_superseded(storage, catalogue),
+        *_measurements(storage, catalogue),
         *check_page(storage, catalogue),
         *check_curves(storage),
         *_check_about(storage),
@@ -86,6 +97,9 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
     _, footer = decode(read_file(storage, entry), ())
     if document["statement"] != footer.statement:
         raise PublicationError(_differs(entry))
+    stated = ReleaseStatement.from_document(footer.statement).measurements
+    if stated is not None:
+        read_measurements_file(storage, entry.period, entry.revision, stated.file_hash)
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
@@ -151,3 +165,20 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
             digest = ""
         if name.rpartition("/")[2] != release_name(digest):
             yield f"{name!r} is not what its name says; restore it from a copy, or remove it"
+
+
+def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what is wrong with files of measurements: under names that are their hashes, of listed days."""
+    days = {f"date={entry.period}" for entry in catalogue.entries if not entry.withdrawn}
+    for name in storage.names_below(MEASUREMENTS):
+        folder, _, last = name.rpartition("/")
+        told = measurements_name(last)
+        if told is None or folder.removeprefix(f"{MEASUREMENTS}/") not in days:
+            yield f"{name!r} is of no listed day; publish or withdraw its day again, or remove it"
+            continue
+        try:
+            is_whole = hashlib.sha256(storage.read(name, LARGEST_MEASUREMENTS)).hexdigest() == told[1]
+        except (OSError, PublicationError):
+            is_whole = False
+        if not is_whole:
+            yield f"{name!r} is not what its name says; `optstream publish` of its day puts it back"

@@ -3,13 +3,20 @@
 import hashlib
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import date
 from functools import partial
 
 import polars as pl
 
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
-from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, superseded_file
+from optstream.catalogue.layout import (
+    CATALOGUE,
+    LARGEST_MEASUREMENTS,
+    LARGEST_RELEASE,
+    measurements_file,
+    superseded_file,
+)
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.rows import empty_rows, hash_rows, joined_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
@@ -113,6 +120,20 @@ def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
                 raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
             return data
     raise lost(entry)
+
+
+def read_measurements_file(storage: Readable, period: date, revision: int, file_hash: str) -> bytes:
+    """Return the bytes of a day's measurements. Raises PublicationError if they are missing or others."""
+    name = measurements_file(period, revision, file_hash)
+    try:
+        data = storage.read(name, LARGEST_MEASUREMENTS)
+    except FileNotFoundError as error:
+        raise PublicationError(
+            f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"
+        ) from error
+    if hashlib.sha256(data).hexdigest() != file_hash:
+        raise PublicationError(f"{name} differs from its hash; `optstream publish {period}` puts it back")
+    return data
 
 
 def lost(entry: Entry) -> PublicationError:

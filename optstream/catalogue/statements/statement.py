@@ -7,6 +7,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, get_args
 
+from optstream.catalogue.measurements.stated import StatedMeasurements
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statements import consistency, long_spans
 from optstream.catalogue.statements.count_bands import CountBands
@@ -55,6 +56,7 @@ class ReleaseStatement:
         optimality: How near the values are to the optimum of the bounded program, as `consistency.rounded`;
             None where no value lay below the bound, and for a release from before it was stated.
         bands: Of which counts they are known; None where readings are no counts.
+        measurements: The file of what it is computed from; None where that is not published.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -82,6 +84,7 @@ class ReleaseStatement:
     long_spans: tuple[LongSpan, ...] = ()
     optimality: Optimality | None = None
     bands: CountBands | None = None
+    measurements: StatedMeasurements | None = None
 
     def __post_init__(self) -> None:
         for name in TEXTS:
@@ -213,6 +216,8 @@ class ReleaseStatement:
             document["consistency"] = consistency.to_document(self.optimality)
         if self.bands:
             document["bands"] = self.bands.to_document(self.value_column)
+        if self.measurements:
+            document["measurements"] = self.measurements.to_document(self.period, self.revision)
         return document
 
     @classmethod
@@ -232,7 +237,7 @@ class ReleaseStatement:
             if document["format"] != FORMAT:
                 raise ValueError
             errors, certificate = document.get("standard_errors"), document.get("consistency")
-            bands = document.get("bands")
+            bands, measurements = document.get("bands"), document.get("measurements")
             return cls(
                 **{name: document[name] for name in PLAIN},
                 mechanism=document["mechanism"],
@@ -246,6 +251,7 @@ class ReleaseStatement:
                 long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
                 optimality=None if certificate is None else consistency.from_document(certificate),
                 bands=None if bands is None else CountBands.from_document(bands),
+                measurements=None if measurements is None else StatedMeasurements.from_document(measurements),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error

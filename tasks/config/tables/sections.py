@@ -212,6 +212,7 @@ class Published(Section):
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'
     )
+    measurements: bool = Field(False, description="true or false")
     publisher: ShownLine | None = Field(None, description=SHORT_TEXT)
     licence: ShownLine | None = Field(None, description=SHORT_TEXT)
     about: PublishedAbout = PublishedAbout()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import optstream
-from optstream.catalogue import CountBands, ReleaseStatement, StandardErrors
+from optstream.catalogue import CountBands, ReleaseStatement, StandardErrors, StatedMeasurements
 from optstream.catalogue.statements.consistency import rounded
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.catalogue.statements.standard_errors import Known
@@ -21,7 +21,12 @@ from tasks.release.records.published_rows import known_errors
 
 
 def statement_of(
-    settings: Settings, day: date, release: Release, revision: int, vintage: int
+    settings: Settings,
+    day: date,
+    release: Release,
+    revision: int,
+    vintage: int,
+    measurements: StatedMeasurements | None = None,
 ) -> ReleaseStatement:
     """The statement in a release's footer and manifest: public facts only."""
     calendar = settings.calendar
@@ -53,6 +58,7 @@ def statement_of(
         long_spans=() if release.simulated else long_spans_of(settings, day, revision),
         optimality=None if release.optimality is None else rounded(release.optimality),
         bands=_bands(release) if settings.counts_known else None,
+        measurements=measurements,
     )
 
 

@@ -1,0 +1,189 @@
+"""The measurements of one day as the bytes of a Parquet file (docs/data/measurements.md). Pure."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from optstream.catalogue.measurements.mechanism_document import describe
+from optstream.catalogue.measurements.queries import SCHEMA, levels_of, rows_of, with_numbers, without_numbers
+from optstream.catalogue.measurements.shared_history import blocks_of, remembered, with_sums, without_sums
+from optstream.errors import PublicationError
+from optstream.mechanisms.base import Mechanism
+from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.stream import Measured
+
+FORMAT = "optstream.measurements/1"
+KEY = b"optstream.measurements"
+LIMITS = Limits(rows=2**28, columns=len(SCHEMA), group_rows=2**28, group_bytes=2**34)
+_ARROW = {
+    pl.Int32(): pa.int32(),
+    pl.Int64(): pa.int64(),
+    pl.Float64(): pa.float64(),
+    pl.String(): pa.large_string(),
+    pl.Boolean(): pa.bool_(),
+}
+_KEYS = {"period", "revision", "levels", "measured", "measured_hash", "mechanism", "rounding", "least_units"}
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a file of measurements says, read back; sums of earlier days that it rests on are not in it.
+
+    Attributes:
+        period: The local day.
+        revision: As the ledger counts it.
+        levels: Of the parts of the measurements.
+        document: The measurements, histories without sums (`shared_history`).
+        measured_hash: SHA-256 of the measurements with them (`Measured.to_bytes`), which the ledger has.
+        mechanism: Its document; None where it has none.
+        rounding: How values are rounded, "nearest" or "unbiased".
+        least_units: Units of the resolution that every leaf has at least; None for no bound.
+    """
+
+    period: date
+    revision: int
+    levels: tuple[int, ...]
+    document: dict[str, Any]
+    measured_hash: str
+    mechanism: dict[str, Any] | None
+    rounding: str
+    least_units: int | None
+
+    @property
+    def measured(self) -> Measured:
+        """The measurements themselves, all that earlier days left taken out."""
+        bare = [{**one, "state": None, "before": None} for one in self.document["parts"]]
+        alone = {**self.document, "state": None, "before": None, "parts": bare}
+        return Measured.from_bytes(json.dumps(alone).encode())
+
+
+def encode_measurements(
+    measured: Measured,
+    mechanism: Mechanism,
+    *,
+    period: date,
+    revision: int,
+    rounding: str,
+    least_units: int | None,
+) -> bytes:
+    """Return the file of a day's measurements. Costs no privacy: they are noisy, and paid for.
+
+    Args:
+        measured: Of the day, as stored.
+        mechanism: What measured it, on a tree.
+        period: The local day.
+        revision: As the ledger counts it.
+        rounding: How the release's values are rounded, "nearest" or "unbiased".
+        least_units: Units of the resolution that every leaf has at least; None for no bound.
+
+    Returns:
+        Parquet; the same arguments give the same bytes, and another pyarrow may encode differently.
+
+    Raises:
+        PublicationError: The measurements are not what the mechanism draws, or could not be read back.
+    """
+    data, levels = measured.to_bytes(), levels_of(mechanism)
+    document = json.loads(data)
+    rows = rows_of(document, mechanism)
+    shared = without_sums(document, levels)
+    footer = {
+        "format": FORMAT,
+        "period": period.isoformat(),
+        "revision": revision,
+        "levels": list(levels),
+        "measured": without_numbers(shared),
+        "measured_hash": hashlib.sha256(data).hexdigest(),
+        "mechanism": describe(mechanism),
+        "rounding": rounding,
+        "least_units": least_units,
+    }
+    encoded = _encode(rows, json.dumps(footer, separators=(",", ":"), sort_keys=True, allow_nan=False))
+    if decode_measurements(encoded).document != shared:
+        raise PublicationError("the measurements cannot be read back from their file: nothing is published")
+    return encoded
+
+
+def decode_measurements(data: bytes) -> Found:
+    """Read a file of measurements, which anyone may have written.
+
+    Args:
+        data: Its bytes.
+
+    Returns:
+        What it says.
+
+    Raises:
+        PublicationError: It is no such file, or claims more than `LIMITS`.
+    """
+    claims = claims_of(data)
+    if claims is None or not claims.is_flat or not claims.within(LIMITS):
+        raise PublicationError(f"a file of measurements is whole Parquet and may claim {LIMITS.words}")
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        footer = json.loads((file.metadata.metadata or {})[KEY])
+        rows = pl.from_arrow(file.read(use_threads=False))
+        if footer["format"] != FORMAT or not isinstance(rows, pl.DataFrame) or dict(rows.schema) != SCHEMA:
+            raise ValueError
+        given = {key: footer[key] for key in _KEYS}
+        return Found(
+            period=date.fromisoformat(given.pop("period")),
+            levels=tuple(given.pop("levels")),
+            document=with_numbers(given.pop("measured"), rows),
+            **given,
+        )
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        MemoryError,
+        RecursionError,
+    ) as error:
+        raise PublicationError(f"these bytes are no file of measurements of format {FORMAT}") from error
+
+
+def completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int, ...]]) -> Measured:
+    """Return the whole measurements, with what they rest on put back.
+
+    Args:
+        found: Of the day.
+        earlier: Sums of blocks of earlier days (`blocks_of`).
+
+    Returns:
+        The measurements of which the ledger has the hash, to the last digit.
+
+    Raises:
+        PublicationError: A block is missing, or one is of another measurement of its day.
+    """
+    known = earlier | blocks_of(found.measured, found.levels)
+    missing = remembered(found.document, found.levels) - known.keys()
+    if missing:
+        raise PublicationError(
+            f"the estimate of {found.period} rests on measurements of earlier days; {len(missing)} of them "
+            "are not in the folder: those days were published without measurements, or withdrawn"
+        )
+    whole = with_sums(found.document, found.levels, known)
+    data = json.dumps(whole, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    if hashlib.sha256(data).hexdigest() != found.measured_hash:
+        raise PublicationError(
+            f"the estimate of {found.period} rests on other measurements than the folder has: a day that it "
+            "remembers was measured again since, or a file was altered (`optstream verify-published`)"
+        )
+    return Measured.from_bytes(data)
+
+
+def _encode(rows: pl.DataFrame, footer: str) -> bytes:
+    schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in SCHEMA.items()])
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(rows.to_arrow().cast(schema), row_group_size=2**20)
+        writer.add_key_value_metadata({KEY: footer.encode()})
+    data: bytes = sink.getvalue().to_pybytes()
+    return data

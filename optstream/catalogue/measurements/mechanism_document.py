@@ -1,0 +1,98 @@
+"""A mechanism as a JSON-ready document: public parameters alone, enough to estimate with it again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from typing import Any
+
+import optstream.mechanisms as mechanisms
+from optstream.errors import OptStreamError, ParameterError, PublicationError
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.mechanisms.base import Mechanism
+from optstream.privacy import PrivacyModel
+from optstream.privacy.exact import exact_from_text
+from optstream.stream import AggregationTree, Calendar, Feature, PublicDays
+from optstream.stream.covariate import Covariate
+
+KIND = "kind"
+PARTS = (
+    *(PrivacyModel, AggregationTree, Feature, PublicDays, Calendar),
+    *(EquallySpaced, L1Sampling, Covariate),
+)
+"""What mechanisms are made of; nothing else is ever made from a document."""
+ON_TREES = ("Hierarchical", "HistoryInformedTree", "PeGaSusTree")
+
+
+def describe(mechanism: Mechanism) -> dict[str, Any] | None:
+    """Return a mechanism as a document.
+
+    Args:
+        mechanism: Of a day.
+
+    Returns:
+        JSON-ready, fractions exact; None for one with a part that no document holds, such as a kernel of
+        one's own.
+    """
+    try:
+        document: dict[str, Any] = _described(mechanism)
+    except ParameterError:
+        return None
+    return document
+
+
+def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
+    """Return the mechanism that `describe` was given.
+
+    Args:
+        document: What it returned; anyone may have written it.
+
+    Returns:
+        The mechanism, with all its checks made again.
+
+    Raises:
+        PublicationError: The document is something else.
+    """
+    try:
+        found = _made(document, _kinds())
+    except (OptStreamError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
+        raise PublicationError("the file of measurements describes no mechanism of this version") from error
+    if not isinstance(found, Mechanism):
+        raise PublicationError("the file of measurements describes no mechanism of this version")
+    return found
+
+
+def _kinds() -> dict[str, Callable[..., Any]]:
+    known = {name: getattr(mechanisms, name) for name in (*mechanisms.MECHANISMS, *ON_TREES)}
+    return known | {one.__name__: one for one in PARTS}
+
+
+def _described(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Fraction):
+        return {KIND: "exact", "value": str(value)}
+    if isinstance(value, range):
+        return {KIND: "range", "first": value.start, "stop": value.stop}
+    if isinstance(value, frozenset):
+        return {KIND: "set", "values": sorted(value)}
+    if isinstance(value, tuple | list):
+        return [_described(one) for one in value]
+    name = type(value).__name__
+    if is_dataclass(value) and _kinds().get(name) is type(value):
+        return {KIND: name, **{one.name: _described(getattr(value, one.name)) for one in fields(value)}}
+    raise ParameterError(f"a {name} has no document")
+
+
+def _made(document: Any, kinds: Mapping[str, Callable[..., Any]]) -> Any:
+    if isinstance(document, list):
+        return tuple(_made(one, kinds) for one in document)
+    if not isinstance(document, Mapping):
+        return document
+    kind = document[KIND]
+    if kind == "exact":
+        return exact_from_text(document["value"])
+    if kind == "range":
+        return range(document["first"], document["stop"])
+    if kind == "set":
+        return frozenset(document["values"])
+    return kinds[kind](**{key: _made(one, kinds) for key, one in document.items() if key != KIND})
