@@ -115,23 +115,16 @@ class Release:
 
     def _rows(self, nodes: Sequence[str] | None) -> tuple[list[int], NDArray[np.float64]]:
         """Return the places of nodes, and for each leaf, or plain series, whether it lies in one of them."""
-        known = self._names
-        if nodes is None:
-            rows = [0] if self.tree is not None else list(range(len(known)))
-        else:
-            for name in nodes:
-                if name not in known:
-                    raise ParameterError(f"nodes must be names of the release's nodes; got {name!r:.80}")
-            rows = [known.index(name) for name in nodes]
-        covered = np.bincount(rows, minlength=len(known)).astype(np.float64)
         if self.tree is not None:
-            for level in self.tree.levels[1:]:
-                at = slice(level.start, level.stop)
-                covered[at] += covered[list(self.tree.parents[at])]
-            covered = covered[self.tree.leaf_indices]
-        if not rows or covered.max() > 1:
-            raise ParameterError("nodes of a sum must be at least one, and none may lie in another")
-        return rows, covered
+            chosen = self.tree.nodes[:1] if nodes is None else tuple(nodes)
+            covered = self.tree.leaves_in(chosen)
+            return [self.tree.nodes.index(name) for name in chosen], covered
+        known = self._names
+        chosen = known if nodes is None else tuple(nodes)
+        if not chosen or not {*chosen} <= {*known} or len({*chosen}) < len(chosen):
+            raise ParameterError(f"nodes of a sum must be some of the series {known[0]!r} to {known[-1]!r}")
+        rows = [known.index(name) for name in chosen]
+        return rows, np.bincount(rows, minlength=len(known)).astype(np.float64)
 
     def _columns(self, steps: Sequence[int] | None) -> list[int]:
         first, n_steps = self.measured.first_step, self.values.shape[1]

@@ -1,7 +1,7 @@
 """The aggregation hierarchy: who adds up to whom."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -105,6 +105,31 @@ class AggregationTree:
     def leaves_below(self) -> NDArray[np.int64]:
         """How many leaves each node covers, (n_nodes,)."""
         return self.add_up(np.ones((len(self.leaves), 1), dtype=np.int64))[:, 0]
+
+    def leaves_in(self, nodes: Collection[str]) -> NDArray[np.float64]:
+        """Return which leaves some nodes are made of, (n_leaves,): 1 where one lies in them, else 0.
+
+        Args:
+            nodes: Their names, at least one.
+
+        Returns:
+            The weights of the leaves in the nodes' sum.
+
+        Raises:
+            ParameterError: For a name that is no node, and for a node within another one.
+        """
+        covered = np.zeros(len(self.nodes))
+        for name in nodes:
+            if name not in self.nodes:
+                raise ParameterError(f"nodes must be names of the release's nodes; got {name!r:.80}")
+            covered[self.nodes.index(name)] += 1.0
+        for level in self.levels[1:]:
+            at = slice(level.start, level.stop)
+            covered[at] += covered[list(self.parents[at])]
+        found = covered[self.leaf_indices]
+        if found.max() != 1:
+            raise ParameterError("nodes of a sum must be at least one, and none may lie in another")
+        return np.asarray(found)
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
         """Return every node's values from the leaves': each node the sum of its children, exact for integers.

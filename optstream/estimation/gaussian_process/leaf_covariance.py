@@ -10,7 +10,7 @@ from optstream.stream import AggregationTree
 Floats = NDArray[np.float64]
 
 
-def leaf_covariance(posterior: TreePosterior, asked: Blocks) -> Floats:
+def leaf_covariance(posterior: TreePosterior, asked: Blocks, sums: Floats | None = None) -> Floats:
     """Return the posterior covariance of all leaves at these blocks, (n_leaves, n, n_leaves, n).
 
     `TreePosterior.variances` has its diagonal, by passes; this one is written out. With f the shared part and
@@ -21,6 +21,7 @@ def leaf_covariance(posterior: TreePosterior, asked: Blocks) -> Floats:
     Args:
         posterior: Of the tree.
         asked: Single steps, or blocks of them, whose sums are then meant.
+        sums: (n_sums, n), weighted sums of these that are asked for instead; then n is their number.
 
     Returns:
         In the squared unit of the posterior's residuals.
@@ -28,6 +29,9 @@ def leaf_covariance(posterior: TreePosterior, asked: Blocks) -> Floats:
     seen, leaves = posterior.seen, posterior.seen.tree.leaf_indices
     shared, own = posterior.prior.covariances(asked, seen.blocks)
     shared_prior, own_prior = posterior.prior.covariances(asked, asked)
+    if sums is not None:
+        shared, own = sums @ shared, sums @ own
+        shared_prior, own_prior = sums @ shared_prior @ sums.T, sums @ own_prior @ sums.T
     shared, own = shared @ posterior.basis, own @ posterior.basis
     of_shared = shared_prior - shared @ posterior.shared_precision @ shared.T
     joined = shared - (shared * posterior.precision) @ posterior.kept

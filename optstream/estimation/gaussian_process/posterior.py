@@ -155,14 +155,14 @@ def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
     return fitted._with_effect(means, asked), fitted.factor * variances
 
 
-def covariance_of(fitted: Fitted, asked: Blocks) -> Floats:
+def covariance_of(fitted: Fitted, asked: Blocks, sums: Floats | None = None) -> Floats:
     """Return the covariance of which `series_of` has the leaves' variances, (n_leaves, n, n_leaves, n).
 
-    For small trees (`leaf_covariance`).
+    sums: as for `leaf_covariance`, which says of which trees.
     """
-    found = leaf_covariance(_with_its_noise(fitted.posterior), asked)
+    found = leaf_covariance(_with_its_noise(fitted.posterior), asked, sums)
     if fitted.effect is not None:
-        found = found + fitted.effect.leaf_covariance(asked)
+        found = found + fitted.effect.leaf_covariance(asked, sums)
     return fitted.factor * found
 
 

@@ -51,15 +51,20 @@ def covariance_of_tree(
     tree: AggregationTree,
     steps: range,
     scale: float | None,
+    asked: range | None = None,
+    sums: Floats | None = None,
 ) -> Floats | None:
     """Return the covariance of which `fit_tree` has the leaves' variances, (n_leaves, n_steps, n_leaves,
     n_steps); None where nothing was ever measured. For small trees.
+
+    asked: other steps than the period's, which are those that are judged. sums: (n_sums, n_steps), sums of
+    the asked steps, in their place.
     """
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None
     found, events = belief.answer(known[0], steps)
-    return covariance_of(found, step_blocks(steps, belief.days, events))
+    return covariance_of(found, step_blocks(asked or steps, belief.days, events), sums)
 
 
 def events_of_tree(

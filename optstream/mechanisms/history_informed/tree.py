@@ -255,6 +255,12 @@ class HistoryInformedTree(Hierarchical):
         Returns:
             The new estimate, with the spends of `measured`.
         """
+        return self._with_errors(measured, *self._known_since(measured, later))
+
+    def _known_since(
+        self, measured: Measured, later: Sequence[Measured]
+    ) -> tuple[FilterState, dict[int, BlockHistory]]:
+        """Return what the tree had learned after the last of the later periods, and each level's blocks."""
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
         belief = self.pattern._belief({**_learned(last.state), **used}, 0)
@@ -262,7 +268,32 @@ class HistoryInformedTree(Hierarchical):
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
-        return self._with_errors(measured, belief, histories)
+        return belief, histories
+
+    def error_covariance(
+        self, measured: Measured, later: Sequence[Measured], asked: range, sums: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Return how the errors of leaves' sums hang together, of this period's estimate and of those before.
+
+        Lemma: let x and y be jointly Gaussian with all measurements, E the estimate of x from some of them, F
+        that of y from these and more. Then Cov(x - E, y - F) is the covariance of x and y given all that F
+        knows, for y - F is independent of everything measured, E among it. So the later estimate's posterior
+        says it. Free.
+
+        Args:
+            measured: Of the period; must be `measured` by this mechanism.
+            later: The periods after it that its estimate is made of, as for `revise`; none for `estimate`.
+            asked: Running steps, the period's and others before them.
+            sums: (n_sums, n_asked), the weights of each step in each sum.
+
+        Returns:
+            (n_leaves, n_sums, n_leaves, n_sums), in the squared unit of the readings; None for counts, for
+            too many leaves, and where nothing was ever measured.
+        """
+        if self.pattern.counts or len(self.tree.leaves) * max(len(sums), measured.n_steps) > MOST_CORRELATED:
+            return None
+        known = self._known_since(measured, later) if later else self._known(measured)
+        return self._covariance(measured, *known, asked, sums)
 
     def measured(self, measured: Measured) -> bool:
         """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
@@ -291,9 +322,21 @@ class HistoryInformedTree(Hierarchical):
         """Return the factor of the leaves' posterior covariance; None of counts and for too many leaves."""
         if self.pattern.counts or len(self.tree.leaves) * measured.n_steps > MOST_CORRELATED:
             return None
+        found = self._covariance(measured, belief, histories)
+        return found if found is None else ErrorFactor.of_covariance(found)
+
+    def _covariance(
+        self,
+        measured: Measured,
+        belief: FilterState,
+        histories: Mapping[int, BlockHistory],
+        asked: range | None = None,
+        sums: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64] | None:
         steps, near = self._asked(measured, histories)
-        found = covariance_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
-        return found if found is None else ErrorFactor.of_covariance(found * float(measured.resolution) ** 2)
+        scale = self.pattern.scale_units
+        found = covariance_of_tree(belief, near, self.tree, steps, scale, asked, sums)
+        return None if found is None else found * float(measured.resolution) ** 2
 
     def _asked(
         self, measured: Measured, histories: Mapping[int, BlockHistory]
