@@ -15,6 +15,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     fast_report    FAST's figures 6 to 18, algorithms as printed               Fast, Fourier, Laplace
     optstream_report  OptStream's January, its best points, its theta          Laplace, DFT, PeGaSus
     small_counts   how far counts that are mostly zeros are from the truth     zeros, a city's shape
+    sum_coverage   how often bands hold sums of days, weeks and four weeks     independent days
     report_page    the data users' page: size, making, painting, answers       polars' scan, an empty page
 
     noise_coverage is `make coverage`: the table that report pages show.
