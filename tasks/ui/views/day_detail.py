@@ -1,7 +1,7 @@
 """One day: what happened in order, what it cost, where it came from, and what an operator can do now."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
@@ -40,12 +40,13 @@ KINDS = {
 @dataclass(frozen=True)
 class Happening:
     """Something that happened at a time. runs: those that it names, each followed by the one that started
-    it.
+    it. doc: the file of Great Expectations' page of it; "" without one.
     """
 
     at: datetime
     words: str
     runs: tuple[RunLink, ...] = ()
+    doc: str = ""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ def day_detail(
         mark,
         tuple(alarm for alarm in view.alarms if alarm.day == day),
         tuple(_actions(days[day], facts, snapshot.file)),
-        tuple(sorted(_happened(facts, runs), key=lambda one: one.at)),
+        tuple(sorted(_happened(facts, runs, {one.link for one in snapshot.docs}), key=lambda one: one.at)),
         tuple(_row(one, facts, model) for one in facts.records),
         tuple(dump_rows(facts, parts_of(settings))),
         tuple(_lineage(days[day], facts)),
@@ -130,7 +131,7 @@ def day_detail(
     )
 
 
-def _happened(facts: DayFacts, runs: Sequence[StreamRun]) -> Iterator[Happening]:
+def _happened(facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str]) -> Iterator[Happening]:
     for run in runs:
         started_by = () if run.parent is None else (run.parent,)
         yield Happening(run.begins, "A run of it began", (run.link, *started_by))
@@ -143,7 +144,9 @@ def _happened(facts: DayFacts, runs: Sequence[StreamRun]) -> Iterator[Happening]
         words = KINDS.get(event.kind, event.kind.capitalize())
         yield Happening(event.at, f"{words} (revision {event.revision})" if many else words)
     for result in reversed(facts.results):
-        yield Happening(result.at, f"The suite {result.suite or 'of contracts'} judged it")
+        doc = result.path.with_suffix(".html").name
+        told = f"The suite {result.suite or 'of contracts'} judged it"
+        yield Happening(result.at, told, doc=doc if doc in docs else "")
 
 
 def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> RevisionRow:
