@@ -16,7 +16,8 @@ from tasks.monitoring import Kind, State
 from tasks.reports.operator import DataDoc
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.runs import RunLink, StreamRun
-from tasks.ui.views.day_detail import KINDS, day_detail
+from tasks.ui.views.day_detail import day_detail
+from tasks.ui.views.happenings import KINDS
 from tests.tasks.conftest import DAY
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
