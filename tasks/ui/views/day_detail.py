@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -14,38 +14,10 @@ from tasks.ingest.arrival.parts import parts_of
 from tasks.monitoring import Alarm, DayState, State
 from tasks.reports.drawing.calendar import Mark, marks_of_days
 from tasks.ui.day_facts import DayFacts
-from tasks.ui.runs import RunLink, StreamRun
+from tasks.ui.runs import StreamRun
 from tasks.ui.snapshot import Snapshot
-from tasks.ui.views.dump_rows import DumpRow, dump_rows, when_written
-
-KINDS = {
-    "reserved": "Its plan was charged to the privacy budget",
-    "taken over": "Another run took it over, for the one before had died",
-    "adopted": "Another run took up the finished draw",
-    "draw begun": "The draw of noise began",
-    "draw called off": "The draw was called off before the first sample",
-    "drawn": "It was measured with noise, once",
-    "staged": "Its rows were staged",
-    "published": "It was published",
-    "lease released": "The run gave it back",
-    "void": "It became void, and stays charged",
-    "withdrawn": "It was withdrawn",
-    "compromised": "Its noise was declared known to others",
-    "vintage staged": "A new estimate was staged",
-    "vintage published": "A new estimate was published",
-}
-"""The ledger's events in words."""
-
-
-@dataclass(frozen=True)
-class Happening:
-    """Something that happened at a time. runs: those that it names, each followed by the one that started
-    it.
-    """
-
-    at: datetime
-    words: str
-    runs: tuple[RunLink, ...] = ()
+from tasks.ui.views.dump_rows import DumpRow, dump_rows
+from tasks.ui.views.happenings import Happening, happened
 
 
 @dataclass(frozen=True)
@@ -121,29 +93,13 @@ def day_detail(
         mark,
         tuple(alarm for alarm in view.alarms if alarm.day == day),
         tuple(_actions(days[day], facts, snapshot.file)),
-        tuple(sorted(_happened(facts, runs), key=lambda one: one.at)),
+        happened(facts, runs, {one.link for one in snapshot.docs}),
         tuple(_row(one, facts, model) for one in facts.records),
         tuple(dump_rows(facts, parts_of(settings))),
         tuple(_lineage(days[day], facts)),
         around[0],
         around[1],
     )
-
-
-def _happened(facts: DayFacts, runs: Sequence[StreamRun]) -> Iterator[Happening]:
-    for run in runs:
-        started_by = () if run.parent is None else (run.parent,)
-        yield Happening(run.begins, "A run of it began", (run.link, *started_by))
-        if run.ends is not None:
-            yield Happening(run.ends, f"A run of it ended, {run.state.lower()}", (run.link,))
-    for at, words in when_written(facts):
-        yield Happening(at, words)
-    many = len(facts.records) > 1
-    for event in facts.events:
-        words = KINDS.get(event.kind, event.kind.capitalize())
-        yield Happening(event.at, f"{words} (revision {event.revision})" if many else words)
-    for result in reversed(facts.results):
-        yield Happening(result.at, f"The suite {result.suite or 'of contracts'} judged it")
 
 
 def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> RevisionRow:

@@ -41,7 +41,7 @@ def client(looks):
     return TestClient(application(looks, SECRET, now), base_url="http://127.0.0.1", headers=AUTHORIZED)
 
 
-def test_two_clicks_lead_from_the_overview_to_a_day(client):
+def test_two_clicks_lead_from_the_overview_to_a_day(client, looks):
     assert 'href="/streams/two-regions"' in client.get("/").text
     assert 'href="/streams/two-regions/days/2016-06-02"' in client.get("/streams/two-regions").text
     text = client.get("/streams/two-regions/days/2016-06-02").text
@@ -52,8 +52,11 @@ def test_two_clicks_lead_from_the_overview_to_a_day(client):
         "The suite raw judged it",
         "optstream withdraw --config",
         "complete, 1 file",
+        "The last file of its dump was written, of ",
     ):
         assert said in text, said
+    (snapshot,) = looks.snapshots
+    assert f'href="/streams/two-regions/contracts/{snapshot.docs[0].link}">what it found</a>' in text
 
 
 def test_the_budget_is_drawn_with_its_limit(client):

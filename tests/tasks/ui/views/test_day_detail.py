@@ -13,9 +13,11 @@ from tasks.contracts.results import ResultFile
 from tasks.ingest import Arrival
 from tasks.ingest.arrival.files import FileFacts
 from tasks.monitoring import Kind, State
+from tasks.reports.operator import DataDoc
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.runs import RunLink, StreamRun
-from tasks.ui.views.day_detail import KINDS, day_detail
+from tasks.ui.views.day_detail import day_detail
+from tasks.ui.views.happenings import KINDS
 from tests.tasks.conftest import DAY
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
@@ -48,6 +50,16 @@ def test_what_happened_is_told_in_order_from_all_sources(snapshot):
         "Something new",
     ]
     assert [one.at for one in found.happened] == sorted(one.at for one in found.happened)
+
+
+def test_a_suite_leads_to_its_page_where_there_is_one(snapshot):
+    results = tuple(ResultFile(Path(f"{name}.json"), FIRST, FIRST, AT, name) for name in ("raw", "release"))
+    docs = (DataDoc(FIRST, FIRST, AT, "raw", "raw.html"),)
+    found = detail_of(snapshot, DayFacts(results=results), docs=docs)
+    assert {one.words: one.doc for one in found.happened} == {
+        "The suite raw judged it": "raw.html",
+        "The suite release judged it": "",
+    }
 
 
 def test_dumps_and_runs_are_told_among_the_rest(snapshot):
