@@ -19,7 +19,7 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
     """Return the outcomes of days of which nothing is left to do; None where a run would do anything at all.
 
     Args:
-        run: Who asks. Its stream is made known to the ledger, as at the begin of every run.
+        run: Who asks. Where all days are over, its terms are compared with the ledger's, as in every run.
         days: Asked for.
 
     Returns:
@@ -31,10 +31,10 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
     """
     if run.restate:
         return None
-    enrol(run)
     newest = [run.ledger.latest(run.stream, day.isoformat()) for day in days]
     if any(record is None or record.state.is_under_way for record in newest):
         return None
+    enrol(run)  # which refuses another guarantee than the ledger has
     if run.ledger.vintages(run.stream, unpublished=True) or due(run) or not _pages_are_made(run.settings):
         return None
     ended = [look_up(run, Requested(day)) for day in days]
