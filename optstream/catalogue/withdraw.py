@@ -124,7 +124,8 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
     if catalogue is None or entry is None:
         if not transaction.is_alone:
             _relist(transaction, catalogue, order, ledger_head)
-            delete_files(transaction, order.period, order.last_revision)
+        # a publisher that died before it replaced the catalogue may have left files
+        delete_files(transaction, order.period, order.last_revision)
         return Withdrawal(None, False)
     transaction.prepare()
     changed = not entry.withdrawn

@@ -35,6 +35,7 @@ PLACES = {
     "staged releases": ("trusted/staging", True),
     "other trusted files": ("trusted", False),
     "published Parquet and footers": ("published/data", True),
+    "published measurements": ("published/measurements", True),
     "published manifests": ("published/manifests", False),
     "published page": ("published/index.html", True),
     "figures of the published page": ("published/curves", True),

@@ -20,6 +20,7 @@ from tasks.release.day import Requested, Status
 from tasks.release.publish_again import publish_again
 from tests.tasks.release.vintage_nights import night, stored
 from tests.tasks.schemas.test_schemas import validator
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(3)]
 DAY, NEXT, LAST = DAYS
@@ -132,6 +133,17 @@ def test_each_revision_has_a_file_and_a_withdrawal_takes_all(installation):
     assert files(installation) == {}
     assert check_files(installation.folder / "published") == []
     assert verify(installation.settings, installation.ledger).problems == ()
+
+
+def test_what_a_publisher_left_that_died_goes_with_a_day_that_was_never_listed(installation):
+    installation = wanted(installation)
+    installation.release(DAY, steps=STEPS[:-1])
+    folder = installation.folder / f"published/measurements/date={DAY}"
+    folder.mkdir(parents=True)
+    (folder / f"revision-0-{'0' * 64}.parquet").write_bytes(b"written, and not listed")
+    installation.later(hours=1)
+    withdraw(installation.run(), Requested(DAY), "a test")
+    assert files(installation) == {}
 
 
 def test_lost_and_damaged_ones_come_back_whatever_is_configured_by_then(installation):
