@@ -47,6 +47,11 @@ def _opened(root: int, name: str, place: Path) -> int:
     except PermissionError as error:
         words = f"its lock {place} is another user's: publish as that user"
         raise PermissionError(error.errno, words, str(place)) from None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        words = f"its lock {place} is a link, which is not followed: remove it, and see who made it"
+        raise OSError(error.errno, words, str(place)) from None
     with suppress(PermissionError):  # an older version let readers open it
         if stat.S_IMODE(os.fstat(descriptor).st_mode) != 0o600:
             os.fchmod(descriptor, 0o600)

@@ -15,6 +15,7 @@ from optstream.ledger import Ledger, ReleaseRecord, ReleaseState
 from optstream.measurement.grouping import GROUPER, open_since
 from optstream.stream import Measured
 from tasks.config import Settings
+from tasks.release.guards.witness import bear_witness, refuse_older
 from tasks.storage.private_files import destroy_raw, read_verified
 
 
@@ -25,8 +26,10 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
     the days after it until no group is open that began before its end. Where the measurements of a day
     between are gone, so that nobody can tell, the group counts as going on. Raw state that is left is
     destroyed. Every window that one of these releases charges has lost everything; that is never taken back.
-    Raises LedgerError for a day that was never released.
+    Raises LedgerError for a day that was never released, for an older copy of the ledger, and where a witness
+    cannot be told.
     """
+    refuse_older(settings, ledger)
     stream = settings.stream.name
     records = [record for record in ledger.releases(stream) if _was_begun(record)]
     own = [record for record in records if record.period == day.isoformat()]
@@ -38,6 +41,7 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
     for record in known:
         ledger.compromise(stream, record.period, record.revision, reason, now)
         destroy_raw(settings.measurements_of(date.fromisoformat(record.period), record.revision))
+    bear_witness(settings, ledger)
     return sorted({date.fromisoformat(record.period) for record in known})
 
 

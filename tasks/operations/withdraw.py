@@ -9,6 +9,7 @@ from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from tasks.release.day import Ended, Requested, Status
+from tasks.release.guards.witness import bear_witness, refuse_older
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of
 from tasks.storage.private_files import destroy_raw
@@ -20,10 +21,11 @@ def withdraw(run: Run, asked: Requested, reason: str, days: Collection[date] = (
     The ledger is told first, while nobody can publish the day; a crash after that leaves a listed day that
     the ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
     refunded, and no raw state is left. days: all that the same command withdraws. Raises LedgerError for a
-    day that was never reserved and where another run holds it, PublicationError if the folder cannot be
-    written.
+    day that was never reserved, where another run holds it, for an older copy of the ledger, and where a
+    witness cannot be told; PublicationError if the folder cannot be written.
     """
     day = asked.day
+    refuse_older(run.settings, run.ledger)
     latest = _free(run, day)  # before a folder is made for it
     done = withdraw_published(
         run.settings.published_folder,
@@ -34,6 +36,7 @@ def withdraw(run: Run, asked: Requested, reason: str, days: Collection[date] = (
         last_revision=latest.revision,
         signer=signer_of(run.settings, run.ledger, mending={day, *days}),
     )
+    bear_witness(run.settings, run.ledger)
     status = Status.WITHDRAWN if done.entry else Status.VOID
     return asked.ended(status, done.in_words())
 
@@ -44,10 +47,11 @@ def _free(run: Run, day: date) -> ReleaseRecord:
     if latest is None:
         raise LedgerError(f"{day} was never released: there is nothing to withdraw; check the date")
     undrawn = latest.state in (ReleaseState.RESERVED, ReleaseState.DRAWN)
-    if undrawn and latest.lease_until > run.clock():
+    if undrawn and latest.lease_until > run.ledger.lease_time(run.clock()):
         raise LedgerError(
             f"another run ({latest.owner}) holds {day} until {latest.lease_until:%Y-%m-%d %H:%M %Z}: "
-            "stop it, or wait, and withdraw the day after that"
+            "stop it, or wait, and withdraw the day after that; if it is gone, "
+            f"`optstream ledger release-lease {day}` frees the day"
         )
     return latest
 

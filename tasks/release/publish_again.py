@@ -36,6 +36,7 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured
 from tasks.release import revise
 from tasks.release.day import Ended, Requested, Status
+from tasks.release.guards.witness import refuse_older
 from tasks.release.records.published_measurements import Published, published_measurements, with_measurements
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
@@ -52,11 +53,12 @@ def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> En
     """Write what the ledger has as published of a day into the published folder, where it is not there whole.
 
     Safe to repeat; the ledger is not changed, and costs nothing. days: all that the same command puts back.
-    Raises LedgerError for a day that was never
-    published, was withdrawn or is compromised, or whose bytes cannot be had any more; PublicationError where
-    the folder cannot be written or lists something later.
+    Raises LedgerError for a day that was never published, was withdrawn or is compromised, or whose bytes
+    cannot be had any more, and for an older copy of the ledger; PublicationError where the folder cannot be
+    written or lists something later.
     """
     day = asked.day
+    refuse_older(run.settings, run.ledger)  # it may have forgotten that the day was withdrawn
     record, number, digest = _recorded(run, day)
     staged = _staged(run, day, record, number, digest)
     publication = _published(run, day, staged, {day, *days})

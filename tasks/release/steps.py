@@ -3,7 +3,7 @@
 A chunk is one day at night and a month in a backfill. A day that fails ends, and stops no other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -33,6 +33,7 @@ from tasks.release.day import (
 from tasks.release.due import Due
 from tasks.release.each import each, together
 from tasks.release.guards.input_hashes import Inputs, hashing
+from tasks.release.guards.witness import refuse_older
 from tasks.release.records.lineage import emit_lineage
 from tasks.release.revise import Revised, StagedVintage
 from tasks.release.run import Run
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict
 
 Day = TypeVar("Day", bound=Stage)
+Next = TypeVar("Next", bound=Stage)
 
 
 def look_up_days(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
@@ -48,7 +50,7 @@ def look_up_days(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead
     drew whole too, whatever has become of their dumps.
     """
     shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
-    known = each(days, Requested, partial(release.look_up, run))
+    known = each(days, Requested, _by_the_newest(run, partial(release.look_up, run)))
     return each(known, Unreleased, lambda day: reserve.take_over_whole(run, day, shown))
 
 
@@ -172,13 +174,25 @@ def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ende
             raise error
         return revise.keep_vintage(run, day)
 
-    revised = each(days, Due, partial(revise.revise, run, revise.measurements_of(run)))
+    estimate_anew = partial(revise.revise, run, revise.measurements_of(run))
+    revised = each(days, Due, _by_the_newest(run, estimate_anew))
     return together(revised, Revised, partial(_judged, run), then)
 
 
 def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
     """Publish the new estimates that were staged; then record them and their lineage. Safe to repeat."""
     return together(days, StagedVintage, partial(publish.publish, run), partial(_recorded, run))
+
+
+def _by_the_newest(run: Run, step: Callable[[Day], Next]) -> Callable[[Day], Next]:
+    """The step, refused by an older copy of the ledger: it may have forgotten that a day was taken back."""
+    refuse = cache(partial(refuse_older, run.settings, run.ledger))
+
+    def take(day: Day) -> Next:
+        refuse()
+        return step(day)
+
+    return take
 
 
 def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:

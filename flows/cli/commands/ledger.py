@@ -32,6 +32,7 @@ from tasks.ledger.show import guarantee_changed, read_book
 from tasks.ledger.verify import verify as check
 from tasks.operations.amend import rehearse
 from tasks.operations.compromise import compromise
+from tasks.release.guards.witness import bear_witness, refuse_older
 from tasks.release.run import release_lease as release
 from tasks.release.run import terms_of
 
@@ -149,7 +150,10 @@ def amend(
         return
     if reason is None:
         raise WordsError("an amendment needs its --reason, which is kept permanently")
-    need_ledger(settings).amend(terms_of(settings), reason, datetime.now(UTC))
+    ledger = need_ledger(settings)
+    refuse_older(settings, ledger)
+    ledger.amend(terms_of(settings), reason, datetime.now(UTC))
+    bear_witness(settings, ledger)
     print(
         f"{settings.stream.name}: the privacy guarantee is now the configuration's; "
         "`optstream ledger show` tells it"

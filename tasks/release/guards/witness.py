@@ -3,11 +3,13 @@
 One small file in the trusted folder, and one more where `[trusted] witness` names a second place. It holds,
 by grant, which has one ledger, and by stream, how many events there were and the hash of the last. It only
 ever grows: a ledger that lacks a hash is refused and changes nothing; a witness that is behind the ledger, as
-after a crash, is brought up to it.
+after a crash, is brought up to it. It is told before each draw, and after what a person declared: a ledger
+that forgot a withdrawal or known noise would show the day again, or draw in windows that lost everything.
 """
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,16 @@ def bear_witness(settings: Settings, ledger: Ledger) -> None:
                 f"{place} cannot be told how far the ledger is ({said}): nothing is drawn before it is; see "
                 "[trusted] of the configuration"
             ) from error
+
+
+def refuse_older(settings: Settings, ledger: Ledger) -> None:
+    """Refuse a ledger that is behind a witness; one that cannot be reached now says nothing.
+
+    For what draws nothing. Raises LedgerError, with the place.
+    """
+    for place in settings.witness_places:
+        with suppress(OSError, PublicationError):
+            _check(place, _read(place)[0].get(settings.privacy.population, {}), ledger)
 
 
 def behind(settings: Settings, ledger: Ledger) -> list[str]:

@@ -179,7 +179,7 @@ def test_a_link_is_refused_by_name_and_the_day_is_published_once_it_is_gone(begu
     before, file = seen(victim), victim / "ledger.sqlite"
     (begun / name).rename(begun.parent / "away")
     (begun / name).symlink_to(file if "." in name[1:] or name == ".lock" else victim)
-    with pytest.raises(PublicationError, match=f"{name}|Too many levels of symbolic links"):
+    with pytest.raises(PublicationError, match=rf"{name}\b"):
         put(begun, NEXT)
     assert seen(victim) == before
     (begun / name).unlink()

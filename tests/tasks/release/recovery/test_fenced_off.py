@@ -6,8 +6,9 @@ import pytest
 
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState, open_ledger
+from tasks.operations.withdraw import withdraw
 from tasks.release import draw as draw_module
-from tasks.release.day import Status
+from tasks.release.day import Requested, Status
 from tasks.release.run import let_go, release_lease
 from tasks.storage import private_files
 from tasks.storage.private_files import read_verified
@@ -117,6 +118,16 @@ def test_a_lease_by_the_server_s_clock_is_ended_from_a_machine_whose_clock_is_ah
     release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) + timedelta(days=1))
     with pytest.raises(LedgerError, match="held by no run"):
         release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) - timedelta(days=1))
+    by_server.close()
+
+
+def test_a_day_that_is_held_by_the_server_s_clock_is_not_taken_back_by_a_clock_that_is_ahead(served):
+    by_server = open_ledger(served.settings.ledger_url, database_time=True)
+    served.release(DAY, steps=STEPS[:5], ledger=by_server)
+    served.now = datetime.now(UTC) + timedelta(days=1)
+    with pytest.raises(LedgerError, match="release-lease"):
+        withdraw(served.run(ledger=by_server), Requested(DAY), "a wrong meter")
+    assert by_server.find("two-regions", DAY.isoformat()).state is ReleaseState.RESERVED
     by_server.close()
 
 

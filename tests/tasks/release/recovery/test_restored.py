@@ -2,12 +2,18 @@
 
 import shutil
 from datetime import date
+from functools import partial
 
 import pytest
 
+from optstream.errors import LedgerError
 from optstream.noise import secure_noise
 from tasks.doctor import examine
-from tasks.release.day import Drawn, Status
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Drawn, Requested, Status
+from tasks.release.each import each
+from tasks.release.publish_again import publish_again
 from tests.tasks.release.recovery.backups import back_up
 from tests.tasks.two_regions import STEPS, Installation
 
@@ -118,6 +124,30 @@ def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either)
     file.write_bytes(b"{}")
     either.simulate(date(2016, 6, 4))
     assert "not what OptStream wrote" in refused(either, date(2016, 6, 4))
+
+
+@pytest.mark.parametrize("declared", ["withdrawn", "compromised"])
+def test_what_a_person_declared_is_not_forgotten(either, declared):
+    """The copy lacks nothing but that: readers would have the day again, or its windows be drawn in."""
+
+    def take_back(run):
+        return each([Requested(FIRST)], Requested, partial(withdraw, run, reason="a stolen disk"))[0].outcome
+
+    either.released(FIRST)
+    restore = back_up(either, "published")
+    if declared == "withdrawn":
+        assert take_back(either.run()).status is Status.WITHDRAWN
+    else:
+        assert compromise(either.settings, either.ledger, FIRST, "a stolen disk", either.now) == [FIRST]
+    restore()
+    assert any("older copy" in rule for rule in told_by_doctor(either))
+    for day in (FIRST, SECOND):
+        assert "older copy" in refused(either, day)
+    again = each([Requested(FIRST)], Requested, partial(publish_again, either.run()))[0].outcome
+    for outcome in (again, take_back(either.run())):
+        assert (outcome.status, "older copy" in outcome.message) == (Status.FAILED, True), outcome
+    with pytest.raises(LedgerError, match="older copy"):
+        compromise(either.settings, either.ledger, FIRST, "a stolen disk", either.now)
 
 
 @pytest.mark.parametrize("shared", ["published", "witness"])

@@ -10,6 +10,7 @@ from tasks.operations.withdraw import withdraw
 from tasks.release import publish, revise, steps
 from tasks.release.day import Requested, Status
 from tasks.release.due import due
+from tests.tasks.release.recovery.backups import back_up
 from tests.tasks.release.vintage_nights import DAYS, listed, revised, sound
 
 
@@ -49,6 +50,17 @@ def test_an_owner_that_was_thought_dead_shows_nothing(learning):
     assert installation.files("published") == after
     assert listed(installation)[DAYS[0]] == 1
     sound(installation)
+
+
+def test_a_ledger_that_forgot_an_estimate_gives_its_number_to_no_other(learning):
+    """The copy is of the middle of a night: readers have the first vintage, of fewer days than the next."""
+    installation = learning
+    installation.released(*DAYS[:2])
+    restore = back_up(installation, "published")
+    assert revised(installation)[DAYS[0]].status is Status.PUBLISHED
+    restore()
+    outcome = installation.release(DAYS[2])[DAYS[2]].outcome
+    assert (outcome.status, "older copy" in outcome.message) == (Status.FAILED, True), outcome
 
 
 def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
