@@ -13,10 +13,10 @@ def test_a_band_by_the_right_covariance_holds_95_percent_and_by_independent_days
     between_regions = np.array([[1.0, 0.5], [0.5, 2.0]])
     said = between_days[:, :, None, None] * between_regions
     root = np.linalg.cholesky(np.kron(between_days, between_regions))
-    whole, alone = [], []
+    least, whole, alone = np.zeros((n_days, n_regions, n_regions)), [], []
     for _ in range(2000):
         errors = (root @ generator.normal(size=n_days * n_regions)).reshape(n_days, n_regions)
-        (ours,), (independent,) = held(errors, said, [0, 1], n_days)
+        (ours,), (independent,) = held(errors, said, least, [0, 1], n_days)
         whole.append(ours)
         alone.append(independent)
     assert abs(np.mean(whole) - 0.95) < 0.04

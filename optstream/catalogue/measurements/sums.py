@@ -105,8 +105,12 @@ def _of_posteriors(
 ) -> float | None:
     """Return the standard error by each day's posterior: its own variance, and its covariances with the days
     before it.
+
+    Each night learns anew how readings vary, so the posteriors are not of one model, and where errors nearly
+    cancel their sum may come out too small, or negative. What the last day's posterior alone leaves in doubt
+    of all days is the least that it can be: the earlier estimates knew less.
     """
-    variance = 0.0
+    variance, least = 0.0, 0.0
     for place, day in enumerate(days):
         mechanism, measured = day.mechanism, day.measured
         assert isinstance(mechanism, HistoryInformedTree)
@@ -119,7 +123,8 @@ def _of_posteriors(
         leaves = mechanism.tree.leaves_in(nodes)
         with_each = np.einsum("i,isj,j->s", leaves, found[:, :, :, -1], leaves)
         variance += float(2.0 * with_each[:-1].sum() + with_each[-1])
-    return sqrt(max(variance, 0.0))
+        least = float(np.einsum("i,isjt,j->", leaves, found, leaves))
+    return sqrt(max(variance, least))
 
 
 def _weights(day: DayMeasurements, steps: Collection[int] | None, asked: range) -> NDArray[np.float64]:
