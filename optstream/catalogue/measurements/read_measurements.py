@@ -157,7 +157,7 @@ def _first(storage: Storage, catalogue: Catalogue, day: date, later: date) -> Fo
     found, _ = _listed(storage, catalogue, later)
     if found.revision:
         raise PublicationError(
-            f"the estimate of {day} rests on what was first measured on {later}, which was measured again since"
+            f"the estimate of {day} rests on the first measurements of {later}, which has others by now"
         )
     return found
 
