@@ -112,7 +112,7 @@ def read_measurements(
         period=day,
         measured=_whole(storage, found),
         mechanism=None if found.mechanism is None else mechanism_from(found.mechanism),
-        later=tuple(_whole(storage, _listed(storage, catalogue, one)[0]) for one in later_days),
+        later=tuple(_whole(storage, _first(storage, catalogue, day, one)) for one in later_days),
         rounding=found.rounding,
         least_units=found.least_units,
     )
@@ -152,12 +152,23 @@ def _listed(storage: Storage, catalogue: Catalogue, day: date) -> tuple[Found, t
     return read_found(storage, day, entry.revision, stated.file_hash), stated.later
 
 
+def _first(storage: Storage, catalogue: Catalogue, day: date, later: date) -> Found:
+    """Return the measurements of a later day: new estimates are made of first ones alone."""
+    found, _ = _listed(storage, catalogue, later)
+    if found.revision:
+        raise PublicationError(
+            f"the estimate of {day} rests on the first measurements of {later}, which has others by now"
+        )
+    return found
+
+
 def _whole(storage: Storage, found: Found) -> Measured:
     """Return the measurements with the sums that they remember, from the files of the days before.
 
     Files that no catalogue lists are read too: the hash of the whole says whether they are right.
     """
     missing = remembered(found.document, found.levels) - blocks_of(found.measured, found.levels).keys()
+    earliest = min((first_step for _, first_step, _, _ in missing), default=0)
     known: dict[Block, tuple[int, ...]] = {}
     names = storage.names_below(MEASUREMENTS) if missing else []
     # newest day first, and of a day the newest revision
@@ -167,7 +178,7 @@ def _whole(storage: Storage, found: Found) -> Measured:
             continue
         one = read_found(storage, date.fromisoformat(period), *told)
         known = blocks_of(one.measured, one.levels) | known
-        if not missing - known.keys():
+        if not missing - known.keys() or one.measured.first_step + one.measured.n_steps <= earliest:
             break
     return completed(found, known)
 
