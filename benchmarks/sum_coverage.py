@@ -5,8 +5,8 @@
 
 HistoryInformed with scale 4000 MW, w = 48, alpha 1 MW, half of epsilon at the nation, half at the regions.
 The first 28 days are learned from. Each later day is estimated with the week after it, as vintages are; the
-bands are of `HistoryInformedTree.error_covariance`, and beside them what they would be if the errors of days
-were independent. The load is public, so errors may be printed. Noise is simulated.
+bands are those of `optstream.read_sum`, and beside them what they would be if the errors of days were
+independent. The load is public, so errors may be printed. Noise is simulated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
 from optstream import PrivacyModel, simulated_noise
+from optstream.catalogue.measurements.read_measurements import DayMeasurements
+from optstream.catalogue.measurements.sums import errors_of_days
 from optstream.estimation.error_factor import BAND
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.stream import AggregationTree, Measured
@@ -48,52 +50,35 @@ def measured_days(mechanism: HistoryInformedTree, load: Values, seed: int) -> li
     return found
 
 
-def errors_and_covariances(
-    mechanism: HistoryInformedTree, load: Values, days: Sequence[Measured]
-) -> tuple[Values, Values, Values]:
-    """Return the errors of the regions' daily sums, (n_days, n_regions); what their covariances are said to
-    be, (n_days, n_days, n_regions, n_regions), of days up to the longest span apart, else 0; and those of the
-    spans that end with a day, by its posterior alone, (n_days, n_spans, n_regions, n_regions).
+def held_spans(
+    mechanism: HistoryInformedTree, load: Values, days: Sequence[Measured], n_days: int
+) -> Mapping[str, tuple[list[bool], list[bool]]]:
+    """Return by kind of question whether the band held each sum over so many days, and whether that of
+    independent days did. load: (n_days, n_regions, 48). Spans begin a quarter of their length apart.
     """
-    leaves, asked = mechanism.tree.leaf_indices, range(LEARNED_DAYS, len(days) - LATER_DAYS)
-    errors = np.zeros((len(asked), len(leaves)))
-    said = np.zeros((len(asked), len(asked), len(leaves), len(leaves)))
-    least = np.zeros((len(asked), len(SPANS), len(leaves), len(leaves)))
-    for row, number in enumerate(asked):
-        later = days[number + 1 : number + 1 + LATER_DAYS]
-        values = mechanism.revise(days[number], later).values[leaves]
-        errors[row] = (values - load[number]).sum(axis=1)
-        first = max(0, row - max(SPANS.values()) + 1)
-        steps = range(asked[first] * STEPS, (number + 1) * STEPS)
-        sums = np.repeat(np.eye(row - first + 1), STEPS, axis=1)
-        found = mechanism.error_covariance(days[number], later, steps, sums)
-        assert found is not None
-        said[row, first : row + 1] = found[:, -1].transpose(2, 0, 1)
-        said[first : row + 1, row] = found[:, :, :, -1].transpose(1, 0, 2)
-        for place, span in enumerate(SPANS.values()):
-            least[row, place] = found[:, -span:, :, -span:].sum(axis=(1, 3))
-    return errors, said, least
-
-
-def held(
-    errors: Values, said: Values, least: Values, regions: Sequence[int], span: int
-) -> tuple[list[bool], list[bool]]:
-    """Return whether the band held each sum over so many days, and whether that of independent days did.
-
-    least: of the span, (n_days, n_regions, n_regions).
-    """
-    weights = np.zeros(errors.shape[1])
-    weights[list(regions)] = 1.0
-    missed, between = errors @ weights, np.einsum("i,deij,j->de", weights, said, weights)
-    at_least = np.einsum("i,dij,j->d", weights, least, weights)
-    found: tuple[list[bool], list[bool]] = [], []
-    for first in range(len(errors) - span + 1):
-        part = slice(first, first + span)
-        whole = max(between[part, part].sum(), at_least[first + span - 1])
-        alone = np.trace(between[part, part])
-        total = abs(missed[part].sum())
-        found[0].append(bool(total <= BAND * np.sqrt(whole)))
-        found[1].append(bool(total <= BAND * np.sqrt(alone)))
+    leaves = mechanism.tree.leaf_indices
+    found: dict[str, tuple[list[bool], list[bool]]] = {}
+    for first in range(LEARNED_DAYS, len(days) - LATER_DAYS - n_days + 1, max(1, n_days // 4)):
+        asked = range(first, first + n_days)
+        part = [
+            DayMeasurements(
+                date.min, days[day], mechanism, tuple(days[day + 1 : day + 1 + LATER_DAYS]), "nearest", None
+            )
+            for day in asked
+        ]
+        released = np.stack([one.release().values[leaves] for one in part])
+        missed = (released - load[first : first + n_days]).sum(axis=(0, 2))
+        errors = errors_of_days(part)
+        assert errors is not None
+        for kind, questions in groups_of(mechanism.tree.leaves).items():
+            ours, independent = found.setdefault(kind, ([], []))
+            for regions in questions:
+                weights = np.zeros(len(leaves))
+                weights[regions] = 1.0
+                total = abs(float(weights @ missed))
+                alone = float(np.einsum("i,dij,j->", weights, errors.own, weights))
+                ours.append(total <= BAND * np.sqrt(errors.variance(weights)))
+                independent.append(total <= BAND * np.sqrt(alone))
     return found
 
 
@@ -112,21 +97,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         model = PrivacyModel(epsilon, STEPS, 1, "0.001")
         days = PublicDays.from_date(given.first, STEPS)
         mechanism = HistoryInformedTree(HistoryInformed(model, scale=4000, days=days), tree, ["1/2", "1/2"])
-        counted: dict[tuple[str, str], tuple[list[bool], list[bool]]] = {}
-        for seed in range(given.seeds):
-            errors, said, least = errors_and_covariances(
-                mechanism, load, measured_days(mechanism, load, seed)
-            )
-            for kind, questions in groups_of(names).items():
-                for place, (span, n_days) in enumerate(SPANS.items()):
-                    for regions in questions:
-                        found = held(errors, said, least[:, place], regions, n_days)
-                        for mine, more in zip(counted.setdefault((kind, span), ([], [])), found, strict=True):
-                            mine.extend(more)
         made = table(["sums of", "over"], ["held", "days independent", "sums"], f"epsilon {epsilon}")
-        asked = {key: found for key, found in counted.items() if found[0]}
-        for (kind, span), (ours, independent) in asked.items():
-            made.add_row(kind, span, f"{np.mean(ours):.1%}", f"{np.mean(independent):.1%}", str(len(ours)))
+        runs = [measured_days(mechanism, load, seed) for seed in range(given.seeds)]
+        for span, n_days in SPANS.items():
+            found = [held_spans(mechanism, load, run, n_days) for run in runs]
+            for kind in found[0]:
+                ours, independent = (
+                    np.concatenate([np.array(one[kind][place]) for one in found]) for place in (0, 1)
+                )
+                made.add_row(kind, span, f"{ours.mean():.1%}", f"{independent.mean():.1%}", str(ours.size))
         show(made)
 
 

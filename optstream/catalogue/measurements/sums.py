@@ -1,6 +1,7 @@
 """Sums of published values over nodes and days, with standard errors, from the published measurements."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import date
 from math import sqrt
 
@@ -16,8 +17,9 @@ from optstream.errors import ParameterError
 from optstream.estimation import SumOfValues
 from optstream.mechanisms.history_informed.tree import HistoryInformedTree
 
-MOST_DAYS_APART = 56
-"""Errors of days further apart are taken for independent: what is measured is looked at for so long."""
+Floats = NDArray[np.float64]
+MOST_DAYS_TOGETHER = 35
+"""Days whose errors are worked out together; the errors of longer spans' parts are taken for independent."""
 
 
 def read_sum(
@@ -33,8 +35,8 @@ def read_sum(
     How the errors of values hang together is worked out again from the measurements, which must be
     published (docs/data/measurements.md). Within a day that is exact, as `Release.sum` says. Noise is drawn
     anew for each day, so days' noise is independent; what HistoryInformed leaves in doubt is not, and is
-    counted in for days up to `MOST_DAYS_APART` from each other (`HistoryInformedTree.error_covariance`).
-    Takes about as long as an estimate of each day.
+    counted in (`ErrorsOfDays`; spans of more than `MOST_DAYS_TOGETHER` days are cut into independent parts).
+    Takes about as long as an estimate of each day, and longest with many blocks a day.
 
     Args:
         folder: A path, or the URL of a folder in an object store.
@@ -103,31 +105,80 @@ def _together(errors: Sequence[float | None]) -> float | None:
 def _of_posteriors(
     days: Sequence[DayMeasurements], nodes: Collection[str], steps: Collection[int] | None
 ) -> float | None:
-    """Return the standard error by each day's posterior: its own variance, and its covariances with the days
-    before it.
-
-    Each night learns anew how readings vary, so the posteriors are not of one model, and where errors nearly
-    cancel their sum may come out too small, or negative. What the last day's posterior alone leaves in doubt
-    of all days is the least that it can be: the earlier estimates knew less.
-    """
-    variance, least = 0.0, 0.0
-    for place, day in enumerate(days):
-        mechanism, measured = day.mechanism, day.measured
-        assert isinstance(mechanism, HistoryInformedTree)
-        before = days[max(0, place - MOST_DAYS_APART) : place + 1]
-        asked = range(before[0].measured.first_step, measured.first_step + measured.n_steps)
-        sums = np.stack([_weights(one, steps, asked) for one in before])
-        found = mechanism.error_covariance(measured, day.later, asked, sums)
+    """Return the standard error by the days' posteriors, `MOST_DAYS_TOGETHER` of them at a time."""
+    variance = 0.0
+    for first in range(0, len(days), MOST_DAYS_TOGETHER):
+        part = days[first : first + MOST_DAYS_TOGETHER]
+        found = errors_of_days(part, steps)
         if found is None:
             return None
-        leaves = mechanism.tree.leaves_in(nodes)
-        with_each = np.einsum("i,isj,j->s", leaves, found[:, :, :, -1], leaves)
-        variance += float(2.0 * with_each[:-1].sum() + with_each[-1])
-        least = float(np.einsum("i,isjt,j->", leaves, found, leaves))
-    return sqrt(max(variance, least))
+        mechanism = part[0].mechanism
+        assert isinstance(mechanism, HistoryInformedTree)
+        variance += found.variance(mechanism.tree.leaves_in(nodes))
+    return sqrt(variance)
 
 
-def _weights(day: DayMeasurements, steps: Collection[int] | None, asked: range) -> NDArray[np.float64]:
+@dataclass(frozen=True, eq=False)
+class ErrorsOfDays:
+    """How the errors of leaves' sums of some days hang together.
+
+    Attributes:
+        own: (n_days, n_leaves, n_leaves), of each day by its own posterior.
+        together: (n_leaves, n_days, n_leaves, n_days), by the last day's, which knows all blocks of the days.
+    """
+
+    own: Floats
+    together: Floats
+
+    def variance(self, leaves: Floats) -> float:
+        """Return the variance of the sum over the days of some leaves, (n_leaves,) of weights.
+
+        The posterior of all blocks says how the days' errors hang together. Each day's own estimate may look
+        at fewer blocks, and errs more: by as much the whole is widened.
+        """
+        own = float(np.einsum("i,dij,j->", leaves, self.own, leaves))
+        alike = np.einsum("i,isjt,j->st", leaves, self.together, leaves)
+        return float(alike.sum()) * max(own / float(np.trace(alike)), 1.0)
+
+
+def errors_of_days(
+    days: Sequence[DayMeasurements], steps: Collection[int] | None = None
+) -> ErrorsOfDays | None:
+    """Return how the errors of days of HistoryInformed hang together; free.
+
+    Args:
+        days: Rising, by a `HistoryInformedTree` each.
+        steps: Of each day; None for all.
+
+    Returns:
+        Of the leaves' sums over these steps; None where that is not known (`error_covariance`).
+
+    Raises:
+        ParameterError: For a step that a day does not have.
+    """
+    own = []
+    for day in days:
+        assert isinstance(day.mechanism, HistoryInformedTree)
+        steps_of_day = _weights(day, steps, _running(day))[None]
+        found = day.mechanism.error_covariance(day.measured, day.later, None, steps_of_day)
+        if found is None:
+            return None
+        own.append(found[:, 0, :, 0])
+    last = days[-1]
+    assert isinstance(last.mechanism, HistoryInformedTree)
+    if len(days) == 1:
+        return ErrorsOfDays(np.stack(own), own[0][:, None, :, None])
+    asked = range(days[0].measured.first_step, _running(last).stop)
+    sums = np.stack([_weights(day, steps, asked) for day in days])
+    together = last.mechanism.error_covariance(last.measured, last.later, asked, sums)
+    return None if together is None else ErrorsOfDays(np.stack(own), together)
+
+
+def _running(day: DayMeasurements) -> range:
+    return range(day.measured.first_step, day.measured.first_step + day.measured.n_steps)
+
+
+def _weights(day: DayMeasurements, steps: Collection[int] | None, asked: range) -> Floats:
     """Return which of the asked steps are of a day, and of the steps that are summed: 1, else 0."""
     measured, found = day.measured, np.zeros(len(asked))
     chosen = range(measured.n_steps) if steps is None else sorted(set(steps))

@@ -61,6 +61,8 @@ LEARNED = ("prior", "began", "learned", "events", COVARIATES)
 """What the tree's state holds beside its levels'; covariates on its way to a draw alone."""
 MOST_CORRELATED = 2048
 """Leaves times steps of a period: of more, how their errors hang together is not worked out."""
+MOST_TOGETHER = 2048
+"""Blocks that are looked at for the errors of several periods: five weeks of 48 a day, with some around."""
 Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
@@ -271,26 +273,27 @@ class HistoryInformedTree(Hierarchical):
         return belief, histories
 
     def error_covariance(
-        self, measured: Measured, later: Sequence[Measured], asked: range, sums: NDArray[np.float64]
+        self,
+        measured: Measured,
+        later: Sequence[Measured],
+        asked: range | None = None,
+        sums: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64] | None:
-        """Return how the errors of leaves' sums hang together, of this period's estimate and of those before.
-
-        Lemma: let x and y be jointly Gaussian with all measurements, E the estimate of x from some of them, F
-        that of y from these and more. Then Cov(x - E, y - F) is the covariance of x and y given all that F
-        knows, for y - F is independent of everything measured, E among it. So the later estimate's posterior
-        says it. Free.
+        """Return how the errors of leaves hang together, by the posterior of a period's estimate; free.
 
         Args:
             measured: Of the period; must be `measured` by this mechanism.
             later: The periods after it that its estimate is made of, as for `revise`; none for `estimate`.
-            asked: Running steps, the period's and others before them.
-            sums: (n_sums, n_asked), the weights of each step in each sum.
+            asked: Running steps, the period's and others before it; then all blocks within and around them
+                are looked at, up to `MOST_TOGETHER`. None for the period's own.
+            sums: (n_sums, n_asked), sums of the steps that are asked for in their place.
 
         Returns:
-            (n_leaves, n_sums, n_leaves, n_sums), in the squared unit of the readings; None for counts, for
-            too many leaves, and where nothing was ever measured.
+            (n_leaves, n, n_leaves, n), n steps or sums, in the squared unit of the readings; None for counts,
+            for too many leaves, and where nothing was ever measured.
         """
-        if self.pattern.counts or len(self.tree.leaves) * max(len(sums), measured.n_steps) > MOST_CORRELATED:
+        n_asked = measured.n_steps if sums is None else len(sums)
+        if self.pattern.counts or len(self.tree.leaves) * n_asked > MOST_CORRELATED:
             return None
         known = self._known_since(measured, later) if later else self._known(measured)
         return self._covariance(measured, *known, asked, sums)
@@ -334,6 +337,8 @@ class HistoryInformedTree(Hierarchical):
         sums: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64] | None:
         steps, near = self._asked(measured, histories)
+        if asked is not None:
+            near = {level: nearest(history, asked, MOST_TOGETHER) for level, history in histories.items()}
         scale = self.pattern.scale_units
         found = covariance_of_tree(belief, near, self.tree, steps, scale, asked, sums)
         return None if found is None else found * float(measured.resolution) ** 2

@@ -39,24 +39,3 @@ def test_of_sums_it_is_that_of_their_steps():
     whole = leaf_covariance(TreePosterior(prior, seen), asked)
     found = leaf_covariance(TreePosterior(prior, seen), asked, sums)
     assert np.allclose(found, np.einsum("as,isjt,bt->iajb", sums, whole, sums), rtol=1e-8)
-
-
-def test_errors_of_an_earlier_estimate_and_of_one_that_knows_more():
-    """The lemma of `HistoryInformedTree.error_covariance`, by both estimates written out as linear maps."""
-    prior, seen, asked = case("a star", "all measured")
-    dense, n = Dense(prior, seen), seen.blocks.clock.size
-    across = dense.covariance(asked, seen.blocks)
-    early = np.tile(np.arange(n) < n - 5, len(seen.tree.nodes))  # the blocks that the earlier estimate knows
-    first = np.zeros_like(across)
-    first[:, early] = np.linalg.solve(dense.measured[np.ix_(early, early)], across[:, early].T).T
-    last = np.linalg.solve(dense.measured, across.T).T
-    assert np.abs(first - last).max() > 0.01
-    # Cov(x - A y, x - B y), y of covariance `measured` and x with y of covariance `across`
-    errors = (
-        dense.covariance(asked, asked) - first @ across.T - across @ last.T + first @ dense.measured @ last.T
-    )
-    shape = (len(seen.tree.nodes), asked.clock.size) * 2
-    leaves = seen.tree.leaf_indices
-    expected = errors.reshape(shape)[leaves][:, :, leaves]
-    found = leaf_covariance(TreePosterior(prior, seen), asked)
-    assert np.allclose(found, expected, rtol=1e-6, atol=1e-7 * found.max())
