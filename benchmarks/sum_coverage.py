@@ -10,6 +10,7 @@ independent. The load is public, so errors may be printed. Noise is simulated.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from benchmarks.harness.measure import command, parser, show, table
 from optstream import PrivacyModel, simulated_noise
 from optstream.catalogue.measurements.read_measurements import DayMeasurements
-from optstream.catalogue.measurements.sums import errors_of_days
+from optstream.catalogue.measurements.sums import ErrorsOfDays, covariance_together
 from optstream.estimation.error_factor import BAND
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.stream import AggregationTree, Measured
@@ -31,7 +32,7 @@ SPANS = {"day": 1, "week": 7, "four weeks": 28}
 Values = NDArray[np.float64]
 
 
-def groups_of(names: Sequence[str]) -> Mapping[str, list[list[int]]]:
+def groups_of(names: Sequence[object]) -> Mapping[str, list[list[int]]]:
     """Return the questions by kind: each the places of the regions that are summed."""
     every = list(range(len(names)))
     return {
@@ -50,36 +51,54 @@ def measured_days(mechanism: HistoryInformedTree, load: Values, seed: int) -> li
     return found
 
 
-def held_spans(
-    mechanism: HistoryInformedTree, load: Values, days: Sequence[Measured], n_days: int
-) -> Mapping[str, tuple[list[bool], list[bool]]]:
-    """Return by kind of question whether the band held each sum over so many days, and whether that of
-    independent days did. load: (n_days, n_regions, 48). Spans begin a quarter of their length apart.
+@dataclass(frozen=True, eq=False)
+class Days:
+    """Days that were estimated. errors: (n_days, n_regions), of daily sums; own: (n_days, n_regions,
+    n_regions), their covariances by each day's posterior.
     """
-    leaves = mechanism.tree.leaf_indices
-    found: dict[str, tuple[list[bool], list[bool]]] = {}
-    for first in range(LEARNED_DAYS, len(days) - LATER_DAYS - n_days + 1, max(1, n_days // 4)):
-        asked = range(first, first + n_days)
-        part = [
-            DayMeasurements(
-                date.min, days[day], mechanism, tuple(days[day + 1 : day + 1 + LATER_DAYS]), "nearest", None
-            )
-            for day in asked
-        ]
-        released = np.stack([one.release().values[leaves] for one in part])
-        missed = (released - load[first : first + n_days]).sum(axis=(0, 2))
-        errors = errors_of_days(part)
-        assert errors is not None
-        for kind, questions in groups_of(mechanism.tree.leaves).items():
-            ours, independent = found.setdefault(kind, ([], []))
+
+    days: Sequence[DayMeasurements]
+    errors: Values
+    own: Values
+
+
+def estimated(mechanism: HistoryInformedTree, load: Values, run: Sequence[Measured]) -> Days:
+    """Return the days after those that are learned from, each estimated with those after it."""
+    asked = range(LEARNED_DAYS, len(run) - LATER_DAYS)
+    days = [
+        DayMeasurements(
+            date.min, run[at], mechanism, tuple(run[at + 1 : at + 1 + LATER_DAYS]), "nearest", None
+        )
+        for at in asked
+    ]
+    released = np.stack([one.release().values[mechanism.tree.leaf_indices] for one in days])
+    found = [covariance_together([one]) for one in days]
+    own = np.stack([one[:, 0, :, 0] for one in found if one is not None])
+    return Days(days, (released - load[asked.start : asked.stop]).sum(axis=2), own)
+
+
+def held(found: Days, n_days: int) -> Mapping[str, tuple[list[bool], list[bool]]]:
+    """Return by kind of question whether the band held each sum over so many days, and whether that of
+    independent days did. Spans begin a quarter of their length apart.
+    """
+    counted: dict[str, tuple[list[bool], list[bool]]] = {}
+    n_regions = found.errors.shape[1]
+    for first in range(0, len(found.days) - n_days + 1, max(1, n_days // 4)):
+        part = slice(first, first + n_days)
+        own, missed = found.own[part], found.errors[part].sum(axis=0)
+        together = own[0][:, None, :, None] if n_days == 1 else covariance_together(found.days[part])
+        assert together is not None
+        errors = ErrorsOfDays(own, together)
+        for kind, questions in groups_of(range(n_regions)).items():
+            ours, independent = counted.setdefault(kind, ([], []))
             for regions in questions:
-                weights = np.zeros(len(leaves))
+                weights = np.zeros(n_regions)
                 weights[regions] = 1.0
                 total = abs(float(weights @ missed))
-                alone = float(np.einsum("i,dij,j->", weights, errors.own, weights))
+                alone = float(np.einsum("i,dij,j->", weights, own, weights))
                 ours.append(total <= BAND * np.sqrt(errors.variance(weights)))
                 independent.append(total <= BAND * np.sqrt(alone))
-    return found
+    return counted
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -98,9 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         days = PublicDays.from_date(given.first, STEPS)
         mechanism = HistoryInformedTree(HistoryInformed(model, scale=4000, days=days), tree, ["1/2", "1/2"])
         made = table(["sums of", "over"], ["held", "days independent", "sums"], f"epsilon {epsilon}")
-        runs = [measured_days(mechanism, load, seed) for seed in range(given.seeds)]
+        runs = [
+            estimated(mechanism, load, measured_days(mechanism, load, seed)) for seed in range(given.seeds)
+        ]
         for span, n_days in SPANS.items():
-            found = [held_spans(mechanism, load, run, n_days) for run in runs]
+            found = [held(run, n_days) for run in runs]
             for kind in found[0]:
                 ours, independent = (
                     np.concatenate([np.array(one[kind][place]) for one in found]) for place in (0, 1)

@@ -156,26 +156,35 @@ def errors_of_days(
     Raises:
         ParameterError: For a step that a day does not have.
     """
-    own = []
-    for day in days:
-        assert isinstance(day.mechanism, HistoryInformedTree)
-        steps_of_day = _weights(day, steps, _running(day))[None]
-        found = day.mechanism.error_covariance(day.measured, day.later, None, steps_of_day)
-        if found is None:
-            return None
-        own.append(found[:, 0, :, 0])
+    found = [covariance_together([day], steps) for day in days]
+    together = found[0] if len(days) == 1 else covariance_together(days, steps)
+    own = [one[:, 0, :, 0] for one in found if one is not None]
+    if together is None or len(own) < len(days):
+        return None
+    return ErrorsOfDays(np.stack(own), together)
+
+
+def covariance_together(
+    days: Sequence[DayMeasurements], steps: Collection[int] | None = None
+) -> Floats | None:
+    """Return what `ErrorsOfDays.together` is; of a single day by the posterior that its estimate is of.
+
+    Args:
+        days: As for `errors_of_days`.
+        steps: Likewise.
+
+    Returns:
+        (n_leaves, n_days, n_leaves, n_days); None as there.
+
+    Raises:
+        ParameterError: As there.
+    """
     last = days[-1]
     assert isinstance(last.mechanism, HistoryInformedTree)
-    if len(days) == 1:
-        return ErrorsOfDays(np.stack(own), own[0][:, None, :, None])
-    asked = range(days[0].measured.first_step, _running(last).stop)
+    asked = range(days[0].measured.first_step, last.measured.first_step + last.measured.n_steps)
     sums = np.stack([_weights(day, steps, asked) for day in days])
-    together = last.mechanism.error_covariance(last.measured, last.later, asked, sums)
-    return None if together is None else ErrorsOfDays(np.stack(own), together)
-
-
-def _running(day: DayMeasurements) -> range:
-    return range(day.measured.first_step, day.measured.first_step + day.measured.n_steps)
+    around = None if len(days) == 1 else asked
+    return last.mechanism.error_covariance(last.measured, last.later, around, sums)
 
 
 def _weights(day: DayMeasurements, steps: Collection[int] | None, asked: range) -> Floats:
