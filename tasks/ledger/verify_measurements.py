@@ -63,7 +63,10 @@ def _other_draws(folder: Path, release: ReleaseOutline) -> Iterable[Path]:
     return sorted(
         path
         for path in folder.iterdir()
-        if path.suffix not in (RAW, ".intact", ".raised") and not path.name.endswith(f"-{own}")
+        if path.suffix not in (RAW, ".intact", ".raised")
+        and not path.name.endswith(f"-{own}")
+        # space that was held for a draw that never began
+        and (path.suffix != ".drawing" or path.read_bytes().strip(b"\0"))
     )
 
 

@@ -121,15 +121,22 @@ def raw_states(context: PurgeContext, *, everything: bool) -> Iterator[Path]:
 
 
 def _may_be_taken(context: PurgeContext) -> frozenset[Key]:
-    """Releases from which a day to come might go on: those with steps right after them that nobody drew."""
-    undrawn = (ReleaseState.RESERVED, ReleaseState.VOID)
+    """Releases from which a day to come might go on: what follows them, void days aside, is undrawn."""
     # nothing goes on from a restatement
-    newest = {
-        one.first_step: one
-        for one in context.releases.values()
-        if one.revision == 0 and one.state not in undrawn
+    firsts = {one.first_step: one for one in context.releases.values() if one.revision == 0}
+    drawn = {
+        first: one
+        for first, one in firsts.items()
+        if one.state not in (ReleaseState.RESERVED, ReleaseState.VOID)
     }
-    return frozenset((one.period, one.revision) for one in newest.values() if one.end not in newest)
+    wanted = []
+    for one in drawn.values():
+        end = one.end
+        while (after := firsts.get(end)) is not None and after.state is ReleaseState.VOID:
+            end = after.end  # never drawn any more: who comes after it goes on from the day before it
+        if end not in drawn:
+            wanted.append((one.period, one.revision))
+    return frozenset(wanted)
 
 
 def release_folders(parent: Path) -> Iterator[tuple[Key, Path]]:

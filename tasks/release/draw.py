@@ -84,21 +84,31 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     memory_bytes = len(json.dumps(public_part(state)))
     size = _bytes_held(settings, day, plan, memory_bytes)
     file.preallocate(size, 2**12 + len(raw or b"") + _cells(settings, day))
-    keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs)
-    run.ledger.begin_draw(day.reservation, run.clock())
     try:
-        file.destroy_orphans()
-        # after the event that says so, before the first sample: a ledger that forgets it is noticed
-        bear_witness(settings, run.ledger)
+        keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs)
+        _begin(run, day, file)
     except BaseException:
-        with suppress(LedgerError):  # else it counts as a death
-            run.ledger.call_off_draw(day.reservation, run.clock())
+        with suppress(OSError):  # else it is taken for the draw of another run
+            file.free()
         raise
     try:
         measured = mechanism.measure(day.period, noise=run.noise, state=state)
         return _Drawn(file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends)
     except BaseException as error:
         _give_up(run, day, file, f"{type(error).__name__} after the first noise sample")
+        raise
+
+
+def _begin(run: Run, day: Reserved, file: DrawingFile) -> None:
+    """Say in the ledger, and beside it, that the first sample is next. Raises where that cannot be said."""
+    run.ledger.begin_draw(day.reservation, run.clock())
+    try:
+        file.destroy_orphans()
+        # after the event that says so, before the first sample: a ledger that forgets it is noticed
+        bear_witness(run.settings, run.ledger)
+    except BaseException:
+        with suppress(LedgerError):  # else it counts as a death
+            run.ledger.call_off_draw(day.reservation, run.clock())
         raise
 
 

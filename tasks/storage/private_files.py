@@ -93,6 +93,12 @@ class DrawingFile:
                 os.close(descriptor)
         sync_folder(self._folder)
 
+    def free(self) -> None:
+        """Give back what `preallocate` holds, before the first sample."""
+        for path in (self._aside, self._raw_aside, self._intact):
+            path.unlink(missing_ok=True)
+        sync_folder(self._folder)
+
     def destroy_orphans(self) -> None:
         """Remove what earlier owners have drawn. Only for the release's owner, before it draws."""
         for path in self._folder.iterdir():

@@ -179,9 +179,13 @@ class Judge:
             if not vintages[-1].published or entry is None or entry.vintage != vintages[-1].number:
                 broken.append(f"LOST: {period} has vintage {vintages[-1].number}, and readers do not")
         if self.world.settings.revise_days and catalogue is not None:
-            # a restated day keeps its estimate, and stops the smoothing of the day before
-            days = [one for one in catalogue.entries if not one.withdrawn]
-            due = [one for one, after in pairwise(days) if not one.revision and not after.revision]
+            # a restated day keeps its estimate; it stops the smoothing of the day before, and so does a
+            # withdrawn one
+            due = [
+                one
+                for one, after in pairwise(catalogue.entries)
+                if not (one.revision or after.revision or one.withdrawn or after.withdrawn)
+            ]
             broken += [f"LOST: {one.period} was never sharpened" for one in due if not one.vintage]
         return broken
 

@@ -107,7 +107,11 @@ def test_lost_altered_and_doubled_measurements_are_found(released):
     (measurements(released) / f"2-{'a' * 32}").unlink()
     (measurements(released) / "1-abc.raw").touch()
     (measurements(released) / "2.intact").touch()
+    (measurements(released) / "2.drawing").write_bytes(bytes(100))  # space held for what never began
     assert problems(released) == ()
+    (measurements(released) / "2.drawing").write_bytes(b"a second draw" + bytes(100))
+    assert "which has others; destroy it" in problems(released)[0]
+    (measurements(released) / "2.drawing").unlink()
     measurements(released).rename(measurements(released).with_name("2016-06-09-r0"))
     gone, stray = problems(released)
     assert "is gone" in gone

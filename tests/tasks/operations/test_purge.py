@@ -174,6 +174,21 @@ def test_raw_state_before_a_gap_waits_for_the_day_that_may_come(installation):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("later_is_drawn", [True, False])
+def test_raw_state_before_a_day_that_was_given_up(installation, later_is_drawn):
+    """A void day is never drawn: the day after it goes on from the one before, while it is still to come."""
+    void_day, later = DAYS[1], date(2016, 6, 3)
+    installation.simulate(later)
+    installation.release(DAYS[0])
+    installation.release(void_day, steps=STEPS[:7])
+    installation.ledger.void("two-regions", void_day.isoformat(), 0, "a person said so", installation.now)
+    if later_is_drawn:
+        installation.release(later)
+    path = raw_of(installation, DAYS[0])
+    assert removed(installation)["raw states"] == int(later_is_drawn)
+    assert path.exists() is not later_is_drawn
+
+
 def test_raw_state_that_is_purged_as_it_is_taken_is_no_error(tmp_path, monkeypatch):
     folder, digest = tmp_path, "a" * 64
     path = folder / f"1-{'a' * 32}.raw"

@@ -11,7 +11,7 @@ from tasks.release import draw as draw_module
 from tasks.release.day import Requested, Status
 from tasks.release.run import let_go, release_lease
 from tasks.storage import private_files
-from tasks.storage.private_files import read_verified
+from tasks.storage.private_files import NAMED, read_verified
 from tests.tasks.release.recovery.test_draw_once import FailingNoise
 from tests.tasks.release.recovery.test_recording import away, measurements, status
 from tests.tasks.two_regions import STEPS
@@ -85,6 +85,24 @@ def test_a_recording_whose_answer_was_lost_and_whose_release_was_adopted(either,
     record = either.record(DAY)
     assert record.state is ReleaseState.PUBLISHED
     assert read_verified(either.settings.measurements_of(DAY, 0), record.measurements_hash)
+
+
+def test_who_is_fenced_off_before_the_draw_leaves_nothing_that_looks_like_one(either, monkeypatch):
+    """It slept before it held disk space; another run drew and published meanwhile."""
+    genuine = private_files.DrawingFile.preallocate
+
+    def preallocate(*arguments):
+        monkeypatch.undo()
+        either.later(hours=1)
+        assert status(either.release(DAY, owner="alive")) is Status.PUBLISHED
+        return genuine(*arguments)
+
+    monkeypatch.setattr(private_files.DrawingFile, "preallocate", preallocate)
+    works = either.release(DAY, owner="sleeper")
+    assert "taken over" in works[DAY].outcome.message
+    folder = either.settings.measurements_of(DAY, 0)
+    digest = either.record(DAY).measurements_hash
+    assert [path.name.split("-")[-1] for path in folder.iterdir()] == [digest[:NAMED]]
 
 
 @pytest.fixture
