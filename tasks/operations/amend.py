@@ -19,7 +19,8 @@ from tasks.release.run import terms_of
 def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> None:
     """Make the configuration's the privacy guarantee of the days to come, permanently.
 
-    Raises LedgerError if nothing differs, for an older copy of the ledger, and where a witness cannot be told.
+    Raises LedgerError if nothing differs, for an older copy of the ledger, and where a witness cannot be
+    told.
     """
     refuse_older(settings, ledger)
     ledger.amend(terms_of(settings), reason, now)

@@ -18,8 +18,9 @@ from tasks.signing.sign import signer_of
 def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
     """Publish what was staged of these days, all at once or none; safe to repeat. The ledger is told after.
 
-    The witness is told before readers have them: a ledger that forgot how a draw ended would draw it anew, one
+    The witness is told before readers have them: a ledger that forgot how a draw ended would draw anew, one
     that forgot a new estimate would give its number to another.
+
     Raises PublicationError (the releases are kept, and published by the next run) and LedgerError; of a day
     that is listed though its folder could not be synced, PublishedError.
     """
