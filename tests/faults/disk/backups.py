@@ -43,8 +43,8 @@ def restores(past: Past, chance: random.Random, times: int = 1) -> Iterator[Rest
 def restore(past: Past, restored: Restored) -> Tally:
     """Bring the backups back, run all days, and judge: what others saw, what was drawn, who was told.
 
-    Of a state in which nothing knows what the ledger has forgotten this asks less: with a second witness, no
-    day that others saw is drawn again.
+    Where nothing is known of what the ledger has forgotten, and that is no day that others saw, it is done
+    again and nobody need be told.
     """
     world = past.lay(restored)
     hours = 2.0 * len(past.moments) + 2
@@ -57,7 +57,7 @@ def restore(past: Past, restored: Restored) -> Tally:
     told = told or _is_told(words)
     if past.forgotten(restored) and not told:
         broken.append(f"NOBODY IS TOLD: {words}")
-    if past.second and not past.knowable(restored):
+    if "ledger" in restored.stores and not past.knowable(restored) and not past.blind(restored):
         broken = [line for line in broken if line.startswith("DOUBLE SPEND")]
     tally.broken += [f"{line} [{restored.name}; {'; '.join(past.story)}]" for line in broken]
     return tally
@@ -117,7 +117,7 @@ def row_of(past: Past, one: Restored) -> str:
     name = " + ".join(one.stores) + (", published moved" if one.moved else "")
     name += ", middle of a night" if middle else ""
     if "ledger" in one.stores and not past.knowable(one):
-        name += ", second witness behind" if past.second else UNKNOWABLE
+        name += UNKNOWABLE if past.blind(one) else ", nobody knew"
     return name
 
 

@@ -201,6 +201,15 @@ class Past:
             said.add("published")
         return any(self.moments[restored.shown(store)].told[store] > n_events for store in said)
 
+    def blind(self, restored: Restored) -> bool:
+        """Whether a day that others saw may have been forgotten, and nothing that is left can know of it.
+
+        Before readers have a day, catalogue and witnesses know its last event but one.
+        """
+        unseen = "published" in restored.stores or restored.moved
+        is_blind = unseen and {"ledger", "trusted"} <= {*restored.stores} and not self.second
+        return is_blind and not self.knowable(restored)
+
     def forgotten(self, restored: Restored) -> bool:
         """Whether something is missing that the newest copies have."""
         newest = self.moments[restored.newest]
@@ -282,11 +291,11 @@ def happen(bench: Bench, chance: random.Random, points: Points, n_steps: int) ->
     days = list(DAYS[:-2]) if chance.random() < 0.5 else chance.sample(DAYS[:-2], len(DAYS) - 2)
     for step in range(n_steps):
         listed = _listed(past.world)
-        kind = chance.choice(KINDS) if listed else chance.choice(("days", "kill"))
+        # once all days had their turn, what there is besides
+        kind = chance.choice(KINDS[4 if not days else 0 :]) if listed else chance.choice(("days", "kill"))
         if kind == "amend" and past.moments[-1].amended:
             kind = "withdraw" if listed else "days"
         if kind in ("days", "kill"):
-            # once all had their turn, those that a kill left
             some = days[: chance.choice([1, 1, 2])] or [chance.choice(DAYS[:-2])]
             days = [day for day in days if day not in some]
         else:
