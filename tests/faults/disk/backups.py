@@ -31,10 +31,11 @@ UNKNOWABLE = " (nothing left to tell)"
 def restores(past: Past, chance: random.Random, times: int = 1) -> Iterator[Restored]:
     """Every subset of the stores, with the published folder where it was and moved, to random moments."""
     newest = len(past.moments) - 1
+    middle = [number for number, moment in enumerate(past.moments[:-1]) if moment.middle]
     for _ in range(times):
         for stores in SUBSETS:
             for moved in (False, True):
-                together = chance.randrange(newest)
+                together = chance.choice((*middle, *range(newest)))
                 alike = chance.random() < 0.5
                 moments = {store: together if alike else chance.randrange(newest) for store in stores}
                 yield Restored(stores, moments, moved, newest)

@@ -35,6 +35,8 @@ RENEWED = tuple(f"trusted/{part}" for part in ("report", "validation", "witness"
 """What changes in a night that draws nothing: nobody misses it, and the next night makes it anew."""
 MECHANISMS = ("OptStream", "HistoryInformed", "PeGaSus")
 KINDS = ("days", "days", "days", "days", "kill", "restate", "restate", "withdraw", "compromise", "amend")
+DECISIVE = ("begin_draw", "DrawingFile.fill", "record_")
+"""Steps about which the ledger and what was drawn say different things: every second night stops at one."""
 AMENDED = ('epsilon = "1"', 'epsilon = "5/4"')
 Draw = tuple[str, int, str]
 """Period, revision and the hash of the measurements."""
@@ -309,6 +311,9 @@ def happen(bench: Bench, chance: random.Random, points: Points, n_steps: int) ->
             continue
         if kind == "amend":
             past.world = _amend(past.world)
+        decisive = [point for point in points[kind] if any(one in point for one in DECISIVE)]
+        if decisive and chance.random() < 0.5:
+            stops.append(chance.choice(decisive))
         past.live(kind, some, stops, hours=2.0 * step, **more)
     past.noise = past.world.noise_log.read_text() if past.world.noise_log.exists() else ""
     return past
