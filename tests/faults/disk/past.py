@@ -124,6 +124,8 @@ class Past:
             )
             # newer programs frame it with a word by chance
             dump.write_text(re.sub(r"(?m)^\\(un)?restrict .*$", "", dump.read_text()))
+        log = self.world.noise_log
+        self.noise = log.read_text() if log.exists() else ""
         books = read_books(self.world)
         self._numbers |= {event.digest: number + 1 for number, event in enumerate(books.events)}
         catalogue = find_catalogue(into / "published")
@@ -254,7 +256,7 @@ def record_points(bench: Bench) -> Points:
 
     Not those before a commit: nothing differs from the step before, and a server's tables may be locked.
     """
-    world = _new_world(bench, "HistoryInformed", second=True)
+    world = new_world(bench, "HistoryInformed", second=True)
     found = {
         "days": [*_steps(bench.record(world)), *_steps(bench.record(world, DAYS[1:2], hours=2.0))],
         "restate": _steps(bench.record(world, hours=4.0, restate=True)),
@@ -271,7 +273,8 @@ def _steps(said: LastWords) -> list[str]:
     return [point for point in said.moments if not point.startswith("before commit")]
 
 
-def _new_world(bench: Bench, mechanism: str, second: bool) -> World:
+def new_world(bench: Bench, mechanism: str, second: bool) -> World:
+    """A world in which days may be restated. second: whether it has a second witness."""
     url = bench.new_url() if bench.new_url else None
     folder = bench.folder / f"past-{next(bench.numbers)}"
     world = make_world(folder, bench.folder / "dumps", url, mechanism, RESTATED)
@@ -286,7 +289,7 @@ def happen(bench: Bench, chance: random.Random, points: Points, n_steps: int) ->
     are refused, amendments, noise that became known, new estimates. points: as `record_points` has them.
     """
     second, mechanism = chance.random() < 0.5, chance.choice(MECHANISMS)
-    past = Past(bench, _new_world(bench, mechanism, second), second)
+    past = Past(bench, new_world(bench, mechanism, second), second)
     past.story.append(f"{mechanism}, {'two witnesses' if second else 'one witness'}")
     past.copy()
     # two days are kept for the night after the restore
@@ -315,7 +318,6 @@ def happen(bench: Bench, chance: random.Random, points: Points, n_steps: int) ->
         if decisive and chance.random() < 0.5:
             stops.append(chance.choice(decisive))
         past.live(kind, some, stops, hours=2.0 * step, **more)
-    past.noise = past.world.noise_log.read_text() if past.world.noise_log.exists() else ""
     return past
 
 
