@@ -29,12 +29,15 @@ UNKNOWABLE = " (nothing left to tell)"
 
 
 def restores(past: Past, chance: random.Random, times: int = 1) -> Iterator[Restored]:
-    """Every subset of the stores, with the published folder where it was and moved, to random moments."""
-    newest = len(past.moments) - 1
-    middle = [number for number, moment in enumerate(past.moments[:-1]) if moment.middle]
+    """Every subset of the stores, with the published folder where it was and moved, to random moments; at the
+    history's end, and as if it had ended before.
+    """
+    last = len(past.moments) - 1
     for _ in range(times):
         for stores in SUBSETS:
             for moved in (False, True):
+                newest = chance.choice((last, chance.randint(1, last)))
+                middle = [number for number in range(newest) if past.moments[number].middle]
                 together = chance.choice((*middle, *range(newest)))
                 alike = chance.random() < 0.5
                 moments = {store: together if alike else chance.randrange(newest) for store in stores}
@@ -52,8 +55,8 @@ def restore(past: Past, restored: Restored) -> Tally:
     told = _told_before(world)
     _, words = past.bench.run(world, DAYS, hours=hours)
     tally = Tally(tried=1)
-    broken = list(_judged(past, world))
-    for moment in past.moments:
+    broken = list(_judged(past, world, restored.newest))
+    for moment in past.moments[: restored.newest + 1]:
         tally.releases_checked += len(moment.sights)
     told = told or _is_told(words)
     if past.forgotten(restored) and not told:
@@ -64,10 +67,10 @@ def restore(past: Past, restored: Restored) -> Tally:
     return tally
 
 
-def _judged(past: Past, world: World) -> Iterator[str]:
-    seen = past.seen()
+def _judged(past: Past, world: World, newest: int) -> Iterator[str]:
+    seen = past.seen(newest)
     periods = {period for period, _, _ in seen}
-    before = past.noise.split()
+    before = past.moments[newest].noise.split()
     for period in sorted(set(before) | {day.isoformat() for day in world.samplings()}):
         again = [day.isoformat() for day in world.samplings()].count(period) > before.count(period)
         if again and period in periods:
@@ -79,7 +82,7 @@ def _judged(past: Past, world: World) -> Iterator[str]:
             for key, digest in found.items():
                 if seen.get(key, digest) != digest:
                     yield f"DOUBLE SPEND: {key[0]} shows other values than others saw before"
-    draws = past.draws() | drawn(read_books(world))
+    draws = past.draws(newest) | drawn(read_books(world))
     spends = [spend for record in draws.values() for spend in record.spends]
     model = world.settings.model
     worst = worst_window(spends, model.window_length, model.windows).epsilon

@@ -49,7 +49,8 @@ class Moment:
     """A copy of everything, and what readers could see then.
 
     draws: what the ledger charged for each. n_events: of the ledger. told: by store, how many of them it
-    knows of. amended: whether the configuration has the later guarantee. middle: of a night.
+    knows of. noise: the log of who drew. amended: whether the configuration has the later guarantee. middle: of
+    a night.
     """
 
     folder: Path
@@ -57,6 +58,7 @@ class Moment:
     draws: Mapping[Draw, ReleaseRecord]
     n_events: int
     told: Mapping[str, int]
+    noise: str
     amended: bool
     middle: bool
 
@@ -72,8 +74,8 @@ class Moment:
 
 @dataclass(frozen=True)
 class Restored:
-    """Which moment each store shows; the newest where it was not restored. moved: `[published] folder` names
-    a new, empty folder, and the old one lies where it lay.
+    """Which moment each store shows; the newest where it was not restored. newest: the moment at which the
+    restore happens. moved: `[published] folder` names a new, empty folder, and the old one lies where it lay.
     """
 
     stores: Sequence[str]
@@ -99,7 +101,6 @@ class Past:
     second: bool = False
     moments: list[Moment] = field(default_factory=list)
     story: list[str] = field(default_factory=list)
-    noise: str = ""
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def copy(self, middle: bool = False) -> None:
@@ -125,7 +126,7 @@ class Past:
             # newer programs frame it with a word by chance
             dump.write_text(re.sub(r"(?m)^\\(un)?restrict .*$", "", dump.read_text()))
         log = self.world.noise_log
-        self.noise = log.read_text() if log.exists() else ""
+        noise = log.read_text() if log.exists() else ""
         books = read_books(self.world)
         self._numbers |= {event.digest: number + 1 for number, event in enumerate(books.events)}
         catalogue = find_catalogue(into / "published")
@@ -136,7 +137,8 @@ class Past:
         told["published"] = self._numbers[catalogue.ledger_head] if catalogue else 0
         sights = Judge(self.world).sights(catalogue, into / "published") if catalogue else {}
         amended = AMENDED[1] in self.world.configuration.read_text()
-        self.moments.append(Moment(into, sights, drawn(books), len(books.events), told, amended, middle))
+        n_events = len(books.events)
+        self.moments.append(Moment(into, sights, drawn(books), n_events, told, noise, amended, middle))
 
     @property
     def schema(self) -> str | None:
@@ -175,7 +177,7 @@ class Past:
         if restored.moved:
             text = text.replace('folder = "published"', f'folder = "{MOVED}"')
         self.world.configuration.write_text(text.replace(*AMENDED[:: 1 if moment.amended else -1]))
-        self.world.noise_log.write_text(self.noise)
+        self.world.noise_log.write_text(self.moments[restored.newest].noise)
         return World(folder)
 
     def live(self, kind: str, days: Sequence[date], points: Sequence[str], **more: object) -> None:
@@ -188,13 +190,15 @@ class Past:
             process.go_on()
         self.copy()
 
-    def seen(self) -> dict[Sight, str]:
-        """All that others saw at any moment."""
-        return {key: digest for moment in self.moments for key, digest in moment.sights.items()}
+    def seen(self, newest: int) -> dict[Sight, str]:
+        """All that others saw at any moment until then."""
+        until = self.moments[: newest + 1]
+        return {key: digest for moment in until for key, digest in moment.sights.items()}
 
-    def draws(self) -> dict[Draw, ReleaseRecord]:
-        """All that was ever drawn, whatever a ledger has forgotten since."""
-        return {key: record for moment in self.moments for key, record in moment.draws.items()}
+    def draws(self, newest: int) -> dict[Draw, ReleaseRecord]:
+        """All that was ever drawn until then, whatever a ledger has forgotten since."""
+        until = self.moments[: newest + 1]
+        return {key: record for moment in until for key, record in moment.draws.items()}
 
     def knowable(self, restored: Restored) -> bool:
         """Whether anything that is left knows of an event that the ledger has forgotten."""
