@@ -49,8 +49,8 @@ class Moment:
     """A copy of everything, and what readers could see then.
 
     draws: what the ledger charged for each. n_events: of the ledger. told: by store, how many of them it
-    knows of. noise: the log of who drew. amended: whether the configuration has the later guarantee. middle: of
-    a night.
+    knows of. noise: the log of who drew. amended: whether the configuration has the later guarantee.
+    middle: of a night.
     """
 
     folder: Path
