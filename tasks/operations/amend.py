@@ -1,8 +1,8 @@
-"""What an amendment would change, before it is declared: which days would have to wait, and until when."""
+"""Declare another privacy guarantee; or tell before what that would change: which days wait, until when."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 
 from optstream.errors import LedgerError
 from optstream.ledger import GuaranteeLoss, Ledger
@@ -12,6 +12,19 @@ from tasks.config import Settings
 from tasks.ledger.show import guarantee_changed
 from tasks.ledger.show_pages import in_words
 from tasks.release.build_mechanism import mechanism_for
+from tasks.release.guards.witness import bear_witness, refuse_older
+from tasks.release.run import terms_of
+
+
+def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> None:
+    """Make the configuration's the privacy guarantee of the days to come, permanently.
+
+    Raises LedgerError if nothing differs, for an older copy of the ledger, and where a witness cannot be
+    told.
+    """
+    refuse_older(settings, ledger)
+    ledger.amend(terms_of(settings), reason, now)
+    bear_witness(settings, ledger)
 
 
 @dataclass(frozen=True)

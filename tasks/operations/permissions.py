@@ -17,8 +17,9 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def check_trusted(settings: Settings) -> None:
-    """Raise ConfigurationError if group or others may enter the trusted folder or open the ledger's file, or
-    if everybody may write the published folder; and if a configured key is not there or is none.
+    """Raise ConfigurationError if group or others may enter the trusted folder, the second witness's, or open
+    the ledger's file, or if everybody may write the published folder; and if a configured key is not there or
+    is none.
 
     What is not there yet is made as it should be by whoever makes it, whatever the umask.
     """
@@ -40,15 +41,19 @@ def check_trusted(settings: Settings) -> None:
 
 
 def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
-    """What of the trusted zone is open to group or others: place, mode, the command that mends it."""
-    folder = settings.trusted_folder
+    """What of the trusted zone is open to group or others: place, mode, the command that mends it.
+
+    The second witness's folder too: whoever may write there can take back what it knows of the ledger.
+    """
+    second = [place for place in settings.witness_places[1:] if isinstance(place, Path)]
+    folders = [(place, 0o700) for place in (settings.trusted_folder, *second)]
     database = ledger_database(settings.ledger_url)
     files = [settings.input_key_file]
     if settings.signing_key_file is not None:
         files.append(settings.signing_key_file)
     if database is not None:
         files += [database, *(database.with_name(database.name + end) for end in ("-wal", "-shm"))]
-    for place, wanted in [(folder, 0o700), *((file, 0o600) for file in files)]:
+    for place, wanted in [*folders, *((file, 0o600) for file in files)]:
         mode = mode_of(place)
         if mode is not None and mode & OTHERS:
             yield place, mode, f"chmod {wanted:o} {quoted(place)}"

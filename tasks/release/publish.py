@@ -9,6 +9,7 @@ from optstream.ledger import ReleaseState
 from tasks.release.day import Ended, Staged, Status
 from tasks.release.due import check_later
 from tasks.release.each import PublishedError
+from tasks.release.guards.witness import bear_witness
 from tasks.release.revise import StagedVintage
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of
@@ -16,6 +17,9 @@ from tasks.signing.sign import signer_of
 
 def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
     """Publish what was staged of these days, all at once or none; safe to repeat. The ledger is told after.
+
+    The witness is told before readers have them: a ledger that forgot how a draw ended would draw anew, one
+    that forgot a new estimate would give its number to another.
 
     Raises PublicationError (the releases are kept, and published by the next run) and LedgerError; of a day
     that is listed though its folder could not be synced, PublishedError.
@@ -30,6 +34,7 @@ def publish(run: Run, days: Sequence[Staged]) -> list[Publication]:
                 _check_may_be_listed(run, day)
         return run.ledger.head_after(run.stream, known)
 
+    bear_witness(run.settings, run.ledger)
     staged = [(day.staged, day.statement) for day in days]
     signer = signer_of(run.settings, run.ledger)
     try:

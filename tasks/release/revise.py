@@ -16,7 +16,6 @@ from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Staged, Status
 from tasks.release.due import Due, due_once
 from tasks.release.estimate import keep_bytes
-from tasks.release.guards.witness import bear_witness
 from tasks.release.records.published_measurements import Published, published_measurements, with_measurements
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
@@ -116,13 +115,10 @@ def _days(due: Due, later: Sequence[Measured]) -> list[date]:
 
 
 def keep_vintage(run: Run, day: Revised) -> StagedVintage:
-    """Keep the bytes to be published; tell the ledger their hash, and the witness of that before readers have
-    them: a ledger that forgot them would give their number to others.
-    """
+    """Keep the bytes to be published, and tell the ledger their hash."""
     staged = keep_bytes(run, day)
     vintage = Vintage(day.number, day.due.basis, staged.file_hash, staged.name, published=False)
     run.ledger.record_vintage(day.reservation, vintage, run.clock())
-    bear_witness(run.settings, run.ledger)
     return StagedVintage(day.day, day.revision, day.lease, staged, day.statement, day.due, day.number)
 
 

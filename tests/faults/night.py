@@ -18,6 +18,8 @@ from typing import Any
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
+from tasks.operations.amend import declare
+from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release import revise, steps
 from tasks.release.day import Ahead, Drawn, Ended, Requested, Reserved
@@ -35,9 +37,11 @@ class Night:
     """What a process is to do.
 
     days: ISO dates. hours: how far its clock is ahead. act: "record", "kill", "stop", or a key of
-    `acts.REFUSALS`, at `point`. raises: its noise fails after the first samples. largest_file: bytes, as on a
-    disk that is full beyond. patience_seconds: for the ledger's lock, and for a database that is away.
-    restate: release the days once more. withdraw: take them back instead.
+    `acts.REFUSALS`, at `point`; to stop at several, a line each. raises: its noise fails after the first
+    samples. largest_file: bytes, as on a disk that is full beyond. patience_seconds: for the ledger's lock,
+    and for a database that is away.
+    restate: release the days once more. withdraw, compromise: take them back instead, or declare their noise
+    known. amend: declare the configuration's privacy guarantee instead.
     """
 
     folder: str
@@ -51,6 +55,8 @@ class Night:
     patience_seconds: float = 30.0
     restate: bool = False
     withdraw: bool = False
+    compromise: bool = False
+    amend: bool = False
 
 
 @dataclass
@@ -143,13 +149,26 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
 
     patience = timedelta(seconds=night.patience_seconds)
     run = Run(settings, ledger, noise, night.owner, clock, patience=patience, restate=night.restate)
-    days = [Requested(date.fromisoformat(day)) for day in night.days]
-    take_back = partial(withdraw, run, reason="as told")
-    for day in each(days, Requested, take_back) if night.withdraw else _released(run, days):
+    for day in _ordered(night, run):
         said.outcomes[day.day.isoformat()] = day.outcome.status.value
         said.messages[day.day.isoformat()] = day.outcome.message
     write_pages(settings, ledger, clock())
     ledger.close()
+
+
+def _ordered(night: Night, run: Run) -> list[Ended]:
+    """What a person declares instead of a night's work; else the days released."""
+    days = [Requested(date.fromisoformat(day)) for day in night.days]
+    if night.withdraw:
+        return each(days, Requested, partial(withdraw, run, reason="as told"))
+    if night.compromise:
+        for one in days:
+            compromise(run.settings, run.ledger, one.day, "as told", run.clock())
+        return []
+    if night.amend:
+        declare(run.settings, run.ledger, "as told", run.clock())
+        return []
+    return _released(run, days)
 
 
 def _released(run: Run, days: list[Requested]) -> list[Ended]:

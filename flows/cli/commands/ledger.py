@@ -30,11 +30,9 @@ from tasks.ledger.horizon import read_horizon, read_horizons
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.show import guarantee_changed, read_book
 from tasks.ledger.verify import verify as check
-from tasks.operations.amend import rehearse
+from tasks.operations.amend import declare, rehearse
 from tasks.operations.compromise import compromise
-from tasks.release.guards.witness import bear_witness, refuse_older
 from tasks.release.run import release_lease as release
-from tasks.release.run import terms_of
 
 app = new_app("What was spent: show, horizon, verify, export, amend.")
 
@@ -150,10 +148,7 @@ def amend(
         return
     if reason is None:
         raise WordsError("an amendment needs its --reason, which is kept permanently")
-    ledger = need_ledger(settings)
-    refuse_older(settings, ledger)
-    ledger.amend(terms_of(settings), reason, datetime.now(UTC))
-    bear_witness(settings, ledger)
+    declare(settings, need_ledger(settings), reason, datetime.now(UTC))
     print(
         f"{settings.stream.name}: the privacy guarantee is now the configuration's; "
         "`optstream ledger show` tells it"

@@ -3,8 +3,9 @@
 One small file in the trusted folder, and one more where `[trusted] witness` names a second place. It holds,
 by grant, which has one ledger, and by stream, how many events there were and the hash of the last. It only
 ever grows: a ledger that lacks a hash is refused and changes nothing; a witness that is behind the ledger, as
-after a crash, is brought up to it. It is told before each draw, and after what a person declared: a ledger
-that forgot a withdrawal or known noise would show the day again, or draw in windows that lost everything.
+after a crash, is brought up to it. It is told before each draw, before readers have what was drawn or
+estimated anew, and after what a person declared: a ledger that forgot a withdrawal or known noise would show
+the day again, or draw in windows that lost everything.
 """
 
 import json

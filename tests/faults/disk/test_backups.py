@@ -7,16 +7,42 @@ import random
 
 import pytest
 
-from tests.faults.disk.backups import Restored, happen, restore, restores
+from tests.by_night import few
+from tests.faults.disk.backups import restore, restores
+from tests.faults.disk.past import STORES, Past, Restored, happen, new_world, record_points
+from tests.faults.world import DAYS
 
 SEED = 20160603
+BEGUN = "after commit in Ledger.begin_draw, 1"
+STOPS = [BEGUN, "after commit in Ledger.record_drawn, 1", "after commit in Ledger.record_staged, 1"]
+IN_A_DRAW = 2
+"""The copy in which the second day's draw has begun."""
+
+
+def lived(bench, second):
+    """Two days, of which one is taken back, and the other restated; once, for there is a share for one."""
+    past = Past(bench, new_world(bench, "OptStream", second), second)
+    past.copy()
+    past.live("days", DAYS[:1], [])
+    past.live("days", DAYS[1:2], STOPS, hours=2.0)
+    past.live("withdraw", DAYS[:1], ["after commit in Ledger.withdraw, 1"], hours=4.0, withdraw=True)
+    past.live("restate", DAYS[1:2], [BEGUN], hours=6.0, restate=True)
+    past.live("restate", DAYS[1:2], [], hours=8.0, restate=True)
+    middle = [moment.middle for moment in past.moments]
+    assert middle == [False, False, True, True, True, False, True, False, True, False, False]
+    return past
 
 
 @pytest.fixture(scope="module")
 def past(bench):
-    """Four steps of a random history."""
-    points = ["before commit in Ledger.record_drawn, 1", "after commit in Ledger.record_staged, 1"]
-    return happen(bench, random.Random(SEED), points, 4)
+    """Without a second witness."""
+    return lived(bench, second=False)
+
+
+@pytest.fixture(scope="module")
+def witnessed(bench):
+    """With one."""
+    return lived(bench, second=True)
 
 
 def before_a_day(past):
@@ -45,13 +71,32 @@ def test_an_older_ledger_draws_no_day_that_others_saw(past, stores, moved):
     assert restore(past, one).broken == []
 
 
+def everything(past, number, newest=None):
+    """All three stores as in one copy, at the end or when there was no newer copy than that."""
+    return Restored(STORES, dict.fromkeys(STORES, number), False, newest or len(past.moments) - 1)
+
+
 def test_the_control_is_caught(past):
     """All three at once leave no trace: the judge, who saw everything, finds the second draw."""
-    newest = len(past.moments) - 1
-    stores = ("ledger", "trusted", "published")
-    one = Restored(stores, dict.fromkeys(stores, before_a_day(past)), False, newest)
-    assert not past.knowable(one)
+    one = everything(past, IN_A_DRAW)
+    assert past.blind(one)
     assert restore(past, one).double_spends
+
+
+@pytest.mark.parametrize("copies", few([(IN_A_DRAW, 5), (1, 5), (6, 7), (8, 9)], 1), ids=str)
+def test_a_second_witness_knows_what_readers_saw(witnessed, copies):
+    """Also where all else is of the middle of a draw, of a withdrawal or of a restatement."""
+    one = everything(witnessed, *copies)
+    assert not witnessed.blind(one)
+    assert restore(witnessed, one).broken == []
+
+
+@pytest.mark.nightly
+def test_a_random_history_with_nights_that_draw_nothing(bench):
+    chance = random.Random(SEED)
+    past = happen(bench, chance, record_points(bench), 7)
+    for one in list(restores(past, chance))[::3]:
+        assert past.blind(one) or restore(past, one).broken == []
 
 
 def test_every_subset_is_restored(past):

@@ -49,10 +49,11 @@ def killer(point: str) -> Act:
 
 
 def stopper(point: str) -> Act:
-    """Stand still at this point until somebody says go on (SIGCONT)."""
+    """Stand still at each of these points, a line each, until somebody says go on (SIGCONT)."""
+    points = point.splitlines()
 
     def act(name: str) -> None:
-        if name == point:
+        if name in points:
             os.kill(os.getpid(), signal.SIGSTOP)
 
     return act

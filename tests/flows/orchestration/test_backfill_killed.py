@@ -50,9 +50,13 @@ def waited(until):
     return until()
 
 
-@pytest.mark.parametrize("server", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(("server", "database"), [(False, ""), (True, ""), (False, "postgresql_url")])
 @pytest.mark.nightly
-def test_no_process_lives_on(settings, request, server):
+def test_no_process_lives_on(settings, request, server, database):
+    if database:
+        text = settings.file.read_text()
+        url = request.getfixturevalue(database)
+        settings.file.write_text(text.replace("sqlite:///trusted/ledger.sqlite", url))
     simulate(
         settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
     )

@@ -41,6 +41,23 @@ def test_a_trusted_place_open_to_others_is_wrong_and_stops_every_run(open_instal
     check_trusted(open_installation.settings)
 
 
+@pytest.mark.parametrize("mode", [0o755, 0o720, 0o701])
+def test_a_second_witness_that_others_may_enter_is_wrong_and_stops_every_run(open_installation, around, mode):
+    """Whoever may write there can take back what it knows, and then restore an older ledger."""
+    trusted = '[trusted]\nfolder = "trusted"'
+    open_installation.configure(trusted, f'{trusted}\nwitness = "second"')
+    second = open_installation.folder / "second"
+    second.mkdir(mode=0o700)
+    check_trusted(open_installation.settings)
+    second.chmod(mode)
+    ((severity, place, words),) = around(open_installation)
+    assert (severity, place) == ("wrong", str(second))
+    assert f"chmod 700 {second}" in words
+    with pytest.raises(ConfigurationError, match="second has mode"):
+        check_trusted(open_installation.settings)
+    assert permissions.mode_of(second) == mode
+
+
 def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(open_installation, around):
     (open_installation.folder / "books").mkdir(mode=0o700)
     open_installation.copy_ledger().rename(open_installation.folder / "books/ledger.sqlite")

@@ -169,9 +169,9 @@ def test_an_owner_that_was_taken_over_while_away_does_not_renew(installation):
     assert installation.ledger.verify() == []
 
 
-def test_a_restatement_that_would_measure_nothing_is_refused(learning, monkeypatch):
+def test_a_restatement_that_would_measure_nothing_is_refused(either, learning, monkeypatch):
     """HistoryInformed has nothing left for a second one: the first stays what readers have."""
-    installation = learning
+    installation = learning  # which is `either`, with another mechanism
     installation.release(DAY, NEXT)
     assert [outcome.status for outcome in restate(installation, DAY)] == [Status.PUBLISHED]
     before = installation.files("published", "trusted/measurements")

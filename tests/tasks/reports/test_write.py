@@ -4,6 +4,7 @@ import re
 import shutil
 from base64 import b64decode
 from datetime import date
+from fractions import Fraction
 from functools import partial
 
 import polars as pl
@@ -19,7 +20,7 @@ from tasks.ledger.horizon import read_horizons
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested
+from tasks.release.day import Requested, Status
 from tasks.release.each import each
 from tasks.reports import write_pages
 from tasks.reports.numbers import at_most
@@ -104,6 +105,18 @@ def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(i
     compromise(installation.settings, installation.ledger, DAY, "a stolen disk", installation.now)
     write(installation)
     assert '<td class="n">∞</td><td class="n">∞</td>' in report_of(installation)
+
+
+def test_where_a_day_was_restated_the_page_tells_the_whole_budget(either):
+    """The newest plan leaves a tenth to restatements, and the windows around one were charged it."""
+    either.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    either.release(DAY)
+    assert either.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
+    either.release(NEXT)
+    assert either.ledger.worst("people").epsilon > Fraction(9, 10)
+    write(either)
+    assert b"factor e<sup>1</sup>" in page_of(either)
+    assert b"e<sup>0.9" not in page_of(either)
 
 
 def test_the_sum_of_the_same_charges_is_composed_once(installation, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from optstream.errors import LedgerError
 from optstream.noise import secure_noise
 from tasks.doctor import examine
+from tasks.operations.amend import declare
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Drawn, Requested, Status
@@ -89,6 +90,29 @@ def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, se
     assert any("older copy" in rule for rule in told_by_doctor(either))
 
 
+class NoiseThatIsBackedUp(CountingNoise):
+    """Secure noise, in whose first sample that is kept everything but the second place is copied."""
+
+    def __init__(self, installation):
+        super().__init__()
+        self._installation, self.restore = installation, None
+
+    def discrete_laplace(self, scale, size):
+        if self.calls == 1:
+            self.restore = back_up(self._installation, "published", *(f"trusted/{name}" for name in TELLING))
+        return super().discrete_laplace(scale, size)
+
+
+def test_everything_restored_to_the_middle_of_a_draw_is_noticed_by_the_second_place(either):
+    """The copy has the draw as begun, as after a death: the next run would draw what readers have anew."""
+    either.configure('[trusted]\nfolder = "trusted"', '[trusted]\nfolder = "trusted"\nwitness = "second"')
+    noise = NoiseThatIsBackedUp(either)
+    assert either.release(FIRST, noise=noise)[FIRST].outcome.status is Status.PUBLISHED
+    noise.restore()
+    either.later(hours=1)
+    assert "/second" in refused(either, FIRST)
+
+
 def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_reserved(either):
     either.configure('[trusted]\nfolder = "trusted"', '[trusted]\nfolder = "trusted"\nwitness = "second"')
     (either.folder / "second").write_text("in the way")
@@ -126,7 +150,7 @@ def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either)
     assert "not what OptStream wrote" in refused(either, date(2016, 6, 4))
 
 
-@pytest.mark.parametrize("declared", ["withdrawn", "compromised"])
+@pytest.mark.parametrize("declared", ["withdrawn", "compromised", "amended"])
 def test_what_a_person_declared_is_not_forgotten(either, declared):
     """The copy lacks nothing but that: readers would have the day again, or its windows be drawn in."""
 
@@ -137,6 +161,10 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
     restore = back_up(either, "published")
     if declared == "withdrawn":
         assert take_back(either.run()).status is Status.WITHDRAWN
+    elif declared == "amended":
+        either.configure('alpha = "1"', 'alpha = "10"')
+        declare(either.settings, either.ledger, "larger customers", either.now)
+        either.configure('alpha = "10"', 'alpha = "1"')
     else:
         assert compromise(either.settings, either.ledger, FIRST, "a stolen disk", either.now) == [FIRST]
     restore()
@@ -148,6 +176,9 @@ def test_what_a_person_declared_is_not_forgotten(either, declared):
         assert (outcome.status, "older copy" in outcome.message) == (Status.FAILED, True), outcome
     with pytest.raises(LedgerError, match="older copy"):
         compromise(either.settings, either.ledger, FIRST, "a stolen disk", either.now)
+    either.configure('alpha = "1"', 'alpha = "10"')
+    with pytest.raises(LedgerError, match="older copy"):
+        declare(either.settings, either.ledger, "larger customers", either.now)
 
 
 @pytest.mark.parametrize("shared", ["published", "witness"])
