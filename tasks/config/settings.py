@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, SerializeAsAny
 
-from optstream.catalogue.about import NodeFacts
+from optstream.catalogue.about import NodeFacts, called
 from optstream.catalogue.questions.question import Question
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
@@ -292,6 +292,17 @@ class Settings(Folders):
             The local date.
         """
         return now.astimezone(ZoneInfo(self.stream.time_zone)).date()
+
+    def called(self, node: str) -> str:
+        """Return what a person is told of a node: its name with its code, "Bretagne (53)".
+
+        Args:
+            node: Its code.
+
+        Returns:
+            The code alone where the node has no name, or is none of the hierarchy.
+        """
+        return called(node, self.node_facts)
 
     @property
     def asked(self) -> tuple[Question, ...]:

@@ -1,7 +1,7 @@
 """The columns of answers, in words."""
 
 from optstream.catalogue.metadata.dataset import Column
-from optstream.catalogue.questions.answers import SCHEMA
+from optstream.catalogue.questions.window_answers import SCHEMA
 
 MEANINGS: dict[str, tuple[str, str, bool]] = {
     "question": ("string", "Name of the question; questions.json says what it asks.", False),

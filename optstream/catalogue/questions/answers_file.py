@@ -4,7 +4,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from optstream.catalogue.questions.answers import SCHEMA
+from optstream.catalogue.questions.window_answers import SCHEMA
 from optstream.errors import PublicationError
 from optstream.storage.parquet_limits import Limits, claims_of
 

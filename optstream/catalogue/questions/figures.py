@@ -9,11 +9,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from optstream.catalogue.measurements.read_measurements import DayMeasurements
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.errors import ParameterError
 from optstream.estimation.error_factor import ErrorFactor
-from optstream.mechanisms.history_informed.tree import HistoryInformedTree
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
@@ -126,26 +124,3 @@ def figures_of(
         whole=errors[1],
         parts=parts,
     )
-
-
-def parts_from(day: DayMeasurements) -> ErrorParts | None:
-    """Return how the errors of a published day hang together, from its measurements; free.
-
-    Takes about as long as an estimate of the day.
-
-    Args:
-        day: As `read_measurements` returns it.
-
-    Returns:
-        The parts; None where the mechanism cannot be made again, or is on no tree.
-
-    Raises:
-        ParameterError: As `Mechanism.estimate`.
-    """
-    if day.mechanism is None:
-        return None
-    release = day.release()
-    if release.tree is None:
-        return None
-    independent = not isinstance(day.mechanism, HistoryInformedTree)
-    return ErrorParts(release.tree, release.noise_factor, release.error_factor, independent)

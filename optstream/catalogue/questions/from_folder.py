@@ -7,11 +7,10 @@ import polars as pl
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.measurements.read_measurements import read_measurements
-from optstream.catalogue.questions.answers import SCHEMA, answers
 from optstream.catalogue.questions.answers_index import days_reached
-from optstream.catalogue.questions.figures import DayFigures, ErrorParts, figures_of, parts_from
+from optstream.catalogue.questions.figures import DayFigures, ErrorParts, figures_of
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
+from optstream.catalogue.questions.window_answers import SCHEMA, answers
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.reading.read import catalogue_reader, read_rows
 from optstream.catalogue.signing import GivenKeys
@@ -170,6 +169,10 @@ def _read(
 
 def _parts(folder: Location | str, day: date, public_key: GivenKeys | None) -> ErrorParts | None:
     """Return how the errors of a day hang together; None where that cannot be worked out any more."""
+    # long imports: only where measurements are published
+    from optstream.catalogue.measurements.read_measurements import read_measurements
+    from optstream.catalogue.questions.measured_parts import parts_from
+
     try:
         return parts_from(read_measurements(folder, day, public_key))
     except PublicationError:

@@ -1,17 +1,20 @@
 """`optstream ask`: sums over windows, low signal, jumps and drops of what was published."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
 import typer
 
+from flows.cli.commands.readers.export_rows import signed_by
 from flows.cli.console import Terminal
 from flows.cli.options import Json, WordsError, day_option, examples, new_app
+from optstream.catalogue.about import called, read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.questions.from_folder import ask as ask_folder
 from optstream.catalogue.questions.from_folder import step_minutes_of
@@ -99,9 +102,10 @@ def ask(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Ask a published folder for sums over windows, low signal, jumps and drops.
+    """Ask a published folder for window sums and events.
 
-    Needs the folder alone, and costs nothing: answers are functions of what was published.
+    Events are low signal, jumps and drops. Needs the folder alone, and costs nothing: answers are functions
+    of what was published.
     """
     keys = public_key or None
     borders = {"low": low, "jump": jump, "drop": drop}
@@ -123,7 +127,8 @@ def ask(
         rows = ask_folder(folder, [question], first, last, exact_errors=exact_errors, public_key=keys)
     if output is not None:
         _write(rows, output)
-    _show(rows, output, Terminal(as_json))
+    about = read_about(open_storage(folder), None if keys is None else signed_by(open_storage(folder), keys))
+    _show(rows, output, partial(called, facts=about.nodes), Terminal(as_json))
 
 
 def _write(rows: pl.DataFrame, output: Path) -> None:
@@ -138,7 +143,7 @@ def _write(rows: pl.DataFrame, output: Path) -> None:
             rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
 
 
-def _show(rows: pl.DataFrame, output: Path | None, terminal: Terminal) -> None:
+def _show(rows: pl.DataFrame, output: Path | None, named: Callable[[str], str], terminal: Terminal) -> None:
     runs = runs_of(rows)
     document = {
         "format": "optstream.ask/1",
@@ -150,11 +155,11 @@ def _show(rows: pl.DataFrame, output: Path | None, terminal: Terminal) -> None:
     if output is not None:
         terminal.say(f"{output}: {rows.height:,} answers")
         return
-    _say_runs(runs, terminal)
+    _say_runs(runs, named, terminal)
     sums = rows.filter(pl.col("happened").is_null())
     for row in sums.tail(MOST_SHOWN).iter_rows(named=True):
         told = _error_in_words(row)
-        terminal.say(f"{row['timestamp']:%Y-%m-%d %H:%M}Z  {row['node']}  {row['answer']:,.10g}{told}")
+        terminal.say(f"{row['timestamp']:%Y-%m-%d %H:%M}Z  {named(row['node'])}  {row['answer']:,.10g}{told}")
     more = max(sums.height - MOST_SHOWN, 0) + max(len(runs) - MOST_SHOWN, 0)
     terminal.say(
         f"{rows.height:,} windows answered{f'; {more:,} not shown: --output has all' if more else ''}"
@@ -170,10 +175,9 @@ def _error_in_words(row: Mapping[str, Any]) -> str:
     return ""
 
 
-def _say_runs(runs: Sequence[Run], terminal: Terminal) -> None:
+def _say_runs(runs: Sequence[Run], named: Callable[[str], str], terminal: Terminal) -> None:
     """A line for each span in which an event went on; the newest last."""
     for run in runs[-MOST_SHOWN:]:
-        named = "" if run.question == NAME else f"{run.question}: "
-        terminal.say(
-            f"{named}{run.node}  windows that end {run.first:%Y-%m-%d %H:%M}Z to {run.last:%Y-%m-%d %H:%M}Z"
-        )
+        asked = "" if run.question == NAME else f"{run.question}: "
+        span = f"{run.first:%Y-%m-%d %H:%M}Z to {run.last:%Y-%m-%d %H:%M}Z"
+        terminal.say(f"{asked}{named(run.node)}  windows that end {span}")

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from flows.cli.commands.readers.ask_questions import app
 from optstream import Question, ask, read_answers
 from optstream.catalogue import publish, stage
+from optstream.catalogue.about import About, NodeFacts, put_about
 from optstream.catalogue.questions.published_answers import put_answers
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 
@@ -47,6 +48,12 @@ def test_an_event_is_printed_as_spans_of_time(call):
         "last": "2016-02-02T00:30:00+00:00",
         "windows": 2,
     }
+
+
+def test_names_stand_beside_codes_where_the_publisher_tells_them(folder, call):
+    put_about(folder, "../french load", About(nodes={"FR": NodeFacts(name="France")}))
+    assert call("--window", "1h", "--low", "30", "--nodes", "FR").output.startswith("France (FR)  windows")
+    assert "Z  France (FR)  30" in call("--window", "1h", "--level", "0").output
 
 
 def test_sums_are_printed_with_what_is_known_of_their_errors(call):

@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.catalogue.questions.answers import SCHEMA, answers
 from optstream.catalogue.questions.figures import figures_of
 from optstream.catalogue.questions.question import Question
+from optstream.catalogue.questions.window_answers import SCHEMA, answers
 from optstream.errors import ParameterError
 
 FIRST = date(2016, 3, 26)
