@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from optstream import ask, read_answers
 from optstream.catalogue import check_files, withdraw
+from optstream.catalogue.questions import published_answers
 from optstream.catalogue.questions.answers_index import parse_index
 from optstream.catalogue.questions.published_answers import put_answers
 from optstream.catalogue.questions.question import Question
@@ -208,3 +209,23 @@ def test_an_index_that_is_none_is_refused(change):
     assert parse_index(json.dumps(whole).encode()).questions[0].bound == Fraction(-3, 2)
     with pytest.raises(PublicationError, match=r"questions.json is not optstream.questions/1"):
         parse_index(json.dumps(whole | change).encode())
+
+
+def test_a_day_that_is_withdrawn_while_answers_are_made_has_none_at_any_moment(
+    published, put_all, monkeypatch
+):
+    put_all(published.name, *DAYS)
+    make, seen = published_answers._missing, []
+
+    def made_meanwhile(*arguments):
+        seen.append({name.split("/")[1] for name in answered(published)})
+        files = make(*arguments)
+        if len(seen) == 1:
+            withdraw(published.name, DAYS[1], lambda *_: "h2", stream="../french load")
+        return files
+
+    monkeypatch.setattr(published_answers, "_missing", made_meanwhile)
+    assert put_answers(published.name, ASKED, 30)
+    assert len(seen) > 1
+    assert not any("date=2016-02-02" in folders for folders in seen)
+    assert days_of(published) == ["2016-02-01", "2016-02-03", "2016-02-04"]
