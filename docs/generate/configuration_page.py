@@ -12,6 +12,7 @@ from tasks.config.example import EXAMPLE
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
 from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.config.tables.questions import Asked
 from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change, PublishedAbout
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
@@ -39,6 +40,8 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
         found[name] = (f"[{name}]", keys)
         if name == "covariates":
             found[name] = (COVARIATES, keys_of(PublicSeries))
+        if name == "questions":
+            found[name] = ("[questions.NAME]", keys_of(Asked))
         if name == "input":
             found["input.changes"] = ("[[input.changes]]", keys_of(Change))
         if name == "published":

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from datetime import date, datetime
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -24,7 +23,7 @@ from tasks.ui.render import ASSETS, assets, page
 from tasks.ui.snapshot import Snapshot
 from tasks.ui.views.day_detail import day_detail
 from tasks.ui.views.node_detail import MOST_DAYS, Span
-from tasks.ui.views.node_page import MOST_FOUND, called, curve_of, find_nodes, node_page
+from tasks.ui.views.node_page import MOST_FOUND, curve_of, find_nodes, node_page
 from tasks.ui.views.overview import Need, overview
 from tasks.ui.views.stream_detail import MOST_ALARMS, OPEN_YEARS, stream_detail
 
@@ -69,7 +68,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
             home=_home(found),
             newest=newest,
             nodes=found.settings.tree.nodes if found.settings else (),
-            called=None if found.settings is None else partial(called, found.settings),
+            called=None if found.settings is None else found.settings.called,
             most=MOST_ALARMS,
             open_years=OPEN_YEARS,
         )

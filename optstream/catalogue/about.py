@@ -62,6 +62,20 @@ class NodeFacts:
             object.__setattr__(self, "area", _ring_by_ring(self.area))
 
 
+def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
+    """Return what a person is told of a node: its name with its code, "Bretagne (53)".
+
+    Args:
+        node: Its code.
+        facts: Of the nodes that have a name or a place.
+
+    Returns:
+        The code alone where the node has no name.
+    """
+    told = facts.get(node)
+    return node if told is None or told.name in (None, node) else f"{told.name} ({node})"
+
+
 def _ring_by_ring(area: object) -> tuple[Ring, ...]:
     """Return rings as tuples, whoever wrote them. Raises ParameterError."""
     if isinstance(area, list | tuple) and area and all(isinstance(ring, list | tuple) for ring in area):

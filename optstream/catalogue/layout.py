@@ -6,6 +6,8 @@
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
     measurements/date=2016-02-01/revision-0-<hash>.parquet
                                                       the noisy integers a release is made of, if told
+    questions.json                                    questions that are answered beside the data, if any
+    questions/date=2016-02-01/answers-<hash>.parquet  the answers of the windows that end on a day
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     about.json                                        publisher, licence, names of nodes, where they are given
     datapackage.json, croissant.json, dcat.jsonld     the folder as other tools know it, made of all that
@@ -41,6 +43,8 @@ DATA = "data"
 MANIFESTS = "manifests"
 SUPERSEDED = "superseded"
 MEASUREMENTS = "measurements"
+QUESTIONS = "questions"
+ANSWERS_INDEX = "questions.json"
 SIGNATURES = "signatures"
 INCOMING = ".incoming"
 LOCK = ".lock"
@@ -48,6 +52,8 @@ LARGEST_RELEASE = 2**32
 """Bytes of one release's Parquet file, which anyone may have written."""
 LARGEST_MEASUREMENTS = 2**32
 """Bytes of one day's file of measurements, likewise."""
+LARGEST_ANSWERS = 2**30
+"""Bytes of one day's file of answers, likewise."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
@@ -103,6 +109,16 @@ def measurements_name(name: str) -> tuple[int, str] | None:
     """Return the revision and the hash that a file of measurements is named by; None for other names."""
     found = _MEASUREMENTS.fullmatch(name)
     return (int(found[1]), found[2]) if found else None
+
+
+def answers_folder(period: date) -> str:
+    """Return the folder of a day's answers, relative to the published folder."""
+    return f"{QUESTIONS}/date={period.isoformat()}"
+
+
+def answers_file(period: date, file_hash: str) -> str:
+    """Return where the answers of a day are, relative to the published folder."""
+    return f"{answers_folder(period)}/answers-{file_hash}.parquet"
 
 
 def manifest_file(file_hash: str) -> str:

@@ -12,6 +12,7 @@ from optstream.catalogue.backends import Transaction
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     ABOUT,
+    ANSWERS_INDEX,
     CATALOGUE,
     CURVES,
     DATA,
@@ -21,7 +22,9 @@ from optstream.catalogue.layout import (
     MANIFESTS,
     MEASUREMENTS,
     PAGE,
+    QUESTIONS,
     SUPERSEDED,
+    answers_folder,
     data_folder,
     measurements_folder,
     superseded_folder,
@@ -77,6 +80,18 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Ite
     """
     if catalogue.entries:
         names = (PAGE, ABOUT, *DESCRIPTIONS, CURVES, *curves, *HIDDEN, ".")
+        transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
+
+
+def settle_answers_time(
+    transaction: Transaction, catalogue: Catalogue, days: Iterable[date], files: Iterable[str]
+) -> None:
+    """Answers that were made of a catalogue have its time: other answers of a day have another name.
+
+    days, files: of the answers that are listed.
+    """
+    if catalogue.entries:
+        names = (ANSWERS_INDEX, QUESTIONS, *map(answers_folder, days), *files, *HIDDEN, ".")
         transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
 
 

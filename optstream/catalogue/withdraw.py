@@ -7,6 +7,7 @@ from datetime import date
 from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.page import blank_page
+from optstream.catalogue.questions.published_answers import withdraw_answers
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import delete_files
 from optstream.catalogue.times import settle_times
@@ -137,6 +138,7 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
     else:
         catalogue = _relist(transaction, catalogue, order, ledger_head)
     blank_page(transaction, catalogue)
+    changed |= withdraw_answers(transaction, catalogue, order.period, order.signer)
     changed |= delete_files(transaction, order.period, max(entry.revision, order.last_revision))
     settle_times(transaction, catalogue, [entry])
     return Withdrawal(entry, changed)

@@ -98,7 +98,7 @@ class Release:
         value = float(self.values[np.ix_(rows, chosen)].sum())
         spread = np.zeros((weights.size, self.values.shape[1]))
         spread[:, chosen] = weights[:, None]
-        noise, whole = self._noise_factor, self._error_factor
+        noise, whole = self.noise_factor, self.error_factor
         return SumOfValues(
             value,
             None if whole is None else whole.standard_error(spread),
@@ -106,11 +106,13 @@ class Release:
         )
 
     @cached_property
-    def _noise_factor(self) -> ErrorFactor | None:
+    def noise_factor(self) -> ErrorFactor | None:
+        """What the noise alone did to the leaves' values, in independent parts; None where not known."""
         return self.noise_factor_of() if self.noise_factor_of else None
 
     @cached_property
-    def _error_factor(self) -> ErrorFactor | None:
+    def error_factor(self) -> ErrorFactor | None:
+        """The whole errors of the leaves' values, likewise."""
         return self.error_factor_of() if self.error_factor_of else None
 
     def _rows(self, nodes: Sequence[str] | None) -> tuple[list[int], NDArray[np.float64]]:

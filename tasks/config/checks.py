@@ -12,6 +12,7 @@ from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.config.tables.mechanisms import HistoryInformed, Mechanism, kinds_with
+from tasks.config.tables.questions import minutes_of, question_problems
 from tasks.config.tables.schedule import schedule_problems
 from tasks.config.tables.sections import (
     Budget,
@@ -55,6 +56,8 @@ def cross_checks(
         problems += _input(sections["input"], sections["published"], sections.get("stream"))
     if {"covariates", "mechanism"} <= present:
         problems += _covariates(sections["covariates"], sections["mechanism"], tree)
+    if {"questions", "stream"} <= present:
+        problems += question_problems(sections["questions"], step_minutes(sections["stream"].step), tree)
     if "schedule" in present:
         problems += schedule_problems(sections["schedule"], sections.get("watch", Watch()))
     problems += zone_checks(sections, folder)
@@ -252,4 +255,4 @@ def day_lengths(calendar: Calendar) -> frozenset[int]:
 
 def step_minutes(step: str) -> int:
     """Minutes of a length such as "30min" or "1h"."""
-    return int(step[:-3]) if step.endswith("min") else 60 * int(step[:-1])
+    return minutes_of(step)

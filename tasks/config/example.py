@@ -98,6 +98,12 @@ value = "load_mw"
 folder = "trusted"
 validation_retention_days = 90  # for `optstream purge`; so too staging_, lineage_, raw_state_retention_days
 
+# [questions."quiet nights"]    # answered beside the data, at no cost in privacy: see docs/data/questions.md
+# ask = "low"                   # or "sum"; "jump" and "drop" with at_least
+# window = "4h"
+# at_most = "300000"            # MW, added up over the window's steps
+# nodes = ["FR"]                # or level = 1
+
 # [release]                     # of HistoryInformed: so many days before the newest get a new estimate
 # revise_days = 14              # each night, at no cost; 0 for none, see docs/methods/history-informed.md
 

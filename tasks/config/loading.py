@@ -165,7 +165,7 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
             problems.append(f"{name} must be a table of keys: {', '.join(keys(section))}")
         else:
             try:
-                given = {"named": table} if name == "features" else table
+                given = {"named": table} if name in ("features", "questions") else table
                 sections[name] = section.model_validate(given)
             except ValidationError as error:
                 problems += problems_of(name, section, error, table)

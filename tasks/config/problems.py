@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
+from tasks.config.tables.questions import MOST_QUESTIONS, NAMED, Asked
 from tasks.config.tables.sections import CHANGES, MOST_FEATURES, Change
 
 SECRETS = {"ledger.url"}
@@ -44,6 +45,8 @@ def problems_of(
             f"got {shown(table[key])}"
             for key in broken
         ]
+    if name == "questions" and len(table) > MOST_QUESTIONS:
+        return [f"questions must be at most {MOST_QUESTIONS} tables; got {len(table)}"]
     problems = {}
     for entry in entries:
         match entry["loc"]:
@@ -53,6 +56,12 @@ def problems_of(
             case ("given", int(number), *_) if name == "covariates":
                 place, known = f"{COVARIATES} {number + 1}: ", keys(PublicSeries)
                 path, within = entry["loc"][2:], table["given"][number]
+            case ("named", str(number), "[key]") if name == "questions":
+                place, known, within = "", {number: NAMED}, table
+                path = (number,)
+            case ("named", str(number), *_) if name == "questions":
+                place, known, within = f"questions.{plain(number)}: ", keys(Asked), table[number]
+                path = entry["loc"][2:]
             case ("given",) if name == "covariates":
                 place, known, within = "", {name: keys(section)["given"]}, {name: table["given"]}
                 path = (name,)

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, SerializeAsAny
 
-from optstream.catalogue.about import NodeFacts
+from optstream.catalogue.about import NodeFacts, called
+from optstream.catalogue.questions.question import Question
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
@@ -26,6 +27,7 @@ from tasks.config.paths import absolute
 from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.mechanisms import Mechanism
+from tasks.config.tables.questions import Questions, asked_of
 from tasks.config.tables.schedule import Schedule
 from tasks.config.tables.sections import (
     Budget,
@@ -49,6 +51,7 @@ PLACES = {
     "release",
     "schedule",
     "contracts",
+    "questions",
     "folder",
     "file",
 }
@@ -96,6 +99,7 @@ class Settings(Folders):
         watch: None where not given; see `watching`.
         release: None where not given.
         schedule: None where not given; see `scheduling`.
+        questions: What is asked of the published values; they shape no release. See `asked`.
         covariates: Public series that explain part of the readings; none where not given.
         parents: (node, parent) in input order, the root's parent None.
         node_facts: Names and places, of the nodes that have any; they shape no release.
@@ -111,6 +115,7 @@ class Settings(Folders):
     release: Release | None = None
     schedule: Schedule | None = None
     covariates: Covariates = Covariates()
+    questions: Questions = Questions()
     parents: tuple[tuple[str, str | None], ...]
     node_facts: Mapping[str, NodeFacts] = Field(default_factory=dict)
 
@@ -287,6 +292,22 @@ class Settings(Folders):
             The local date.
         """
         return now.astimezone(ZoneInfo(self.stream.time_zone)).date()
+
+    def called(self, node: str) -> str:
+        """Return what a person is told of a node: its name with its code, "Bretagne (53)".
+
+        Args:
+            node: Its code.
+
+        Returns:
+            The code alone where the node has no name, or is none of the hierarchy.
+        """
+        return called(node, self.node_facts)
+
+    @property
+    def asked(self) -> tuple[Question, ...]:
+        """The questions that are answered beside the data, in the file's order."""
+        return asked_of(self.questions, step_minutes(self.stream.step))
 
     @property
     def watching(self) -> Watch:

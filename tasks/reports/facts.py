@@ -126,6 +126,7 @@ class PublicFacts:
         about: Publisher, licence and names of nodes, as far as they are told.
         level_errors: Of the newest listed release that is there, where it states errors.
         has_card: Whether a deployment card lies beside the page.
+        has_answers: Whether questions are answered beside the data.
     """
 
     catalogue: Catalogue
@@ -138,6 +139,7 @@ class PublicFacts:
     about: About = field(default_factory=About)
     level_errors: tuple[LevelError, ...] = ()
     has_card: bool = False
+    has_answers: bool = False
 
     @property
     def listed(self) -> tuple[Entry, ...]:

@@ -6,12 +6,13 @@ same bytes: no clock, no host, no language of the machine.
 """
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue import digest_of
+from optstream.catalogue.about import called
 from optstream.catalogue.page import MARKER
 from tasks.monitoring.alarms.alarm_groups import alarm_groups
 from tasks.monitoring.alarms.conditions import DEPENDS
@@ -79,7 +80,9 @@ def trusted_page(facts: PublicFacts, operator: OperatorFacts) -> bytes:
     Returns:
         HTML as UTF-8.
     """
-    marks = marks_of_days(operator.view.days) or marks_of_facts(facts)
+    marks = marks_of_days(operator.view.days, partial(called, facts=facts.about.nodes)) or marks_of_facts(
+        facts
+    )
     values = _values(facts, marks, operator.links, operator)
     return _environment().get_template("trusted.html.jinja").render(values).encode()
 
@@ -99,6 +102,7 @@ def _values(
     found = stretches(marks)
     return {
         "facts": facts,
+        "called": partial(called, facts=facts.about.nodes),
         "operator": operator,
         "links": links,
         "digest": digest_of(facts.catalogue),

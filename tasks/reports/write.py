@@ -13,9 +13,10 @@ from pathlib import Path
 from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import Location, Storage, open_storage
-from optstream.catalogue.layout import CARD_PAGE
+from optstream.catalogue.layout import ANSWERS_INDEX, CARD_PAGE
 from optstream.catalogue.metadata.write_metadata import put_metadata
 from optstream.catalogue.page import put_curves
+from optstream.catalogue.questions.published_answers import put_answers
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from tasks.config import Settings
@@ -65,7 +66,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
         LedgerError: As for `look`.
         OSError: The trusted folder cannot be written.
     """
-    facts, public, problem = None, None, None
+    facts, public, problem = None, None, _problem_of_answers(settings, ledger)
     try:
         facts = _write_public(settings, ledger, now)
         public = None if facts is None else named(settings.published_folder)
@@ -78,6 +79,16 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     operator = operator_facts(settings, ledger, now, _links(settings), problem)
     write_private(settings.report_file, trusted_page(facts, operator))
     return Written(settings.report_file, public, problem, tuple(facts.lost))
+
+
+def _problem_of_answers(settings: Settings, ledger: Ledger) -> str | None:
+    """Answer what the configuration asks, beside the data; or say why that could not be done."""
+    try:
+        minutes = settings.calendar.step_minutes
+        put_answers(settings.published_folder, settings.asked, minutes, signer_of(settings, ledger))
+    except OptStreamError as error:
+        return str(error)
+    return None
 
 
 def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFacts | None:
@@ -101,7 +112,8 @@ def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFa
                 summaries.write(kept)
             if kept_curves != known_curves:
                 write_private(settings.kept_curves_file, json.dumps(kept_curves).encode())
-        facts = replace(facts, has_card=True)  # it is put once the page is
+        # the card is put once the page is
+        facts = replace(facts, has_card=True, has_answers=place.is_file(ANSWERS_INDEX))
         made.append(facts)
         return public_page(facts, curves)
 
@@ -121,7 +133,8 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
 
     def make(put: Put, place: Storage, catalogue: Catalogue) -> bytes:
         facts, summaries = public_facts(place, catalogue, Summaries.empty())
-        facts = replace(facts, has_card=place.is_file(CARD_PAGE))
+        has_card, has_answers = place.is_file(CARD_PAGE), place.is_file(ANSWERS_INDEX)
+        facts = replace(facts, has_card=has_card, has_answers=has_answers)
         made.append(facts)
         curves, _ = make_curves(place, facts, partial(daily_of, summaries), {}, put)
         return public_page(facts, curves)

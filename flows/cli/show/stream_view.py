@@ -31,7 +31,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
         for line in month_lines(view.days):
             terminal.say(line)
         terminal.say(_legend(view))
-        _show_days(view, terminal)
+        _show_days(settings, view, terminal)
     terminal.budget(view.facts.budget)
     _show_headroom(view, terminal)
     audit = view.facts.audit
@@ -44,7 +44,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
             f"the calendar ends with {view.facts.last}, the newest day that is known: without [watch] in the "
             "configuration no later day is expected"
         )
-    _show_replaced(view, terminal)
+    _show_replaced(settings, view, terminal)
     terminal.say(f"alarms about readings, if there are any, in {settings.validation_folder}")
     for line in lines_of(view.alarms) or ["no alarms"]:
         terminal.say(line)
@@ -64,7 +64,7 @@ def _legend(view: StreamView) -> str:
     return ", ".join(f"{letters[state]} {count} {state}" for state, count in view.counts.items())
 
 
-def _show_days(view: StreamView, terminal: Terminal) -> None:
+def _show_days(settings: Settings, view: StreamView, terminal: Terminal) -> None:
     """Runs of days that are not fine for the same reason, each in a row, the newest last."""
     rows = list(stretches(view.days))
     if not rows:
@@ -74,14 +74,15 @@ def _show_days(view: StreamView, terminal: Terminal) -> None:
     for first, last in rows[-MOST_ROWS:]:
         facts = [first.state.value + (" (accepted)" if first.accepted else "")]
         if first.waiting_for:
-            facts.append(", ".join(first.waiting_for[:5]) + (" …" if len(first.waiting_for) > 5 else ""))
+            named = ", ".join(map(settings.called, first.waiting_for[:5]))
+            facts.append(named + (" …" if len(first.waiting_for) > 5 else ""))
         if first.raw_expires is not None:
             facts.append(f"raw kept for {days_left(first.raw_expires, view.at)} days")
         facts.append(first.note)
         terminal.say(f"{_span(first.day, last.day)}  {'; '.join(filter(None, facts))}")
 
 
-def _show_replaced(view: StreamView, terminal: Terminal) -> None:
+def _show_replaced(settings: Settings, view: StreamView, terminal: Terminal) -> None:
     """The regions with replaced readings, of the newest day that is known."""
     rows = replaced(view.facts)
     if not rows:
@@ -92,8 +93,8 @@ def _show_replaced(view: StreamView, terminal: Terminal) -> None:
     for row in rows[:MOST_ROWS]:
         newest = row.newest
         terminal.say(
-            f"  {row.region}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, {newest.doubled:.1%} "
-            f"doubled; most {row.most:.1%} on {row.most_day}"
+            f"  {settings.called(row.region)}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, "
+            f"{newest.doubled:.1%} doubled; most {row.most:.1%} on {row.most_day}"
         )
     if len(rows) > MOST_ROWS:
         terminal.say(f"  and {len(rows) - MOST_ROWS} more regions")

@@ -5,7 +5,8 @@ The format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
 
 from typing import Any
 
-from optstream.catalogue.layout import CATALOGUE, DATA
+from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, DATA, QUESTIONS
+from optstream.catalogue.metadata.answer_columns import answer_columns
 from optstream.catalogue.metadata.dataset import Column, Dataset, day_after
 
 VERSION = "http://mlcommons.org/croissant/1.1"
@@ -30,9 +31,16 @@ CONTEXT: dict[str, Any] = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     **{term: f"cr:{term}" for term in TERMS},
 }
-KINDS = {"date": "sc:Date", "datetime": "sc:DateTime", "integer": "sc:Integer", "number": "sc:Float"}
+KINDS = {
+    "date": "sc:Date",
+    "datetime": "sc:DateTime",
+    "integer": "sc:Integer",
+    "number": "sc:Float",
+    "boolean": "sc:Boolean",
+}
 """By the kind of a column; of others `sc:Text`."""
 FILES, ROWS = "files", "releases"
+ANSWER_FILES, ANSWERS = "answer-files", "answers"
 
 
 def croissant(dataset: Dataset) -> dict[str, Any]:
@@ -68,6 +76,9 @@ def croissant(dataset: Dataset) -> dict[str, Any]:
     document["variableMeasured"] = dataset.catalogue.value_column
     document["distribution"] = [_catalogue(), _files()]
     document["recordSet"] = [_rows(dataset.columns)]
+    if dataset.answers is not None:
+        document["distribution"].append(_answer_files())
+        document["recordSet"].append(_answers())
     return document
 
 
@@ -100,6 +111,28 @@ def _files() -> dict[str, Any]:
     }
 
 
+def _answer_files() -> dict[str, Any]:
+    return {
+        "@type": "cr:FileSet",
+        "@id": ANSWER_FILES,
+        "name": ANSWER_FILES,
+        "description": f"Answers of each day; {ANSWERS_INDEX} says what is asked.",
+        "encodingFormat": PARQUET,
+        "includes": f"{QUESTIONS}/*/*.parquet",
+    }
+
+
+def _answers() -> dict[str, Any]:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": ANSWERS,
+        "name": ANSWERS,
+        "description": "A row for each question, day, step and node that is asked.",
+        "key": [{"@id": f"{ANSWERS}/{name}"} for name in ("question", "date", "step", "node")],
+        "field": [_field(column, ANSWERS, ANSWER_FILES) for column in answer_columns(with_date=True)],
+    }
+
+
 def _rows(columns: tuple[Column, ...]) -> dict[str, Any]:
     return {
         "@type": "cr:RecordSet",
@@ -107,18 +140,18 @@ def _rows(columns: tuple[Column, ...]) -> dict[str, Any]:
         "name": ROWS,
         "description": "A row for each day, step and node.",
         "key": [{"@id": f"{ROWS}/{name}"} for name in ("date", "step", "node")],
-        "field": [_field(column) for column in columns],
+        "field": [_field(column, ROWS, FILES) for column in columns],
     }
 
 
-def _field(column: Column) -> dict[str, Any]:
-    source: dict[str, Any] = {"fileSet": {"@id": FILES}, "extract": {"column": column.name}}
+def _field(column: Column, rows: str, files: str) -> dict[str, Any]:
+    source: dict[str, Any] = {"fileSet": {"@id": files}, "extract": {"column": column.name}}
     if column.name == "date":
         source["extract"] = {"fileProperty": "fullpath"}
         source["transform"] = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
     return {
         "@type": "cr:Field",
-        "@id": f"{ROWS}/{column.name}",
+        "@id": f"{rows}/{column.name}",
         "name": column.name,
         "description": column.meaning,
         "dataType": KINDS.get(column.kind, "sc:Text"),

@@ -3,7 +3,8 @@
 import re
 from typing import Any
 
-from optstream.catalogue.layout import CATALOGUE
+from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE
+from optstream.catalogue.metadata.answer_columns import answer_columns
 from optstream.catalogue.metadata.dataset import Column, Dataset
 
 PROFILES = "https://datapackage.org/profiles/2.0"
@@ -34,7 +35,7 @@ def data_package(dataset: Dataset) -> dict[str, Any]:
         document["licenses"] = [licence(about.licence, about.licence_address)]
     if about.publisher:
         document["contributors"] = [_publisher(about.publisher, about.contact)]
-    document["resources"] = [*_releases(dataset), _catalogue()]
+    document["resources"] = [*_releases(dataset), *_answers(dataset), _catalogue()]
     return document
 
 
@@ -75,6 +76,23 @@ def _releases(dataset: Dataset) -> list[dict[str, Any]]:
             "format": "parquet",
             "mediatype": PARQUET,
             "schema": table_schema(files),
+        }
+    ]
+
+
+def _answers(dataset: Dataset) -> list[dict[str, Any]]:
+    if dataset.answers is None:
+        return []
+    return [
+        {
+            "$schema": f"{PROFILES}/dataresource.json",
+            "name": "answers",
+            "title": "Answers to questions: sums over windows, low signal, jumps and drops",
+            "description": f"A file for each day on which windows end; {ANSWERS_INDEX} says what is asked.",
+            "path": sorted(dataset.answers.files),
+            "format": "parquet",
+            "mediatype": PARQUET,
+            "schema": table_schema(answer_columns()),
         }
     ]
 

@@ -9,6 +9,7 @@ from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Readable
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.page import digest_of
+from optstream.catalogue.questions.answers_index import AnswersIndex, find_index
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.rows import schema
 from optstream.catalogue.statements.count_bands import band_columns
@@ -45,11 +46,13 @@ class Dataset:
         catalogue: As published.
         about: What the publisher tells of itself and of nodes.
         statement: Of the newest listed release that can be read; None where there is none.
+        answers: Of what is asked beside the data; None where nothing is.
     """
 
     catalogue: Catalogue
     about: About
     statement: ReleaseStatement | None
+    answers: AnswersIndex | None = None
 
     @property
     def listed(self) -> tuple[Entry, ...]:
@@ -172,4 +175,8 @@ def dataset_of(storage: Readable, catalogue: Catalogue, about: About | None = No
         with suppress(PublicationError):
             statement = read_statement(storage, entry)
             break
-    return Dataset(catalogue, read_about(storage) if about is None else about, statement)
+    answers = None
+    with suppress(PublicationError):
+        answers = find_index(storage)
+    told = read_about(storage) if about is None else about
+    return Dataset(catalogue, told, statement, answers if answers and answers.days else None)

@@ -10,6 +10,7 @@ from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     ABOUT,
+    ANSWERS_INDEX,
     CATALOGUE,
     DATA,
     DESCRIPTIONS,
@@ -24,6 +25,8 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
+from optstream.catalogue.questions.answers_index import LARGEST_INDEX
+from optstream.catalogue.questions.published_answers import check_answers
 from optstream.catalogue.reading.read import (
     is_of,
     lost,
@@ -43,7 +46,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     the manifest must be there, and no file), a page (`index.html`) or a description (`datapackage.json` and
     the others) that shows other days than are listed, and figures of the page (`curves/`) that are missing,
     altered or not the page's. Likewise files of measurements that a release names, or that are of no listed
-    day.
+    day, and answers (`questions/`) that are of other releases, or not in their index.
 
     Args:
         folder: A path, or the URL of a folder in an object store.
@@ -76,6 +79,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         ),
         *_superseded(storage, catalogue),
         *_measurements(storage, catalogue),
+        *check_answers(storage, catalogue),
         *check_page(storage, catalogue),
         *check_curves(storage),
         *_check_about(storage),
@@ -108,8 +112,12 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
     """
     keys = read_public_keys(public_key)
     names = [(CATALOGUE, LARGEST_CATALOGUE)]
-    always = {CATALOGUE, ABOUT, *DESCRIPTIONS}
-    names += [(ABOUT, LARGEST_ABOUT), *((name, LARGEST_METADATA) for name in DESCRIPTIONS)]
+    always = {CATALOGUE, ABOUT, ANSWERS_INDEX, *DESCRIPTIONS}
+    names += [
+        (ABOUT, LARGEST_ABOUT),
+        (ANSWERS_INDEX, LARGEST_INDEX),
+        *((name, LARGEST_METADATA) for name in DESCRIPTIONS),
+    ]
     names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
     for name, largest in names:
         try:

@@ -1,10 +1,11 @@
 """Some nodes and some days of a published folder, by step or by day, and as other tools take them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import date
 
 import polars as pl
 
+from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.metadata.dataset import Column, columns_of
@@ -126,6 +127,24 @@ def by_day(rows: pl.DataFrame, value: str) -> pl.DataFrame:
     return summed.sort("date", "node")
 
 
+def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFrame:
+    """Return rows with a column `name` after `node`: what each node is called, null of one without a name.
+
+    Args:
+        rows: As `select_rows` or `by_day` returns them.
+        facts: Of the nodes that have a name or a place, as `about.json` tells.
+
+    Returns:
+        The same rows where no node has a name, or the values' column is called so.
+    """
+    names = {node: told.name for node, told in facts.items() if told.name is not None}
+    if not names or "name" in rows.columns:
+        return rows
+    told = pl.col("node").replace_strict(names, default=None, return_dtype=pl.String()).alias("name")
+    after = rows.columns.index("node") + 1
+    return rows.select(*rows.columns[:after], told, *rows.columns[after:])
+
+
 def exported_columns(value: str, daily: bool, names: Collection[str]) -> tuple[Column, ...]:
     """Return the columns of `select_rows`, or of `by_day`, with their meanings.
 
@@ -138,6 +157,7 @@ def exported_columns(value: str, daily: bool, names: Collection[str]) -> tuple[C
         In this order.
     """
     known = {column.name: column for column in columns_of(value, with_bands=True)}
+    known["name"] = Column("name", "string", "What the node is called.", may_be_null=True)
     if daily:
         known |= {column.name: column for column in _columns_of_days(value)}
     return tuple(known[name] for name in names)

@@ -29,6 +29,7 @@ from tasks.config.tables.fields import (
     WebAddress,
 )
 from tasks.config.tables.mechanisms import Mechanism
+from tasks.config.tables.questions import Questions
 from tasks.config.tables.schedule import Schedule
 
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
@@ -309,7 +310,8 @@ SECTIONS: dict[str, type[Section]] = {
     "schedule": Schedule,
     "contracts": Contracts,
     "covariates": Covariates,
+    "questions": Questions,
 }
-OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates")
+OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates", "questions")
 """Tables that a configuration may go without."""
 DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

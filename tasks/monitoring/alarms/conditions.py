@@ -93,7 +93,7 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
                 "fails again, the orchestrator's page of the run says where",
             )
         case State.FAILED:
-            yield _broken(arrival, day, made)
+            yield _broken(settings, arrival, day, made)
     yield from _stuck(settings, facts, day, made, now)
     yield from _suspect(settings, facts, day, made)
     for said in facts.user_suites.get(day.day, ()):
@@ -106,7 +106,7 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
             "again, for free",
         )
     if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
-        yield from _of_release(facts, day, made)
+        yield from _of_release(settings, facts, day, made)
     yield from _of_raw(day, made, now)
 
 
@@ -136,9 +136,10 @@ def _late(settings: Settings, day: DayState, made: Alarm) -> Alarm:
     nodes = day.waiting_for
     node = nodes[0] if len(nodes) == 1 else None
     more = "" if len(nodes) <= MOST_NAMED else f" and {len(nodes) - MOST_NAMED} more"
+    named = _named(settings, nodes)
     clock = f"{late_from(settings, day.day):%Y-%m-%d %H:%M}"
     words = (
-        f"the dump of {', '.join(nodes[:MOST_NAMED])}{more} was not complete by {clock} "
+        f"the dump of {named}{more} was not complete by {clock} "
         f"({settings.stream.time_zone}): ask whoever delivers it; the day is released once it is there"
     )
     return replace(_said(made, Kind.LATE, words), node=node)
@@ -158,12 +159,13 @@ def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Itera
             )
         elif leaf is not None:
             words = (
-                f"{folder} is there, which no leaf is called, and region={leaf} is not: if it was renamed, "
-                f"deliver it as region={leaf}; nothing of the day is released before"
+                f"{folder} is there, which no leaf is called, and region={leaf}{_known_as(settings, leaf)} "
+                f"is not: if it was renamed, deliver it as region={leaf}; nothing of the day is released "
+                "before"
             )
         else:
             leaf = None if arrival.absent else nearest(name, settings.tree.leaves)
-            like = "" if leaf is None else f" (the nearest is {leaf})"
+            like = "" if leaf is None else f" (the nearest is {settings.called(leaf)})"
             words = (
                 f"{folder} is there, and no leaf of the hierarchy is called so{like}: remove its dump of the "
                 "day, or add it to [hierarchy]; nothing of the day is released before"
@@ -171,11 +173,22 @@ def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Itera
         yield replace(_said(made, Kind.UNKNOWN_REGION, words), node=node, suggestion=leaf)
 
 
-def _broken(arrival: Arrival | None, day: DayState, made: Alarm) -> Alarm:
+def _named(settings: Settings, nodes: Sequence[str]) -> str:
+    """The first nodes, as a person knows them."""
+    return ", ".join(map(settings.called, nodes[:MOST_NAMED]))
+
+
+def _known_as(settings: Settings, leaf: str) -> str:
+    """A leaf's name behind its folder, where it has one."""
+    named = settings.called(leaf).removesuffix(f" ({leaf})")
+    return "" if named == leaf else f" ({named})"
+
+
+def _broken(settings: Settings, arrival: Arrival | None, day: DayState, made: Alarm) -> Alarm:
     """A dump that is there and cannot be taken; its verdict's text stays in the trusted zone."""
     if arrival is not None and arrival.broken:
         nodes = list(arrival.broken)
-        words = f"the files of {', '.join(nodes[:MOST_NAMED])} are not as they should be: {day.note}"
+        words = f"the files of {_named(settings, nodes)} are not as they should be: {day.note}"
         return replace(_said(made, Kind.FAILED, words), node=nodes[0] if len(nodes) == 1 else None)
     return _said(
         made,
@@ -196,13 +209,13 @@ def _suspect(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> It
         ]
         if told:
             words = (
-                f"of the readings of {region}, {', '.join(told)}: ask its supplier about unit, sign and "
-                f"meters. {DEPENDS}"
+                f"of the readings of {settings.called(region)}, {', '.join(told)}: ask its supplier about "
+                f"unit, sign and meters. {DEPENDS}"
             )
             yield replace(_said(made, Kind.SUSPECT, words), node=region)
 
 
-def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
+def _of_release(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
     release = facts.releases[day.day]
     if facts.catalogue_error is None and day.listed != release.revision:
         yield _said(
@@ -220,8 +233,8 @@ def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
     for one in facts.far:
         if one.day == day.day:
             words = (
-                f"the published mean of {one.region} is {one.words} the median of the days before: ask its "
-                "supplier about unit and sign; said by published figures alone"
+                f"the published mean of {settings.called(one.region)} is {one.words} the median of the days "
+                "before: ask its supplier about unit and sign; said by published figures alone"
             )
             yield replace(_said(made, Kind.FAR, words), node=one.region, severity=Severity.WARNING)
     for said in facts.without.get(day.day, ()):

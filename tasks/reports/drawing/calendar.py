@@ -1,7 +1,7 @@
 """The calendar of a page: a mark for each day, by years and months, and the last days level by level."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
@@ -103,14 +103,14 @@ def _public(day: date, entry: Entry | None, lost: str | None) -> Mark:
     return Mark(day, State.PUBLISHED.value)
 
 
-def marks_of_days(days: Sequence[DayState]) -> tuple[Mark, ...]:
-    """Every day as the watch has it."""
-    return tuple(Mark(day.day, day.state.value, _note(day), day.levels) for day in days)
+def marks_of_days(days: Sequence[DayState], called: Callable[[str], str] = str) -> tuple[Mark, ...]:
+    """Every day as the watch has it. called: what a person is told of a node."""
+    return tuple(Mark(day.day, day.state.value, _note(day, called), day.levels) for day in days)
 
 
-def _note(day: DayState) -> str:
+def _note(day: DayState, called: Callable[[str], str]) -> str:
     accepted = "accepted" if day.accepted else ""
-    nodes = ", ".join(day.waiting_for[:5]) + (" …" if len(day.waiting_for) > 5 else "")
+    nodes = ", ".join(map(called, day.waiting_for[:5])) + (" …" if len(day.waiting_for) > 5 else "")
     note = day.note.replace(str(day.day), "its day")
     return "; ".join(filter(None, (accepted, nodes, note)))
 

@@ -1,12 +1,14 @@
 """The curves of a node, ready for a page: paths, labels, words for those who do not see them, a table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.catalogue.about import called
 from tasks.reports.drawing.paths import Scale, band, dots, line
 from tasks.reports.facts import Daily, Node, PublicFacts, Recent
 from tasks.reports.numbers import MONTHS, day_in_words, shown, ticks
@@ -64,18 +66,27 @@ def figures_of(facts: PublicFacts, unit: str, quantity: str, most: int | None = 
     """A figure for each drawn node, or for the first of them, at most `most`."""
     if facts.daily is None or facts.recent is None:
         return ()
+    named = partial(called, facts=facts.about.nodes)
     return tuple(
-        _figure(facts.daily, facts.recent, number, node, f"{quantity} of {node.name}", unit)
+        _figure(facts.daily, facts.recent, number, node, f"{quantity} of {named(node.name)}", unit, named)
         for number, node in enumerate(facts.nodes[: facts.n_drawn][:most])
     )
 
 
-def _figure(daily: Daily, recent: Recent, number: int, node: Node, subject: str, unit: str) -> Figure:
+def _figure(
+    daily: Daily,
+    recent: Recent,
+    number: int,
+    node: Node,
+    subject: str,
+    unit: str,
+    named: Callable[[str], str],
+) -> Figure:
     plots = [_recent_plot(recent, number, subject, unit)]
     n_recent = (recent.last - recent.first).days + 1
     if daily.n_days > n_recent:
         plots.append(_daily_plot(daily, number, subject, unit))
-    place = "the root" if node.parent is None else f"part of {node.parent}, level {node.level}"
+    place = "the root" if node.parent is None else f"part of {named(node.parent)}, level {node.level}"
     split = daily.n_days - n_recent
     days = [_day_row(daily, number, column) for column in range(daily.n_days - 1, split - 1, -1)]
     months = list(_month_rows(daily, number, split))

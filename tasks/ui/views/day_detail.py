@@ -86,16 +86,16 @@ def day_detail(
     days = {} if view is None else {one.day: one for one in view.days}
     if view is None or settings is None or day not in days:
         return None
-    (mark,), page = marks_of_days([days[day]]), view.facts.page
+    (mark,), page = marks_of_days([days[day]], settings.called), view.facts.page
     model = settings.model if page is None else page.terms.model
     around = [one if one in days else None for one in (day - timedelta(days=1), day + timedelta(days=1))]
     return DayDetail(
         mark,
         tuple(alarm for alarm in view.alarms if alarm.day == day),
         tuple(_actions(days[day], facts, snapshot.file)),
-        happened(facts, runs, {one.link for one in snapshot.docs}),
+        happened(facts, runs, {one.link for one in snapshot.docs}, settings.called),
         tuple(_row(one, facts, model) for one in facts.records),
-        tuple(dump_rows(facts, parts_of(settings))),
+        tuple(dump_rows(facts, parts_of(settings), settings.called)),
         tuple(_lineage(days[day], facts)),
         around[0],
         around[1],

@@ -1,6 +1,6 @@
 """The dumps of a day: a row for each region, and when the first and the last file was written."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -20,13 +20,18 @@ class DumpRow:
     written: datetime | None = None
 
 
-def dump_rows(facts: DayFacts, parts: tuple[str, ...]) -> Iterator[DumpRow]:
-    """Yield a row for each part of a day's dump; none where the input folder does not tell. Pure."""
+def dump_rows(
+    facts: DayFacts, parts: tuple[str, ...], called: Callable[[str], str] = str
+) -> Iterator[DumpRow]:
+    """Yield a row for each part of a day's dump; none where the input folder does not tell. Pure.
+
+    called: what a person is told of a region.
+    """
     arrival = facts.arrival
     if arrival is None:
         return
     for part in parts:
-        named, known = part or "all", facts.files.get(part, ())
+        named, known = called(part) if part else "all", facts.files.get(part, ())
         if part not in arrival.files:
             told = arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
             yield DumpRow(named, told)
@@ -36,10 +41,10 @@ def dump_rows(facts: DayFacts, parts: tuple[str, ...]) -> Iterator[DumpRow]:
         yield DumpRow(named, f"complete, {_files(len(arrival.files[part]))}", size, max(times, default=None))
 
 
-def when_written(facts: DayFacts) -> Iterator[tuple[datetime, str]]:
+def when_written(facts: DayFacts, called: Callable[[str], str] = str) -> Iterator[tuple[datetime, str]]:
     """Yield when files of the dump were written, the first and the last of them, in words. Pure."""
     found = [
-        (one.written, part or "all regions")
+        (one.written, called(part) if part else "all regions")
         for part, own in facts.files.items()
         for one in own
         if one.written is not None

@@ -1,6 +1,6 @@
 """What happened to a day, in order: its dump's files, its runs, its suites, and the ledger's events."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -39,27 +39,32 @@ class Happening:
     doc: str = ""
 
 
-def happened(facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str]) -> tuple[Happening, ...]:
+def happened(
+    facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str], called: Callable[[str], str] = str
+) -> tuple[Happening, ...]:
     """Return what happened to a day, by time. Pure.
 
     Args:
         facts: Of the day.
         runs: Those that had it, as far as they are known.
         docs: The files of Great Expectations' pages that can be shown.
+        called: What a person is told of a region.
 
     Returns:
         What happened.
     """
-    return tuple(sorted(_happened(facts, runs, docs), key=lambda one: one.at))
+    return tuple(sorted(_happened(facts, runs, docs, called), key=lambda one: one.at))
 
 
-def _happened(facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str]) -> Iterator[Happening]:
+def _happened(
+    facts: DayFacts, runs: Sequence[StreamRun], docs: Collection[str], called: Callable[[str], str]
+) -> Iterator[Happening]:
     for run in runs:
         started_by = () if run.parent is None else (run.parent,)
         yield Happening(run.begins, "A run of it began", (run.link, *started_by))
         if run.ends is not None:
             yield Happening(run.ends, f"A run of it ended, {run.state.lower()}", (run.link,))
-    for at, words in when_written(facts):
+    for at, words in when_written(facts, called):
         yield Happening(at, words)
     many = len(facts.records) > 1
     for event in facts.events:

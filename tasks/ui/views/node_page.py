@@ -1,7 +1,6 @@
 """What the page of a node shows, from the published folder."""
 
 from datetime import datetime, time
-from functools import partial
 from itertools import islice
 from typing import Any
 from unicodedata import combining, normalize
@@ -21,12 +20,6 @@ MOST_DAYS_REPLACED = 7
 """Of a longer span only the newest figures are shown: each day may have been estimated many times."""
 
 
-def called(settings: Settings, node: str) -> str:
-    """Return a node's name with its code, "Bretagne (53)"; the code alone where it has no name."""
-    told = settings.node_facts.get(node)
-    return node if told is None or told.name in (None, node) else f"{told.name} ({node})"
-
-
 def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
     """Return the nodes whose name or code holds a text, whatever its case and accents.
 
@@ -37,7 +30,7 @@ def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
     Returns:
         Codes, and what the nodes are called, in the tree's order; at most `MOST_FOUND`.
     """
-    named = ((node, called(settings, node)) for node in settings.tree.nodes)
+    named = ((node, settings.called(node)) for node in settings.tree.nodes)
     return tuple(islice((one for one in named if _plain(text) in _plain(one[1])), MOST_FOUND))
 
 
@@ -66,7 +59,7 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
     above = tree.parents[tree.nodes.index(node)]
     return {
         "node": node,
-        "called": partial(called, settings),
+        "called": settings.called,
         "parent": tree.nodes[above] if above >= 0 else None,
         "children": children_of(tree, node),
         "quantity": quantity_of(value),

@@ -1,5 +1,6 @@
 """One stream: its alarms, calendar, runs and budget."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -61,10 +62,14 @@ class StreamDetail:
     docs: tuple[DataDoc, ...]
 
 
+def _called(snapshot: Snapshot) -> Callable[[str], str]:
+    return str if snapshot.settings is None else snapshot.settings.called
+
+
 def stream_detail(snapshot: Snapshot, now: datetime) -> StreamDetail:
     """Return what the page of a stream shows. Pure."""
     row, view = row_of(snapshot, now), snapshot.view
-    marks = () if view is None else marks_of_days(view.days)
+    marks = () if view is None else marks_of_days(view.days, _called(snapshot))
     guarantees = guarantee_rows(snapshot.guarantees, {} if view is None else view.facts.releases)
     parts = () if snapshot.growth is None else snapshot.growth.parts
     return StreamDetail(

@@ -17,7 +17,7 @@ from optstream.catalogue.metadata.csvw import METADATA, csvw
 from optstream.catalogue.metadata.dataset import dataset_of
 from optstream.catalogue.metadata.write_metadata import to_bytes
 from optstream.catalogue.reading.read import catalogue_reader
-from optstream.catalogue.reading.selection import as_sdmx_csv, by_day, exported_columns, rows_of
+from optstream.catalogue.reading.selection import as_sdmx_csv, by_day, exported_columns, rows_of, with_names
 from optstream.catalogue.signing import check_signature, read_public_keys
 
 app = new_app()
@@ -58,13 +58,15 @@ def export(
     """
     storage, keys = open_storage(folder), public_key or None
     catalogue = catalogue_reader(storage, keys)()
-    about = read_about(storage, None if keys is None else _signed_by(storage, keys))
+    about = read_about(storage, None if keys is None else signed_by(storage, keys))
     chosen = tuple(nodes.split(",")) if nodes else ()
     rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None)
     if daily:
         rows = by_day(rows, catalogue.value_column)
     if kind == "sdmx-csv":
         rows = as_sdmx_csv(rows, catalogue.value_column, daily)
+    else:
+        rows = with_names(rows, about.nodes)
     described = output.with_name(output.name + METADATA)
     for file in (output, described) if kind == "csv" else (output,):
         if file.exists():
@@ -83,6 +85,6 @@ def export(
     terminal.document({"format": "optstream.export/1", "file": str(output), "rows": rows.height})
 
 
-def _signed_by(storage: Storage, keys: list[Path]) -> Callable[[bytes], str]:
+def signed_by(storage: Storage, keys: list[Path]) -> Callable[[bytes], str]:
     """What raises where `about.json` is not signed by one of the keys."""
     return partial(check_signature, storage, ABOUT, keys=read_public_keys(keys))

@@ -13,7 +13,7 @@ from tasks.reports.drawing.figures import Z
 from tasks.ui.node_facts import COLUMNS, read_nodes
 from tasks.ui.snapshot import take_snapshot
 from tasks.ui.views.node_detail import DAY, MOST_CHILDREN, Series, Span, children_of, node_curve
-from tasks.ui.views.node_page import called, curve_of, find_nodes, moment_in, node_page
+from tasks.ui.views.node_page import curve_of, find_nodes, moment_in, node_page
 
 BEGIN = 1_464_732_000
 FIRST = date(2016, 6, 1)
@@ -86,7 +86,7 @@ def test_spans_move_and_grow_at_their_end():
 def test_a_node_is_called_by_its_name_with_its_code(small):
     told = {"84": NodeFacts("Auvergne"), "11": NodeFacts(latitude=48.0, longitude=2.0), "FR": NodeFacts("FR")}
     settings = small().settings.model_copy(update={"node_facts": told})
-    assert [called(settings, node) for node in ("84", "11", "FR")] == ["Auvergne (84)", "11", "FR"]
+    assert [settings.called(node) for node in ("84", "11", "FR")] == ["Auvergne (84)", "11", "FR"]
     accented = settings.model_copy(update={"node_facts": {"11": NodeFacts("Île-de-France")}})
     assert find_nodes(accented, " ILE") == (("11", "Île-de-France (11)"),)
     assert [node for node, _ in find_nodes(accented, "1")] == ["11"]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from flows.cli.commands.readers import export_rows
 from flows.cli.commands.readers.export_rows import app
 from optstream.catalogue import publish, read_published, stage
-from optstream.catalogue.about import About, put_about
+from optstream.catalogue.about import About, NodeFacts, put_about
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.conftest import make_rows, make_statement
@@ -35,6 +35,25 @@ def folder(tmp_path):
 @pytest.fixture
 def call(folder):
     return lambda *words: CliRunner().invoke(app, [str(folder), *map(str, words)])
+
+
+def test_names_stand_beside_codes_where_the_publisher_tells_them(folder, call, tmp_path):
+    told = About(nodes={"84": NodeFacts(name="Auvergne")})
+    put_about(folder, "../french load", told, Signer(KEY, lambda _entries: None))
+    for words in ((), ("--daily",)):
+        output = tmp_path / f"named{len(words)}"
+        assert call("--output", f"{output}.parquet", "--as", "parquet", *words).exit_code == 0
+        assert call("--output", f"{output}.csv", *words).exit_code == 0
+        rows = pl.read_parquet(f"{output}.parquet")
+        assert dict(rows.select("node", "name").unique().iter_rows()) == {
+            "84": "Auvergne",
+            "FR": None,
+            "Île & ../x": None,
+        }
+        described = json.loads((tmp_path / f"named{len(words)}.csv-metadata.json").read_text())
+        columns = [column["name"] for column in described["tableSchema"]["columns"]]
+        assert columns == rows.columns
+        assert columns.index("name") == columns.index("node") + 1
 
 
 def test_files_hold_what_is_published_and_none_is_overwritten(folder, call, tmp_path):

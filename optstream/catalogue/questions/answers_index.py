@@ -1,0 +1,226 @@
+"""`questions.json`: what is asked, and which file answers it for which day. What is read is not trusted.
+
+Answers belong to the state of the whole folder, not to one release: a window reaches into the days before. So
+the index states for each day the hash of what its answers are made of, the questions and the files of the
+days that windows reach; where the catalogue lists others by now, the answers are not the day's any more.
+"""
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+from typing import Any, NoReturn
+
+from optstream.catalogue.backends import Readable
+from optstream.catalogue.index import Catalogue
+from optstream.catalogue.layout import ANSWERS_INDEX, answers_file, is_hash
+from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
+from optstream.errors import OptStreamError, PublicationError
+
+FORMAT = "optstream.questions/1"
+LARGEST_INDEX = 2**28
+"""Bytes."""
+SHORTEST_DAY_MINUTES = 22 * 60
+"""No zone's clock goes forward by more than two hours at once."""
+IN_WORDS = (
+    "Answers are functions of what is published: they cost no privacy, and the guarantee of the releases is "
+    "that of the answers. Sums and differences are of published values; whether an event happened is decided "
+    "on them, not on the readings. Standard errors are of the sum or the difference."
+)
+
+
+@dataclass(frozen=True)
+class DayAnswers:
+    """The answers of one day.
+
+    Attributes:
+        file_hash: SHA-256 of their file.
+        made_of: SHA-256 of what they are made of (`made_of`).
+    """
+
+    file_hash: str
+    made_of: str
+
+
+@dataclass(frozen=True)
+class AnswersIndex:
+    """What is asked of a stream, and which file answers it for which day.
+
+    Attributes:
+        stream: Name of the stream.
+        value_column: Name of the published values.
+        step_minutes: Length of a step.
+        questions: In the order of the configuration.
+        days: By local day.
+    """
+
+    stream: str
+    value_column: str
+    step_minutes: int
+    questions: tuple[Question, ...]
+    days: Mapping[date, DayAnswers]
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files of answers, relative to the published folder."""
+        return frozenset(answers_file(day, one.file_hash) for day, one in self.days.items())
+
+    def made_of(self, catalogue: Catalogue, day: date) -> str | None:
+        """Return the hash of what the answers of a day are to be made of.
+
+        Args:
+            catalogue: The folder's.
+            day: The local day.
+
+        Returns:
+            64 hexadecimal digits; None for a day that is not listed.
+        """
+        return self._made_of(_listed(catalogue), day)
+
+    def _made_of(self, listed: Mapping[date, str], day: date) -> str | None:
+        days = _reached(listed, day, self.questions, self.step_minutes)
+        if not days:
+            return None
+        asked = {question.name: question.to_document() for question in self.questions}
+        facts = [FORMAT, self.step_minutes, asked, [[one.isoformat(), listed[one]] for one in days]]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def still_right(self, catalogue: Catalogue) -> "AnswersIndex":
+        """Return the index without the days whose answers are of other releases than are listed.
+
+        Args:
+            catalogue: The folder's.
+
+        Returns:
+            The same questions, and no day that was withdrawn, changed, or reached one that was.
+        """
+        listed = _listed(catalogue)
+        kept = {day: one for day, one in self.days.items() if one.made_of == self._made_of(listed, day)}
+        return replace(self, days=kept)
+
+    def to_bytes(self) -> bytes:
+        """Return the index as a file.
+
+        Returns:
+            UTF-8 text; the same index gives the same bytes.
+        """
+        document = {
+            "format": FORMAT,
+            "stream": self.stream,
+            "value_column": self.value_column,
+            "step_minutes": self.step_minutes,
+            "in_words": IN_WORDS,
+            "questions": {
+                one.name: {
+                    **one.to_document(),
+                    "in_words": one.in_words(self.value_column, self.step_minutes),
+                }
+                for one in self.questions
+            },
+            "days": {
+                day.isoformat(): {
+                    "file": answers_file(day, one.file_hash),
+                    "file_hash": one.file_hash,
+                    "made_of": one.made_of,
+                }
+                for day, one in sorted(self.days.items())
+            },
+        }
+        return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def days_reached(
+    catalogue: Catalogue, day: date, questions: Sequence[Question], step_minutes: int
+) -> tuple[date, ...]:
+    """Return the listed days that windows which end on a day can reach, without a gap.
+
+    Args:
+        catalogue: The folder's.
+        day: The local day.
+        questions: Any.
+        step_minutes: Length of a step.
+
+    Returns:
+        Rising, the day itself last; none where it is not listed.
+    """
+    return _reached(_listed(catalogue), day, questions, step_minutes)
+
+
+def _listed(catalogue: Catalogue) -> dict[date, str]:
+    """Return the hash of the file of each listed day."""
+    return {entry.period: entry.file_hash for entry in catalogue.entries if not entry.withdrawn}
+
+
+def _reached(
+    listed: Mapping[date, str], day: date, questions: Sequence[Question], step_minutes: int
+) -> tuple[date, ...]:
+    before = max((question.window - 1 for question in questions), default=0) * step_minutes
+    reached = math.ceil(before / SHORTEST_DAY_MINUTES)
+    found: list[date] = []
+    for back in range(reached + 1):
+        one = day - timedelta(days=back)
+        if one not in listed:
+            break
+        found.insert(0, one)
+    return tuple(found)
+
+
+def find_index(storage: Readable) -> AnswersIndex | None:
+    """Return the index of a published folder; None where there is none.
+
+    Args:
+        storage: The folder.
+
+    Returns:
+        What it says; no path of it is ever followed, only those that its hashes give.
+
+    Raises:
+        PublicationError: It cannot be read, or is not as OptStream writes it.
+    """
+    try:
+        return parse_index(storage.read(ANSWERS_INDEX, LARGEST_INDEX))
+    except FileNotFoundError:
+        return None
+
+
+def parse_index(data: bytes) -> AnswersIndex:
+    """Read an index from bytes that anyone may have written. Raises PublicationError."""
+    try:
+        document = json.loads(data)
+        if document["format"] != FORMAT:
+            raise ValueError
+        questions = tuple(Question.from_document(name, one) for name, one in document["questions"].items())
+        days = {date.fromisoformat(day): _day(one) for day, one in document["days"].items()}
+        minutes = document["step_minutes"]
+        if type(minutes) is not int or not 1 <= minutes <= 24 * 60:
+            raise ValueError
+        if not all(isinstance(document[name], str) for name in ("stream", "value_column")):
+            raise ValueError
+        if any(question.window * minutes > MOST_WINDOW_MINUTES for question in questions):
+            raise ValueError
+        return AnswersIndex(document["stream"], document["value_column"], minutes, questions, days)
+    except (
+        OptStreamError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
+        raise PublicationError(
+            f"{ANSWERS_INDEX} is not {FORMAT} as OptStream writes it; `optstream report` makes it anew"
+        ) from error
+
+
+def _day(document: Mapping[str, Any]) -> DayAnswers:
+    for name in ("file_hash", "made_of"):
+        if not is_hash(document[name]):
+            _refuse()
+    return DayAnswers(document["file_hash"], document["made_of"])
+
+
+def _refuse() -> NoReturn:
+    raise ValueError("a hash is a SHA-256 in lower-case hexadecimal")

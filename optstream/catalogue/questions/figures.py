@@ -1,0 +1,126 @@
+"""One published day as the answers need it: whole units, and how its errors hang together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.catalogue.statements.standard_errors import error_columns
+from optstream.errors import ParameterError
+from optstream.estimation.error_factor import ErrorFactor
+from optstream.stream import AggregationTree
+
+Floats = NDArray[np.float64]
+LARGEST_SUM = 2.0**53
+"""Units up to which sums of floats are exact."""
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorParts:
+    """The errors of a day's values in independent parts, as its measurements tell.
+
+    Attributes:
+        tree: Whose leaves the factors are of.
+        noise: What the noise alone did; None where that is not known.
+        whole: The whole errors; None likewise.
+        days_independent: Whether the whole errors of this day and of others are independent, as noise is: not
+            where a mechanism learns from the days before.
+    """
+
+    tree: AggregationTree
+    noise: ErrorFactor | None
+    whole: ErrorFactor | None
+    days_independent: bool
+
+
+@dataclass(frozen=True, eq=False)
+class DayFigures:
+    """A day's published values, at the steps that have a time.
+
+    Attributes:
+        day: The local day.
+        nodes: Names.
+        levels: Depths of the nodes, the root's 0.
+        steps: Numbers of the steps within the day, rising.
+        timestamps: Their starts, in UTC.
+        units: (n_nodes, n_steps), whole numbers of the resolution.
+        noise: (n_nodes, n_steps), standard errors of the noise alone in the unit of the values; nan where not
+            known.
+        whole: Of the whole error, likewise.
+        parts: How the errors hang together; None where the measurements are not published.
+    """
+
+    day: date
+    nodes: tuple[str, ...]
+    levels: tuple[int, ...]
+    steps: NDArray[np.int64]
+    timestamps: pl.Series
+    units: Floats
+    noise: Floats
+    whole: Floats
+    parts: ErrorParts | None = None
+
+    def parts_of(self, nodes: Sequence[str]) -> tuple[Floats | None, Floats | None]:
+        """Return the errors of some nodes in independent parts.
+
+        Args:
+            nodes: Of the day.
+
+        Returns:
+            Of the noise and of the whole error, (n_nodes, n_steps, n_parts) each; None where not known.
+        """
+        if self.parts is None or not set(nodes) <= set(self.parts.tree.nodes):
+            return None, None
+        leaves = np.stack([self.parts.tree.leaves_in([node]) for node in nodes])
+        noise, whole = (
+            None if one is None else np.tensordot(leaves, one.parts[:, self.steps], axes=1)
+            for one in (self.parts.noise, self.parts.whole)
+        )
+        return noise, whole
+
+
+def figures_of(
+    rows: pl.DataFrame, value_column: str, resolution: Fraction, parts: ErrorParts | None = None
+) -> DayFigures:
+    """Return the figures of one published day.
+
+    Args:
+        rows: Of the day, every node at every step, as `read_published` has them.
+        value_column: Name of the published values.
+        resolution: Of which every value is a multiple, in their unit.
+        parts: How the errors hang together.
+
+    Returns:
+        Nodes in the order of their names as bytes; slots that the day does not have are left out.
+
+    Raises:
+        ParameterError: Values are too large for their sums to be exact.
+    """
+    timed = rows.filter(pl.col("timestamp").is_not_null()).sort("node", "step")
+    nodes = timed.group_by("node", maintain_order=True).agg(pl.col("level").first())
+    first = timed.head(timed.height // max(nodes.height, 1))
+    shape = nodes.height, first.height
+    units = np.rint(timed[value_column].to_numpy() * (resolution.denominator / resolution.numerator))
+    if np.abs(units).sum() >= LARGEST_SUM:
+        raise ParameterError("published values are too large for questions: their sums would not be exact")
+    errors = [
+        timed[name].cast(pl.Float64).fill_null(float("nan")).to_numpy().reshape(shape)
+        if name in timed.columns
+        else np.full(shape, np.nan)
+        for name in error_columns(value_column)
+    ]
+    return DayFigures(
+        day=rows["date"][0],
+        nodes=tuple(nodes["node"]),
+        levels=tuple(nodes["level"]),
+        steps=first["step"].cast(pl.Int64).to_numpy(),
+        timestamps=first["timestamp"],
+        units=units.reshape(shape),
+        noise=errors[0],
+        whole=errors[1],
+        parts=parts,
+    )

@@ -1,0 +1,193 @@
+"""Answers computed from a published folder, as its publisher and anybody else can."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+
+import polars as pl
+
+from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.questions.answers_index import days_reached
+from optstream.catalogue.questions.figures import DayFigures, ErrorParts, figures_of
+from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
+from optstream.catalogue.questions.window_answers import SCHEMA, answers
+from optstream.catalogue.reading.columns import read_statement
+from optstream.catalogue.reading.read import catalogue_reader, read_rows
+from optstream.catalogue.signing import GivenKeys
+from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.errors import ParameterError, PublicationError
+
+Read = tuple[DayFigures, ReleaseStatement]
+
+
+def ask(
+    folder: Location | str,
+    questions: Sequence[Question],
+    first: date | None = None,
+    last: date | None = None,
+    *,
+    exact_errors: bool = False,
+    public_key: GivenKeys | None = None,
+) -> pl.DataFrame:
+    """Return the answers to questions of a published folder, whoever published it; costs no privacy.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        questions: What is asked.
+        first: The first local day on which windows end; None for the first that is published.
+        last: The last one; None for the last that is published.
+        exact_errors: Whether standard errors of windows are worked out from the measurements, where these are
+            published; takes about as long as an estimate of each day.
+        public_key: The publisher's, as for `read_published`.
+
+    Returns:
+        A column date, and those of `SCHEMA`.
+
+    Raises:
+        ParameterError: No day of the span is published, no published day has a node that is asked, a window
+            is longer than 31 days, or values are too large for exact sums.
+        PublicationError: As for `read_published`.
+    """
+    storage = open_storage(folder)
+    catalogue = catalogue_reader(storage, public_key)()
+    days = [entry.period for entry in catalogue.entries if not entry.withdrawn]
+    days = [day for day in days if (first or date.min) <= day <= (last or date.max)]
+    if not days:
+        raise ParameterError("no day of this span is published; see catalogue.json for those that are")
+    found = []
+    for day, rows in answers_of_days(folder, catalogue, questions, days, exact_errors, public_key):
+        if isinstance(rows, PublicationError):
+            raise rows
+        found.append((day, rows))
+    _check_known(storage, catalogue, days[-1], questions)
+    return dated(found)
+
+
+def answers_of_days(
+    folder: Location | str,
+    catalogue: Catalogue,
+    questions: Sequence[Question],
+    days: Iterable[date],
+    exact_errors: bool,
+    public_key: GivenKeys | None = None,
+) -> Iterator[tuple[date, pl.DataFrame | PublicationError]]:
+    """Yield the answers of the windows that end on each day; what windows reach is read once.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        catalogue: Read from it.
+        questions: What is asked.
+        days: Listed, rising.
+        exact_errors: As for `ask`.
+        public_key: Likewise.
+
+    Yields:
+        The day with columns of `SCHEMA`, or with why there are none: a file of the day, or of one that its
+        windows reach, is missing or altered.
+
+    Raises:
+        ParameterError: As `ask`.
+    """
+    storage = open_storage(folder)
+    known: dict[date, Read] = {}
+    for day in days:
+        try:
+            minutes = read_statement(storage, _entry(catalogue, day)).step_minutes
+            reached = days_reached(catalogue, day, questions, _checked(questions, minutes))
+            known = {one: known[one] for one in reached if one in known}
+            for one in reached:
+                if one not in known:
+                    known[one] = _read(folder, storage, catalogue, one, exact_errors, public_key)
+        except PublicationError as error:
+            yield day, error
+            continue
+        yield day, answers(questions, [known[one][0] for one in reached], known[day][1].model.resolution)
+
+
+def step_minutes_of(storage: Storage, catalogue: Catalogue) -> int:
+    """Return the length of a step as the newest listed release states it.
+
+    Args:
+        storage: The published folder.
+        catalogue: Read from it.
+
+    Returns:
+        Minutes.
+
+    Raises:
+        ParameterError: No day is listed.
+        PublicationError: Its file is missing or altered.
+    """
+    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    if not listed:
+        raise ParameterError("no day is published in this folder; see catalogue.json")
+    return read_statement(storage, listed[-1]).step_minutes
+
+
+def dated(frames: Iterable[tuple[date, pl.DataFrame]]) -> pl.DataFrame:
+    """Return the answers of several days under one another.
+
+    Args:
+        frames: Each day with its answers.
+
+    Returns:
+        A column date, and those of `SCHEMA`.
+    """
+    parts = [pl.DataFrame(schema={"date": pl.Date(), **SCHEMA})]
+    parts += [rows.select(pl.lit(day, dtype=pl.Date()).alias("date"), pl.all()) for day, rows in frames]
+    return pl.concat(parts)
+
+
+def _checked(questions: Sequence[Question], minutes: int) -> int:
+    """Return the length of a step. Raises ParameterError for a window that is too long."""
+    for question in questions:
+        if question.window * minutes > MOST_WINDOW_MINUTES:
+            raise ParameterError(f"a window must be at most 31 days long; got {question.window} steps")
+    return minutes
+
+
+def _entry(catalogue: Catalogue, day: date) -> Entry:
+    entry = catalogue.entry(day)
+    assert entry is not None  # its day is listed
+    return entry
+
+
+def _read(
+    folder: Location | str,
+    storage: Storage,
+    catalogue: Catalogue,
+    day: date,
+    exact_errors: bool,
+    public_key: GivenKeys | None,
+) -> Read:
+    entry = _entry(catalogue, day)
+    statement = read_statement(storage, entry)
+    rows = read_rows(storage, catalogue, entry, verify=True)
+    parts = _parts(folder, day, public_key) if exact_errors and statement.measurements else None
+    return figures_of(rows, catalogue.value_column, statement.model.resolution, parts), statement
+
+
+def _parts(folder: Location | str, day: date, public_key: GivenKeys | None) -> ErrorParts | None:
+    """Return how the errors of a day hang together; None where that cannot be worked out any more."""
+    # long imports: only where measurements are published
+    from optstream.catalogue.measurements.read_measurements import read_measurements
+    from optstream.catalogue.questions.measured_parts import parts_from
+
+    try:
+        return parts_from(read_measurements(folder, day, public_key))
+    except PublicationError:
+        # a day that the estimate rests on was withdrawn: bounds are left
+        return None
+
+
+def _check_known(storage: Storage, catalogue: Catalogue, day: date, questions: Sequence[Question]) -> None:
+    """Raise ParameterError for a question to nodes that the last day does not have."""
+    rows = read_rows(storage, catalogue, _entry(catalogue, day), verify=False)
+    levels = dict(rows.select("node", "level").unique().iter_rows())
+    for question in questions:
+        if unknown := [node for node in question.nodes if node not in levels]:
+            raise ParameterError(f"{day} has no node {unknown[0]!r:.80}; names are as in the files")
+        if not any(question.asks(node, level) for node, level in levels.items()):
+            raise ParameterError(
+                f"{day} has no level {question.level}; the deepest is {max(levels.values())}"
+            )

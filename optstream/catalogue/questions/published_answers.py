@@ -1,0 +1,320 @@
+"""Answers beside the data: put there after the releases, taken back with them, read and checked.
+
+Lemma: answers only move forward, as pages do (`optstream.catalogue.page`). In one transaction the mark of the
+index is taken before the catalogue is read, and the index is only put where that catalogue is the one that
+the answers were made of. Files lie under the hash of their bytes, are put before the index that names them,
+and removed after it.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import partial
+from itertools import islice
+
+import polars as pl
+
+from optstream.catalogue.backends import Location, Readable, Storage, Transaction, open_storage
+from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
+from optstream.catalogue.layout import (
+    ANSWERS_INDEX,
+    CATALOGUE,
+    LARGEST_ANSWERS,
+    QUESTIONS,
+    answers_file,
+    answers_folder,
+)
+from optstream.catalogue.questions.answers_file import decode_answers, encode_answers
+from optstream.catalogue.questions.answers_index import (
+    LARGEST_INDEX,
+    AnswersIndex,
+    DayAnswers,
+    find_index,
+    parse_index,
+)
+from optstream.catalogue.questions.from_folder import answers_of_days, dated
+from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
+from optstream.catalogue.reading.read import catalogue_reader
+from optstream.catalogue.signing import GivenKeys, Signer, check_signature, read_public_keys
+from optstream.catalogue.times import settle_answers_time
+from optstream.errors import ParameterError, PublicationError
+
+MOST_TRIES = 20
+MOST_AT_ONCE = 200
+"""Days whose answers are held in memory until their index is put."""
+MOST_DAYS_AFTER = MOST_WINDOW_MINUTES // (22 * 60) + 1
+"""Days whose windows may reach a day."""
+
+
+def put_answers(
+    folder: Location | str,
+    questions: Sequence[Question],
+    step_minutes: int,
+    signer: Signer | None = None,
+) -> bool:
+    """Answer questions for every listed day that has no answers of its releases yet; costs no privacy.
+
+    Days whose file, or that of a day which windows reach, is missing or damaged have no answers. Where
+    nothing is asked and nothing ever was, no file is made.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        questions: All that is asked.
+        step_minutes: Length of a step.
+        signer: Signs the index, if one of its keys signed the catalogue.
+
+    Returns:
+        Whether anything changed.
+
+    Raises:
+        ParameterError: The URL cannot be one, or as `ask`.
+        PublicationError: The folder cannot be read or written, or others publish all the time.
+    """
+    storage, changed, tries = open_storage(folder), False, 0
+    while tries < MOST_TRIES:
+        catalogue, there = find_catalogue(storage), _index_there(storage)
+        if catalogue is None or (there is None and not questions):
+            return False
+        names = frozenset(storage.names_below(QUESTIONS))
+        index = _begun(catalogue, there, names, questions, step_minutes)
+        files = _missing(folder, catalogue, index)
+        given = {day: DayAnswers(hash_of(data), made) for day, (data, made) in files.items()}
+        whole = replace(index, days={**index.days, **given})
+        contents = {answers_file(day, given[day].file_hash): data for day, (data, _) in files.items()}
+        try:
+            put = storage.change(
+                partial(_put, made=catalogue, index=whole, files=contents, before=names, signer=signer)
+            )
+        except OSError as error:
+            raise PublicationError(
+                f"{ANSWERS_INDEX} cannot be written ({error.strerror}); mend it and run `optstream report`"
+            ) from error
+        changed |= bool(put)
+        is_whole = whole.files <= frozenset(storage.names_below(QUESTIONS))
+        if put is not None and is_whole and read_catalogue(storage) == catalogue:
+            if len(files) < MOST_AT_ONCE:
+                return changed
+            continue  # the next days of a long series
+        tries += 1
+    raise PublicationError(
+        f"others publish all the time, and {ANSWERS_INDEX} is behind; run `optstream report` later"
+    )
+
+
+def hash_of(data: bytes) -> str:
+    """Return the SHA-256 of a file's bytes.
+
+    Args:
+        data: The whole file.
+
+    Returns:
+        64 hexadecimal digits.
+    """
+    return hashlib.sha256(data).hexdigest()
+
+
+def _index_there(storage: Storage) -> AnswersIndex | None:
+    """Return the index that is there; an empty one in the place of one that was damaged."""
+    try:
+        return find_index(storage)
+    except PublicationError:
+        return AnswersIndex("", "", 1, (), {})
+
+
+def _begun(
+    catalogue: Catalogue,
+    there: AnswersIndex | None,
+    names: frozenset[str],
+    questions: Sequence[Question],
+    step_minutes: int,
+) -> AnswersIndex:
+    """Return the index of the answers that are there and right."""
+    facts = catalogue.stream, catalogue.value_column, step_minutes, tuple(questions)
+    index = AnswersIndex(*facts, there.days if there else {}).still_right(catalogue)
+    found = {day: one for day, one in index.days.items() if answers_file(day, one.file_hash) in names}
+    return replace(index, days=found if questions else {})
+
+
+def _missing(
+    folder: Location | str, catalogue: Catalogue, index: AnswersIndex
+) -> dict[date, tuple[bytes, str]]:
+    """Return the next files that the index lacks, each with what it is made of."""
+    days = [entry.period for entry in catalogue.entries if not entry.withdrawn and index.questions]
+    wanted = [day for day in days if day not in index.days]
+    found = {}
+    given = answers_of_days(folder, catalogue, index.questions, wanted, exact_errors=True)
+    whole = ((day, rows) for day, rows in given if isinstance(rows, pl.DataFrame))
+    for day, rows in islice(whole, MOST_AT_ONCE):
+        made_of = index.made_of(catalogue, day)
+        assert made_of is not None  # the day is listed
+        found[day] = encode_answers(rows), made_of
+    return found
+
+
+def _put(
+    transaction: Transaction,
+    made: Catalogue,
+    index: AnswersIndex,
+    files: dict[str, bytes],
+    before: frozenset[str],
+    signer: Signer | None,
+) -> bool | None:
+    """Return whether anything changed; None where another catalogue is there by now."""
+    mark = transaction.mark(ANSWERS_INDEX)
+    if read_catalogue(transaction) != made:
+        return None
+    transaction.prepare()
+    for name, data in files.items():
+        transaction.create_new(name, data)
+    changed = _replace(transaction, made, index, mark, signer)
+    strays = sorted(name for name in before - index.files if name.count("/") == 2)
+    _remove(transaction, strays)
+    settle_answers_time(transaction, made, sorted(index.days), sorted(index.files))
+    return changed or bool(strays)
+
+
+def _replace(
+    transaction: Transaction,
+    catalogue: Catalogue,
+    index: AnswersIndex,
+    mark: str | None,
+    signer: Signer | None,
+) -> bool:
+    data = index.to_bytes()
+    if signer is not None and signer.has_signed(transaction, catalogue, **signer.earlier):
+        signer.sign(transaction, data)
+    if mark is not None and transaction.read(ANSWERS_INDEX, LARGEST_INDEX) == data:
+        return False
+    transaction.replace_marked(ANSWERS_INDEX, data, mark)
+    return True
+
+
+def _remove(transaction: Transaction, names: Sequence[str]) -> None:
+    """Remove files; each folder with its last one."""
+    by_folder: dict[str, list[str]] = {}
+    for name in names:
+        above, _, last = name.rpartition("/")
+        by_folder.setdefault(above, []).append(last)
+    for above, several in by_folder.items():
+        transaction.remove(above, several)
+
+
+def withdraw_answers(
+    transaction: Transaction, catalogue: Catalogue, period: date, signer: Signer | None
+) -> bool:
+    """Take the answers back that a withdrawn day is in: its own, and those of days whose windows reach it.
+
+    Args:
+        transaction: The one that withdraws the day.
+        catalogue: As it is now: the day is a tombstone, or not in it.
+        period: The withdrawn day.
+        signer: Signs the index.
+
+    Returns:
+        Whether there were any.
+    """
+    mark = transaction.mark(ANSWERS_INDEX)
+    found = False
+    if mark is not None:
+        try:
+            index = parse_index(transaction.read(ANSWERS_INDEX, LARGEST_INDEX))
+        except PublicationError:
+            # whoever damaged it: nothing says what is in it
+            index = AnswersIndex(catalogue.stream, catalogue.value_column, 1, (), {})
+        found = _replace(transaction, catalogue, index.still_right(catalogue), mark, signer)
+        kept = index.still_right(catalogue).files
+    else:
+        kept = frozenset()
+    for after in range(MOST_DAYS_AFTER + 1):
+        above = answers_folder(period + timedelta(days=after))
+        gone = [name for name in transaction.names_in(above) if f"{above}/{name}" not in kept]
+        found |= bool(gone)
+        if gone:
+            transaction.remove(above, gone)
+    return found
+
+
+def read_answers(
+    folder: Location | str,
+    first: date | None = None,
+    last: date | None = None,
+    *,
+    public_key: GivenKeys | None = None,
+) -> pl.DataFrame:
+    """Return the answers that are published beside the data (docs/data/questions.md).
+
+    Only those of the releases that the catalogue lists: where a day was published again since, its answers
+    and those that reach it are missing until its publisher has made them anew.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        first: The first local day on which windows end; None for the first.
+        last: The last one; None for the last.
+        public_key: The publisher's, as for `read_published`; then the index must be signed, too.
+
+    Returns:
+        Columns date, question, step, timestamp (UTC), node, level, answer, happened (null for a sum), the
+        answer's standard errors of the noise alone and of the whole error (null where not known), the most
+        that these can be (likewise).
+
+    Raises:
+        ParameterError: The URL or a public key cannot be one, or nothing is asked in this folder.
+        PublicationError: As for `read_published`; or a file is missing or altered.
+    """
+    storage = open_storage(folder)
+    catalogue = catalogue_reader(storage, public_key)()
+    try:
+        data = storage.read(ANSWERS_INDEX, LARGEST_INDEX)
+    except FileNotFoundError as error:
+        raise ParameterError(
+            f"this folder answers no questions: its publisher asks none; `optstream ask {folder}` does"
+        ) from error
+    if public_key is not None:
+        check_signature(storage, ANSWERS_INDEX, data, read_public_keys(public_key))
+    index = parse_index(data).still_right(catalogue)
+    days = [day for day in sorted(index.days) if (first or date.min) <= day <= (last or date.max)]
+    return dated((day, decode_answers(_file(storage, day, index.days[day]))) for day in days)
+
+
+def _file(storage: Readable, day: date, one: DayAnswers) -> bytes:
+    name = answers_file(day, one.file_hash)
+    remedy = f"`optstream report` of its publisher, once {name} is removed, makes it anew"
+    try:
+        data = storage.read(name, LARGEST_ANSWERS)
+    except FileNotFoundError as error:
+        raise PublicationError(f"{name} is missing; {remedy}") from error
+    if hash_of(data) != one.file_hash:
+        raise PublicationError(f"{name} differs from its hash in {ANSWERS_INDEX}; {remedy}")
+    return data
+
+
+def check_answers(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield a line for each file of answers that is missing, altered, of other releases, or not listed.
+
+    Args:
+        storage: The published folder.
+        catalogue: Read from it.
+
+    Yields:
+        The problem, with its remedy.
+    """
+    names = frozenset(storage.names_below(QUESTIONS))
+    try:
+        index = find_index(storage)
+    except PublicationError as error:
+        yield str(error)
+        return
+    right = None if index is None else index.still_right(catalogue)
+    for day, one in sorted({} if index is None else index.days.items()):
+        if right is not None and day not in right.days:
+            yield (
+                f"{answers_file(day, one.file_hash)} answers of other releases than {CATALOGUE} lists; "
+                "`optstream report` makes it anew"
+            )
+        try:
+            _file(storage, day, one)
+        except PublicationError as error:
+            yield str(error)
+    for name in sorted(names - (frozenset() if index is None else index.files)):
+        yield f"{name!r} is not listed in {ANSWERS_INDEX}; `optstream report` removes it"

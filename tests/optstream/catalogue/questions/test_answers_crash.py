@@ -1,0 +1,89 @@
+"""Death at any step of putting or withdrawing answers: none is read wrong, the next call completes."""
+
+from contextlib import suppress
+from datetime import date
+
+import pytest
+
+from optstream import ask, read_answers
+from optstream.catalogue import check_files, withdraw
+from optstream.catalogue.questions.published_answers import put_answers
+from optstream.catalogue.questions.question import Question
+from optstream.errors import PublicationError
+from tests.optstream.catalogue.backends.test_store_crash import DeathError, at_each_change, dying_at
+from tests.optstream.catalogue.folders import memory_folder
+from tests.optstream.catalogue.test_crash import run_with_death_at_each_step
+
+DAYS = [date(2016, 2, number) for number in (1, 2, 3)]
+ASKED = (Question("sums", "sum", 4, level=1),)
+
+pytestmark = pytest.mark.slow
+
+
+def no_wrong_answer(folder):
+    """What is read is what follows from the listed releases, or it is refused."""
+    with suppress(PublicationError):
+        found = read_answers(folder)
+        right = ask(folder, ASKED)
+        assert found.equals(right.filter(right["date"].is_in(found["date"].unique().to_list())))
+
+
+@pytest.fixture
+def revised(put_all, put):
+    def revised(folder):
+        """Answered days, one of which has a new estimate since."""
+        put_all(folder, *DAYS)
+        put_answers(folder, ASKED, 30)
+        put(folder, DAYS[1], vintage=2, shift=5.0, head="h2")
+
+    return revised
+
+
+def completed(folder):
+    no_wrong_answer(folder)
+    put_answers(folder, ASKED, 30)
+    assert [line for line in check_files(folder) if "question" in line] == []
+    assert read_answers(folder).equals(ask(folder, ASKED))
+
+
+def take_back(folder):
+    withdraw(
+        folder, DAYS[1], lambda *_: "h3", stream="../french load", value_column="load_mw", last_revision=1
+    )
+
+
+def taken_back(folder):
+    """Once the same call has completed the work, no answer is left that the day is in."""
+    no_wrong_answer(folder)
+    take_back(folder)
+    assert [line for line in check_files(folder) if "question" in line] == []
+    assert set(read_answers(folder)["date"]) <= {DAYS[0]}
+
+
+@pytest.mark.parametrize(
+    ("work", "check"),
+    [(lambda folder: put_answers(folder, ASKED, 30), completed), (take_back, taken_back)],
+    ids=["put", "withdraw"],
+)
+def test_on_a_disk(tmp_path, monkeypatch, revised, work, check):
+    assert run_with_death_at_each_step(tmp_path, monkeypatch, revised, work, check) > 10
+
+
+@pytest.mark.parametrize(
+    ("work", "check"),
+    [(lambda folder: put_answers(folder, ASKED, 30), completed), (take_back, taken_back)],
+    ids=["put", "withdraw"],
+)
+def test_in_a_store(monkeypatch, revised, work, check):
+    for n in range(60):
+        folder = memory_folder().name
+        revised(folder)
+        points = []
+        with at_each_change(monkeypatch, dying_at(n, points)):
+            try:
+                work(folder)
+                break
+            except DeathError:
+                pass
+        check(folder)
+    assert 5 < n < 59
