@@ -7,6 +7,7 @@ changed file.
 
 import argparse
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
@@ -276,8 +278,10 @@ MUTATIONS = (
 )
 
 
-def is_caught(mutation: Mutation, again: bool = False) -> bool:
-    """Whether the quick tests fail once the line is wrong. again: leave it right, for a control."""
+def noticed_by(mutation: Mutation, again: bool = False) -> str:
+    """Return the first quick test that fails once the line is wrong, or "". again: leave it right, for a
+    control.
+    """
     with tempfile.TemporaryDirectory(prefix="optstream-mutation-") as name:
         copy = Path(name)
         for part in COPIED:
@@ -301,7 +305,8 @@ def is_caught(mutation: Mutation, again: bool = False) -> bool:
         raise RuntimeError(
             f"{mutation.what}: the tests did not run: {done.stdout[-600:]}{done.stderr[-600:]}"
         )
-    return done.returncode == 1
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    return "" if done.returncode == 0 else found[1] if found else "a test without a name"
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -310,14 +315,18 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="those whose words hold this")
     only = parser.parse_args(words).only
     asked = [mutation for mutation in MUTATIONS if only in mutation.what]
+    controls = list({one.asked: one for one in asked}.values())
     with ThreadPoolExecutor(2) as pool:
-        caught = list(pool.map(is_caught, asked))
-    for mutation, found in zip(asked, caught, strict=True):
-        print(f"{'caught' if found else 'MISSED':8}{mutation.file:48}{mutation.what}")
-    # a control: unchanged, the same tests pass
-    right = [not is_caught(mutation, again=True) for mutation in {one.asked: one for one in asked}.values()]
-    print(f"{sum(caught)} of {len(caught)} caught; unchanged, {sum(right)} of {len(right)} folders pass")
-    return 0 if all(caught) and all(right) else 1
+        tests = list(pool.map(noticed_by, asked))
+        # unchanged, the same tests pass
+        wrong = list(pool.map(partial(noticed_by, again=True), controls))
+    for mutation, test in zip(asked, tests, strict=True):
+        print(f"{'caught' if test else 'MISSED':8}{mutation.what}: {mutation.file}; {test}")
+    for test in filter(None, wrong):
+        print(f"FAILS   unchanged: {test}")
+    n_caught, n_right = len(list(filter(None, tests))), wrong.count("")
+    print(f"{n_caught} of {len(tests)} caught; unchanged, {n_right} of {len(wrong)} folders pass")
+    return 0 if all(tests) and not any(wrong) else 1
 
 
 if __name__ == "__main__":

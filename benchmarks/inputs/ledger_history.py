@@ -32,10 +32,10 @@ UNDRAWN = dict.fromkeys(
 
 @dataclass(frozen=True)
 class History:
-    """Streams, each with a grant of its own, that published every day of so many, each so many times.
+    """Streams, each with its own privacy budget, that published every day of so many, each so many times.
 
-    A plan is that of `optstream init`'s example, six spends at epsilon 1; the grant is as many epsilons as
-    there are revisions, so the windows are full.
+    A plan is that of `optstream init`'s example, six spends at epsilon 1; the privacy budget is as many
+    epsilons as there are revisions, so the windows are full.
     """
 
     streams: int

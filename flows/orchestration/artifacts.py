@@ -69,7 +69,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
                 "left": f"{float(budget.left):.3g}",
             }
         ],
-        description=f"Privacy budget of grant {settings.privacy.population}, by the accountant",
+        description=f"Privacy budget of {settings.privacy.population}, by the accountant",
     )
     # the table names all files: a link for each day of a month would take longer than its release
     newest = max(released, key=lambda day: day.day)

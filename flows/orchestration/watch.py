@@ -25,7 +25,16 @@ from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import Alarm, Kind, StreamView
 from tasks.monitoring import watch as look_at
 from tasks.monitoring.alarms.event_log import log_transitions
-from tasks.monitoring.alarms.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
+from tasks.monitoring.alarms.told import (
+    FILE,
+    Memory,
+    Notification,
+    heard,
+    news_for,
+    read_told,
+    seen,
+    write_told,
+)
 from tasks.monitoring.words import lines_of
 from tasks.operations.permissions import check_trusted
 from tasks.storage.failures import unexpected
@@ -49,7 +58,7 @@ class Watched:
 
     view: StreamView | OptStreamError
     alarms: tuple[Alarm, ...]
-    told: Mapping[str, News] = field(default_factory=dict)
+    told: Mapping[str, Notification] = field(default_factory=dict)
 
 
 class NotToldError(OptStreamError):
@@ -150,7 +159,7 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
 
 def _tell_all(
     settings: Settings, memory: Memory, channels: Sequence[str]
-) -> tuple[dict[str, News], list[str]]:
+) -> tuple[dict[str, Notification], list[str]]:
     """What each channel was told, and what went wrong. Kept after each, so that none hears twice."""
     told, silent = {}, []
     noted = _note(settings, memory)
@@ -188,7 +197,7 @@ def _note(settings: Settings, memory: Memory) -> str | None:
     return None
 
 
-def _tell(settings: Settings, channel: str, news: News) -> None:
+def _tell(settings: Settings, channel: str, news: Notification) -> None:
     if channel == EVENTS:
         for name, alarms in (("alarm", news.new), ("resolved", news.over)):
             for alarm in alarms:
@@ -214,14 +223,14 @@ def _emit(name: str, alarm: Alarm) -> None:
         raise ConnectionError("no server takes events")
 
 
-def subject_of(stream: str, news: News) -> str:
+def subject_of(stream: str, news: Notification) -> str:
     """One line: how many are new, how many over."""
     new, over = len(news.new), len(news.over)
     counts = [f"{new} alarm{'' if new == 1 else 's'}"] * bool(new) + [f"{over} over"] * bool(over)
     return f"optstream {stream}: {', '.join(counts)}"
 
 
-def body_of(news: News) -> str:
+def body_of(news: Notification) -> str:
     """A line for each alarm, neighbouring days together, then what is over."""
     return "\n".join([*lines_of(news.new), *lines_of(news.over, "over: ")])
 

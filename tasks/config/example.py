@@ -18,7 +18,7 @@ weights = "variance"            # or "paper"
 [privacy]
 epsilon = "1"                   # the most that any window may lose; a string, kept exact
 window = 48                     # steps
-population = "french-customers" # whose readings: the grant of epsilon is theirs, whatever streams are called
+population = "french-customers" # whose readings: the privacy budget is theirs, whatever streams are called
 alpha = "10"                    # MW: changes of one customer's reading up to this; c times as much, c epsilon
 resolution = "0.001"            # MW: readings are counted in this unit
 # counts = true                 # whole numbers of trips or visits, resolution "1": HistoryInformed goes by it

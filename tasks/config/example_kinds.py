@@ -144,13 +144,14 @@ def _with_levels(text: str, levels: int) -> str:
 
 def _with_mechanism(text: str, kind: Kind) -> str:
     """The mechanism's table; the tables of OptStream's only where it is OptStream."""
-    if kind.mechanism == "OptStream":
+    section = MECHANISMS[kind.mechanism]
+    if section.tables:
         return text
     lines = {
         "[mechanism]": "its keys, and others: docs/methods/mechanisms.md",
         f'name = "{kind.mechanism}"': "",
     }
-    if kind.mechanism == "HistoryInformed":
+    if "scale" in section.model_fields:
         size = f"{kind.words.unit}: a typical leaf; public knowledge, which decides how many blocks"
         lines |= {
             f"scale = {kind.words.scale}": size,

@@ -103,7 +103,7 @@ def _restored(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
 
 
 def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
-    """Simulated noise costs the grant like any other, and the publisher refuses it."""
+    """Simulated noise costs the privacy budget like any other, and the publisher refuses it."""
     for release in ledger.releases(settings.stream.name):
         if release.state is not ReleaseState.DRAWN:
             continue

@@ -6,17 +6,17 @@ from typing import Any
 
 from tasks.ledger.export import Exported
 from tasks.ledger.horizon import Horizon
-from tasks.ledger.show_pages import GrantPage, StreamPage
+from tasks.ledger.show_pages import BudgetSummary, StreamPage
 from tasks.ledger.verify import Verification
 from tasks.operations.purge import Purged
 from tasks.release.records.outcomes import amount_document
 
 
 def book_document(
-    pages: tuple[GrantPage, ...], horizons: tuple[Horizon, ...], stream: str, changed: list[str]
+    pages: tuple[BudgetSummary, ...], horizons: tuple[Horizon, ...], stream: str, changed: list[str]
 ) -> dict[str, Any]:
-    """stream: the configured one, of whose grant the horizons are. Amounts exact as fractions, and as floats
-    for reading.
+    """stream: the configured one, of whose privacy budget the horizons are. Amounts exact as fractions, and
+    as floats for reading.
     """
     return {
         "format": "optstream.ledger-show/1",
@@ -27,7 +27,7 @@ def book_document(
     }
 
 
-def _grant(page: GrantPage) -> dict[str, Any]:
+def _grant(page: BudgetSummary) -> dict[str, Any]:
     model = page.terms.model
     return {
         "grant": page.name,

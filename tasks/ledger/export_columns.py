@@ -6,7 +6,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     "streams": {
         "stream": (pa.string(), "the stream's name"),
         "grant": (pa.string(), "the source and population whose epsilon it spends"),
-        "epsilon": (pa.string(), "exact: the most that any window of the grant may lose"),
+        "epsilon": (pa.string(), "exact: the most that any window of the privacy budget may lose"),
         "epsilon_float": (pa.float64(), "the same, rounded"),
         "window_length": (pa.int64(), "steps of a window"),
         "windows": (pa.string(), "sliding or aligned"),

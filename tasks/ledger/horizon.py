@@ -54,7 +54,7 @@ def read_horizon(
     last: date | None = None,
     compose: Compose = composed,
 ) -> Horizon:
-    """Compose what all streams of the configured one's grant were charged on `n_days` days up to `last`.
+    """Compose what all streams of the configured privacy budget were charged on `n_days` days up to `last`.
 
     last: by default the day of the newest release. A void day counts as charged. Raises LedgerError if the
     stream has no release, ParameterError for a delta outside its range. Reserves and spends nothing.

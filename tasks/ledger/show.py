@@ -13,9 +13,9 @@ from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Calendar, days_from
 from tasks.config import Settings
 from tasks.ledger.show_pages import (
+    BudgetSummary,
     ChargedRelease,
     DayHeadroom,
-    GrantPage,
     StreamPage,
     WindowHeadroom,
     calendar_of,
@@ -30,9 +30,9 @@ DAYS_SHOWN = 14
 
 def read_book(
     settings: Settings, ledger: Ledger, first: date | None = None, last: date | None = None
-) -> tuple[GrantPage, ...]:
-    """A page for each grant. first, last: the days to look at; by default the last fortnight of each grant's
-    history, and what follows it until a day is untouched.
+) -> tuple[BudgetSummary, ...]:
+    """A page for each privacy budget. first, last: the days to look at; by default the last fortnight of each
+    one's history, and what follows it until a day is untouched.
 
     Reads only the history that windows with a step of these days see, and plans each day without a release
     as a run would; nothing is reserved.
@@ -55,7 +55,7 @@ def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
 
 def _page(
     settings: Settings, ledger: Ledger, members: list[StreamTerms], first: date | None, last: date | None
-) -> GrantPage:
+) -> BudgetSummary:
     terms = members[0]
     calendar, model = calendar_of(terms), terms.model
     newest = max(
@@ -81,7 +81,7 @@ def _page(
         _window(calendar, model.epsilon, one) for one in stretches if one.charged or first or last
     )
     free = None if calendar is None or free_from is None else calendar.local_time(free_from)
-    return GrantPage(terms.grant, terms, calendar, pages, headrooms, windows, free_from, free)
+    return BudgetSummary(terms.grant, terms, calendar, pages, headrooms, windows, free_from, free)
 
 
 def _days(

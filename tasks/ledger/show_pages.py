@@ -38,7 +38,7 @@ class DayHeadroom:
 
     left: minus infinity where noise was compromised.
     may: whether the configured stream may be released on it, with what would stop it; None where it has a
-    release already, or where the stream is not of this grant.
+    release already, or where the stream is not of this budget.
     """
 
     day: date
@@ -62,11 +62,11 @@ class WindowHeadroom:
 
 
 @dataclass(frozen=True)
-class GrantPage:
-    """A grant: its streams, days and windows.
+class BudgetSummary:
+    """A privacy budget: its streams, days and windows.
 
     model: of any of its streams, for they agree. free_from, free_from_time: every window that begins there
-    or later has the whole grant; None if nothing was ever charged, or without a calendar.
+    or later has the whole privacy budget; None if nothing was ever charged, or without a calendar.
     """
 
     name: str

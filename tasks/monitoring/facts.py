@@ -13,7 +13,7 @@ from tasks.config import Settings
 from tasks.contracts.results import PRIVATE_PERIOD, RAW, USER, newest_results
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
-from tasks.ledger.show_pages import GrantPage
+from tasks.ledger.show_pages import BudgetSummary
 from tasks.monitoring.compared import Comparison
 from tasks.monitoring.deadlines import last_ended
 from tasks.monitoring.missing_covariates import missing_covariates
@@ -76,7 +76,7 @@ class Facts:
     arrivals: Mapping[date, Arrival]
     refused: frozenset[date]
     budget: Budget
-    page: GrantPage | None
+    page: BudgetSummary | None
     audit: AuditRecord | None
     unlike: tuple[date, ...] = ()
     lost: Mapping[date, str] = field(default_factory=dict)
@@ -234,6 +234,6 @@ def _suspect(
     return suspect_readings(settings, {day for day in recent if releases[day].withdrawn is None})
 
 
-def _page(settings: Settings, ledger: Ledger) -> GrantPage | None:
+def _page(settings: Settings, ledger: Ledger) -> BudgetSummary | None:
     pages = (page for page in read_book(settings, ledger) if page.name == settings.privacy.population)
     return next(pages, None)

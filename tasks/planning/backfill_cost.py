@@ -15,7 +15,7 @@ from tasks.release.build_mechanism import Mechanism, mechanism_for
 
 @dataclass(frozen=True)
 class BackfillCost:
-    """The worst window of those that the days touch, before and after, of what the grant gives any window.
+    """The worst window of those that the days touch, before and after, of the privacy budget.
 
     Infinite where noise was compromised. refused: the days that the ledger would refuse, rising.
     """

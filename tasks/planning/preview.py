@@ -114,7 +114,7 @@ class DryRun:
 
     @property
     def fits(self) -> bool:
-        """Whether no window will ever be charged more than the grant."""
+        """Whether no window will ever be charged more than the privacy budget."""
         return self.epsilon <= self.grant
 
 

@@ -1,4 +1,4 @@
-"""Draw a reserved day's noise, once: the only step that opens the raw values (DESIGN, section 6).
+"""Draw a reserved day's noise, once: the only step that opens the raw values.
 
 Order is the guarantee here. Noise is drawn only for a reservation, once; what was drawn is durable before
 anything reads it; everything after (`tasks.release.estimate`) reads the stored measurements and no raw value.

@@ -1,4 +1,4 @@
-"""Charge a day's plan to the grant, after a look at what was published before (DESIGN, section 6)."""
+"""Charge a day's plan to the privacy budget, after a look at what was published before."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -27,8 +27,8 @@ class Shown:
     """What the published folders show before anything is reserved.
 
     catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it, the
-    folders of the grant's other streams, and those that any of them had before carry them. told: of the days
-    that were asked for, the days and revisions that the lineage knows as published.
+    folders of the privacy budget's other streams, and those that any of them had before carry them. told: of
+    the days that were asked for, the days and revisions that the lineage knows as published.
     """
 
     catalogue: Catalogue | None
@@ -98,7 +98,7 @@ def _own_catalogue(run: Run) -> Catalogue | None:
 
 
 def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
-    """Charge the day's plan to the grant. TakenOver: its owner died meanwhile, and left the whole draw.
+    """Charge the day's plan to the budget. TakenOver: its owner died meanwhile, and left the whole draw.
 
     Raises BudgetError, with nothing spent, if a window is full; LedgerError if the folder lists a day that
     the ledger does not know.

@@ -19,7 +19,7 @@ from tasks.release.day import Drawn, Ended, Held, Lease, Requested, Stage, Statu
 from tasks.storage.private_files import destroy_raw, fence_off
 
 PUBLISHED_IN = "published"
-"""In the terms' document: where other streams of the grant look for the head of this one."""
+"""In the terms' document: where other streams of the privacy budget look for the head of this one."""
 LEASE = timedelta(minutes=15)
 PATIENCE = timedelta(minutes=10)
 MOST_MECHANISMS = 32

@@ -108,7 +108,7 @@ def _validated(run: Run, days: Sequence[Ingested]) -> "list[Verdict]":
 
 
 def reserve_budget(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:
-    """Charge each day's plan to the grant, or refuse the day."""
+    """Charge each day's plan to the privacy budget, or refuse the day."""
     shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
     return each(days, Judged, lambda day: reserve.reserve(run, day, shown()))
 

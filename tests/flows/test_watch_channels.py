@@ -8,7 +8,7 @@ from prefect.blocks.abstract import NotificationBlock
 from flows.orchestration.watch import Block, _look_and_tell, _tell
 from tasks.config import load_settings
 from tasks.monitoring import Alarm, Kind
-from tasks.monitoring.alarms.told import News
+from tasks.monitoring.alarms.told import Notification
 from tests.tasks.two_regions import CONFIGURATION
 
 
@@ -23,7 +23,7 @@ def test_a_block_whose_notify_is_a_coroutine_is_heard(monkeypatch):
 
     monkeypatch.setattr(Block, "load", lambda channel: Pager())
     settings = SimpleNamespace(stream=SimpleNamespace(name="two-regions"))
-    _tell(settings, "pager/night", News((Alarm(Kind.MISSING, "two-regions", "no dump came"),), ()))
+    _tell(settings, "pager/night", Notification((Alarm(Kind.MISSING, "two-regions", "no dump came"),), ()))
     ((subject, body),) = said
     assert subject == "optstream two-regions: 1 alarm"
     assert "no dump came" in body

@@ -9,13 +9,13 @@ from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
 from tasks.ledger.horizon import Horizon
-from tasks.ledger.show_pages import DayHeadroom, GrantPage, StreamPage
+from tasks.ledger.show_pages import BudgetSummary, DayHeadroom, StreamPage
 
 
 def show_book(
-    pages: tuple[GrantPage, ...], horizons: tuple[Horizon, ...], changed: list[str], terminal: Terminal
+    pages: tuple[BudgetSummary, ...], horizons: tuple[Horizon, ...], changed: list[str], terminal: Terminal
 ) -> None:
-    """A part for each grant: its streams, its days, its windows, and its last month and year."""
+    """A part for each privacy budget: its streams, its days, its windows, and its last month and year."""
     if terminal.as_json:
         return
     if not pages:
@@ -23,7 +23,8 @@ def show_book(
     for page in pages:
         model = page.terms.model
         terminal.say(
-            f"grant {page.name}: epsilon {model.epsilon} in any window of {model.window_length} steps "
+            f"privacy budget {page.name}: "
+            f"epsilon {model.epsilon} in any window of {model.window_length} steps "
             f"({page.terms.calendar}; {model.windows} windows)"
         )
         for stream in page.streams:
@@ -47,7 +48,7 @@ def show_book(
 
 COMPOSED = {
     "draws": "exact composition of the noise that was drawn",
-    "windows": "composition of whole periods, each with the whole grant of the windows that it takes",
+    "windows": "composition of whole periods, each with the whole epsilon of the windows that it takes",
     "plain": "the plain sum, which no composition that holds here is below",
 }
 
@@ -56,11 +57,11 @@ def show_horizon(found: Horizon, terminal: Terminal) -> None:
     """Two lines: what the span loses at delta, and its plain sum."""
     span = f"{found.n_days} days, {found.first} to {found.last}"
     if found.loss is None:
-        terminal.say(f"grant {found.grant}, {span}: noise was compromised, so all is lost")
+        terminal.say(f"privacy budget {found.grant}, {span}: noise was compromised, so all is lost")
         return
     loss = found.loss
     terminal.say(
-        f"grant {found.grant}, {span}: all readings of one customer lose at most epsilon "
+        f"privacy budget {found.grant}, {span}: all readings of one customer lose at most epsilon "
         f"{rounded_up(loss.epsilon)} at delta {float(found.delta):g}"
     )
     terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {rounded_up(loss.plain)}")
@@ -87,7 +88,7 @@ def _stream(page: StreamPage) -> str:
     )
 
 
-def _days(page: GrantPage) -> Table:
+def _days(page: BudgetSummary) -> Table:
     table = plain_table("date", "released", "charged", "least left", "may be released", n_texts=5)
     for one in page.days:
         own = [
@@ -113,7 +114,7 @@ def _may(one: DayHeadroom) -> str:
     return "yes" if one.may else escape(f"no: {one.because}")
 
 
-def _windows(page: GrantPage) -> Table:
+def _windows(page: BudgetSummary) -> Table:
     table = plain_table("windows that begin between", "and", "have left", n_texts=3)
     for one in page.windows:
         first, last = _when(one.first_step, one.begin_first), _when(one.last_step, one.begin_last)
@@ -125,7 +126,7 @@ def _when(step: int, begin: datetime | None) -> str:
     return f"step {step}" if begin is None else clock(begin)
 
 
-def _free(page: GrantPage) -> str:
+def _free(page: BudgetSummary) -> str:
     if page.free_from is None:
         return "nothing was ever charged: every window has all of it"
     where = _when(page.free_from, page.free_from_time)

@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 
-Floats = NDArray[np.float64]
-
 EXPECTED_FACTOR, FACTOR_DOUBT = 1.2, 0.3
 """Mean and standard deviation of what is believed of the factor before anything is measured. Above 1, for the
 prior's parameters were fitted to the same measurements."""

@@ -107,7 +107,10 @@ def _identity(file: Path) -> Identity | None:
 
 
 def _never_close(connection: Any) -> None:
-    """Hold the connection beyond the interpreter's own end, which would close whatever is left."""
+    """Hold the connection beyond the interpreter's own end, which would close whatever is left.
+
+    No object of Python's can: the end clears them all, and SQLite then copies its log into the other file.
+    """
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 

@@ -1,4 +1,4 @@
-"""Streams and their grants: a privacy guarantee changes under releases that were made under it only by
+"""Streams and privacy budgets: a privacy guarantee changes under releases that were made under it only by
 amendment.
 """
 

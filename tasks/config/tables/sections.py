@@ -72,8 +72,8 @@ class Privacy(Section):
     epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
     window: Count
     population: Name = Field(
-        description="the name of the source and its customers, to whom the grant belongs: 1 to 64 letters, "
-        "digits, '_', '.' or '-'"
+        description="the name of the source and its customers, to whom the privacy budget belongs: 1 to 64 "
+        "letters, digits, '_', '.' or '-'"
     )
     alpha: Positive = Field(description='a decimal string greater than 0, such as "10"')
     resolution: Positive = Field(

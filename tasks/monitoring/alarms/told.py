@@ -17,7 +17,7 @@ FILE = "told.json"
 
 
 @dataclass(frozen=True)
-class Told:
+class KnownAlarm:
     """An alarm that was seen. lasts: at the last look, too. heard: the channels that know of it."""
 
     alarm: Alarm
@@ -26,12 +26,12 @@ class Told:
     heard: frozenset[str] = frozenset()
 
 
-_TOLD = TypeAdapter(Told)
-Memory = Mapping[Key, Told]
+_TOLD = TypeAdapter(KnownAlarm)
+Memory = Mapping[Key, KnownAlarm]
 
 
 @dataclass(frozen=True)
-class News:
+class Notification:
     """What one channel has not heard yet."""
 
     new: tuple[Alarm, ...]
@@ -48,21 +48,21 @@ def seen(memory: Memory, alarms: Iterable[Alarm], channels: Iterable[str], now: 
     heard of it, and is still among `channels`, has heard that, too.
     """
     known = frozenset(channels)
-    after: dict[Key, Told] = {}
+    after: dict[Key, KnownAlarm] = {}
     for alarm in alarms:
         before = memory.get(alarm.key)
         same = before is not None and before.alarm.suggestion == alarm.suggestion
         heard = before.heard & known if before is not None and same else frozenset[str]()
-        after[alarm.key] = Told(alarm, before.since if before else now, True, heard)
+        after[alarm.key] = KnownAlarm(alarm, before.since if before else now, True, heard)
     for key, told in memory.items():
         if key not in after and told.heard & known:
             after[key] = replace(told, lasts=False, heard=told.heard & known)
     return after
 
 
-def news_for(memory: Memory, channel: str) -> News:
+def news_for(memory: Memory, channel: str) -> Notification:
     """What a channel is to be told."""
-    return News(
+    return Notification(
         tuple(told.alarm for told in memory.values() if told.lasts and channel not in told.heard),
         tuple(told.alarm for told in memory.values() if not told.lasts and channel in told.heard),
     )
@@ -94,7 +94,7 @@ def write_told(settings: Settings, memory: Memory) -> None:
     write_private(settings.watch_folder / FILE, json.dumps(document, indent=1).encode())
 
 
-def _to_document(told: Told) -> dict[str, object]:
+def _to_document(told: KnownAlarm) -> dict[str, object]:
     return {
         **told.alarm.to_document(),
         "since": told.since.isoformat(),

@@ -1,11 +1,11 @@
 """How far the ledger was, known outside its database: one that is behind was restored, and is refused.
 
 One small file in the trusted folder, and one more where `[trusted] witness` names a second place. It holds,
-by grant, which has one ledger, and by stream, how many events there were and the hash of the last. It only
-ever grows: a ledger that lacks a hash is refused and changes nothing; a witness that is behind the ledger, as
-after a crash, is brought up to it. It is told before each draw, before readers have what was drawn or
-estimated anew, and after what a person declared: a ledger that forgot a withdrawal or known noise would show
-the day again, or draw in windows that lost everything.
+by privacy budget, which has one ledger, and by stream, how many events there were and the hash of the last.
+It only ever grows: a ledger that lacks a hash is refused and changes nothing; a witness that is behind the
+ledger, as after a crash, is brought up to it. It is told before each draw, before readers have what was drawn
+or estimated anew, and after what a person declared: a ledger that forgot a withdrawal or known noise would
+show the day again, or draw in windows that lost everything.
 """
 
 import json
@@ -30,7 +30,7 @@ LARGEST = 2**20
 Heads = Mapping[str, tuple[int, str]]
 """By stream: how many events, and the hash of the last."""
 Grants = Mapping[str, Heads]
-"""By grant: populations that share a trusted folder may have a ledger each."""
+"""By privacy budget: populations that share a trusted folder may have a ledger each."""
 
 
 def bear_witness(settings: Settings, ledger: Ledger) -> None:

@@ -15,7 +15,7 @@ from tasks.release.day import Ended
 
 @dataclass(frozen=True)
 class Budget:
-    """What the grant gives any window, and what its worst window has been charged so far.
+    """What the privacy budget gives any window, and what its worst window has been charged so far.
 
     spent: infinite where noise was compromised.
     """
@@ -32,7 +32,7 @@ class Budget:
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
     """The worst window that touches these days, or of the whole history without any.
 
-    What the grant gives is what the ledger agreed to, whatever the configuration says by now.
+    What the privacy budget gives is what the ledger agreed to, whatever the configuration says by now.
     """
     grant, calendar = settings.privacy.population, settings.calendar
     terms = ledger.terms(settings.stream.name)

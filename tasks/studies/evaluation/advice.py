@@ -98,9 +98,9 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
             yield Choice(label, keys, settings.model_copy(update=changed))
     plain = {"sampling": None, "features_": Features(), "budget": budget}
     for name, section in MECHANISMS.items():
-        if name in ("OptStream", "Uniform"):
+        if section.tables or name == "Uniform":  # it stands above; Laplace by another name
             continue
-        counts = SAMPLE_COUNTS if name == "Fourier" else (None,)
+        counts = SAMPLE_COUNTS if "n_coefficients" in section.model_fields else (None,)
         for coefficients in counts:
             own = {"name": name} if coefficients is None else {"name": name, "n_coefficients": coefficients}
             label = name if coefficients is None else f"{name}, {coefficients} coefficients"

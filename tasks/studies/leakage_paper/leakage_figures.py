@@ -118,20 +118,3 @@ def strength_of_correlation() -> Figure:
         7, "backward leakage by strength of correlation", "step", "leakage", tuple(points),
         log_x=True, log_y=True, shared_y=False,
     )  # fmt: skip
-
-
-def growth_of(n_states: int, s: float, epsilon: float) -> tuple[float, int]:
-    """Return where the backward leakage of figure 7 ends, and the first step with nine tenths of it.
-
-    Args:
-        n_states: Of the chain.
-        s: As `smoothed`.
-        epsilon: Of each step.
-
-    Returns:
-        The supremum, and a step, from 1.
-    """
-    loss = LossFunction(smoothed(n_states, s))
-    end = float(supremum(loss, epsilon))
-    leakages = backward_leakage(np.full(10 * LONG, epsilon), loss)
-    return end, int(np.argmax(leakages >= 0.9 * end)) + 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
 
-from tasks.ledger.show_pages import GrantPage, WindowHeadroom
+from tasks.ledger.show_pages import BudgetSummary, WindowHeadroom
 from tasks.reports.numbers import amount
 from tasks.ui.views.guarantees import GuaranteeRow
 
@@ -38,7 +38,7 @@ class WindowPlot:
     top_words: str
 
 
-def window_plot(page: GrantPage | None, guarantees: Sequence[GuaranteeRow] = ()) -> WindowPlot | None:
+def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] = ()) -> WindowPlot | None:
     """Return the plot of the windows that the last release or a later one meets; None without any. Pure.
 
     Args:

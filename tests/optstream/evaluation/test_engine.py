@@ -64,7 +64,7 @@ def test_blocks_of_trials_are_parts_of_the_whole(data):
     [
         ("Laplace", "strict", 1.0, 1.0),
         ("OptStream ES", "strict", 1.0, 1.0),
-        ("OptStream ES", "paper", 24.5, 24.5),  # DESIGN, section 4
+        ("OptStream ES", "paper", 24.5, 24.5),
         ("OptStream L1", "strict", 1.0, None),
         ("OptStream L1", "paper", 17 + 1 / 3, 16 + 2 / 3),
         ("DFT", "paper", 1.951, 1.951 / 2**0.5),

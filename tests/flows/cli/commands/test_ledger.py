@@ -41,10 +41,8 @@ def test_show_answers_what_may_be_released_and_when_budget_returns(charged):
     assert result.exit_code == 0, result.exception
     lines = [" ".join(line.split()) for line in result.output.splitlines()]
     shown = "\n".join(lines)
-    assert (
-        "grant french-customers: epsilon 1 in any window of 48 steps (30 min, Europe/Paris, elapsed; sliding"
-        in shown
-    )
+    assert "privacy budget french-customers: epsilon 1 in any window of 48 steps (30 min, Eur" in shown
+    assert "Europe/Paris, elapsed; sliding" in shown
     assert (
         "stream french-load: 2 reserved, 1 void; alpha 10, resolution 1/1000, unit customer, strict" in shown
     )
@@ -176,7 +174,9 @@ def test_horizon_states_span_delta_and_the_plain_sum_beside_the_composed_one(cha
     said = invoke("ledger", "horizon", "--days", "3", "--delta", "1e-6")
     assert said.exit_code == 0, said.exception
     first, second = said.output.splitlines()
-    told = "grant french-customers, 3 days, 2016-06-01 to 2016-06-03: all readings of one customer lose at"
+    told = (
+        "privacy budget french-customers, 3 days, 2016-06-01 to 2016-06-03: all readings of one customer lose"
+    )
     assert first.startswith(told)
     assert first.endswith(" at delta 1e-06")
     document = json.loads(invoke("ledger", "horizon", "--days", "3", "--delta", "1e-6", "--json").output)

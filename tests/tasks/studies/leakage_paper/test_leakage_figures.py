@@ -3,18 +3,25 @@
 import numpy as np
 import pytest
 
-from optstream.privacy.leakage import supremum
+from optstream.privacy.leakage import LossFunction, backward_leakage, supremum
 from tasks.studies.leakage_paper.leakage_figures import (
     FOLLOWED,
     LONG,
     SETTINGS,
-    growth_of,
     leakage_over_time,
     loss_of_three_states,
     smoothed,
     strength_of_correlation,
     suprema,
 )
+
+
+def growth_of(n_states, s, epsilon):
+    """Where the backward leakage of figure 7 ends, and the first step with nine tenths of it."""
+    loss = LossFunction(smoothed(n_states, s))
+    end = float(supremum(loss, epsilon))
+    leakages = backward_leakage(np.full(10 * LONG, epsilon), loss)
+    return end, int(np.argmax(leakages >= 0.9 * end)) + 1
 
 
 def test_figure_3_is_examples_2_and_3():
