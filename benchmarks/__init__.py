@@ -6,6 +6,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     nights.nightly_run  where the seconds of a night go                        a bare script
     nights.many_leaves  a night of many leaves, step by step: time, memory     polars' own sums
     backfill       how long years take, and whether days become slower         a bare script
+    ingest         a large metered dump: time, memory, keyed hashes            polars' own sums
     ledger_growth  whether the ledger stays fast as it grows                   bare SQLite commits
     release_time   measuring and estimating a period                           cvxpy, numpy
     mechanisms     error, cost and time of all mechanisms on public series     Laplace
@@ -21,6 +22,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     noise_coverage is `make coverage`: the table that report pages show.
 
 What they measure on is made in `inputs`: `fixture` makes streams (configuration, dumps, published days),
-`ledger_history` a long ledger; `public_data` has the public series. What they share besides is in `harness`:
-`measure` times and prints, `prefect_server` runs a server. `peers` has `bare_script` and `naive_program`.
+`exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` has the public series.
+What they share besides is in `harness`: `measure` times and prints, `prefect_server` runs a server. `peers`
+has `bare_script` and `naive_program`.
 """

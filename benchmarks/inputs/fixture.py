@@ -1,6 +1,7 @@
 """Makes the streams that benchmarks measure, in a folder: hierarchy, configuration, dumps, published days."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +24,7 @@ from optstream.measurement import L1Sampling
 from optstream.stream import Calendar
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE
+from tasks.ingest import Dump, discover
 from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, region_of, stable_hash
 from tasks.sample_data.simulate import simulate
 
@@ -31,6 +33,44 @@ STEPS = 48
 FLAT_UP_TO, LEAVES_A_REGION = 13, 30
 NOISE_MW = 300.0
 AT_ONCE = 200
+METERED = """\
+[stream]
+name = "household-meters"
+step = "30min"
+time_zone = {time_zone}
+day = {day}
+[mechanism]
+name = "OptStream"
+[privacy]
+epsilon = "1"
+population = "trial-households"
+window = 48
+alpha = "6"                     # kWh: the whole of a reading, so that presence is protected too
+resolution = "0.001"
+bounds = ["0", "6"]
+[hierarchy.parents]
+town = ""
+{leaves}
+[budget]
+levels = ["1/2", "1/2"]
+[sampling]
+method = "equally_spaced"
+n_samples = 10
+[input]
+folder = {dumps}
+schema = "metered"
+timestamp = "timestamp"
+customer = "customer_id"
+value = "energy_kwh"
+marker = "_SUCCESS"
+[published]
+folder = "published"
+value = "energy_kwh"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "sqlite:///trusted/ledger.sqlite"
+"""
 
 
 def tree_of(n_nodes: int) -> AggregationTree:
@@ -83,6 +123,24 @@ def stream(
     if days:
         simulate(settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days)
     return settings
+
+
+def metered(dumps: Path, leaves: Iterable[str], time_zone: str = "UTC", day: str = "elapsed") -> str:
+    """Return the configuration of metered dumps, kWh a half-hour, its leaves below one town."""
+    return METERED.format(
+        dumps=json.dumps(str(dumps)),
+        leaves="\n".join(f'{leaf} = "town"' for leaf in leaves),
+        time_zone=json.dumps(time_zone),
+        day=json.dumps(day),
+    )
+
+
+def dump_of(settings: Settings, day: date) -> Dump:
+    """Return the day's dump. Raises the error that discovering it gave."""
+    found = discover(settings, [day])[day]
+    if not isinstance(found, Dump):
+        raise found
+    return found
 
 
 def lay_out_published(

@@ -1,54 +1,16 @@
 """The dumps and the configuration of half-hourly household meters, from the public file of them."""
 
-import json
 from datetime import date
 from pathlib import Path
 
 import polars as pl
 
+from benchmarks.inputs.fixture import metered
 from tasks.sample_data.load_shapes import stable_hash
 from tasks.sample_data.write_dumps import write_dump
 from tasks.studies.evaluation.data import read_rows
 
 ZONES = ("zone-0", "zone-1", "zone-2", "zone-3")
-CONFIGURATION = """\
-[stream]
-name = "household-meters"
-step = "30min"
-time_zone = "Australia/Sydney"
-day = "fixed"
-[mechanism]
-name = "OptStream"
-[privacy]
-epsilon = "1"
-population = "trial-households"
-window = 48
-alpha = "6"                     # kWh: the whole of a reading, so that presence is protected too
-resolution = "0.001"
-bounds = ["0", "6"]
-[hierarchy.parents]
-town = ""
-{leaves}
-[budget]
-levels = ["1/2", "1/2"]
-[sampling]
-method = "equally_spaced"
-n_samples = 10
-[input]
-folder = {dumps}
-schema = "metered"
-timestamp = "timestamp"
-customer = "customer_id"
-value = "energy_kwh"
-marker = "_SUCCESS"
-[published]
-folder = "published"
-value = "energy_kwh"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-"""
 
 
 def lay_out_meters(data: Path, first: date, last: date, into: Path) -> int:
@@ -68,8 +30,7 @@ def lay_out_meters(data: Path, first: date, last: date, into: Path) -> int:
 
 def meters_configuration(dumps: Path) -> str:
     """Return the configuration that reads the meters' dumps: the same 48 slots on every local day."""
-    leaves = "\n".join(f'{zone} = "town"' for zone in ZONES)
-    return CONFIGURATION.format(dumps=json.dumps(str(dumps)), leaves=leaves)
+    return metered(dumps, ZONES, "Australia/Sydney", "fixed")
 
 
 def zones(customers: pl.Series) -> dict[str, str]:
