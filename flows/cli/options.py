@@ -1,5 +1,6 @@
 """Options that several commands share, and how dates are read."""
 
+from collections.abc import Callable
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -43,12 +44,16 @@ def parse_day(text: str) -> date:
     return day
 
 
-def parse_delta(text: str) -> Fraction:
-    """The number, exactly. Raises typer.BadParameter unless it is one."""
-    try:
-        return exact(text, "delta")
-    except ParameterError as error:
-        raise typer.BadParameter(str(error)) from None
+def parse_exactly(name: str) -> Callable[[str], Fraction]:
+    """What reads a number, exactly. It raises typer.BadParameter, which names it so, unless it is one."""
+
+    def parse(text: str) -> Fraction:
+        try:
+            return exact(text, name)
+        except ParameterError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return parse
 
 
 def days_between(first: date, last: date) -> list[date]:
@@ -69,6 +74,10 @@ Config = Annotated[
     Path, typer.Option("--config", "-c", help="The configuration file (TOML).", show_default=True)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines, nothing else.")]
+PublicKeys = Annotated[
+    list[Path] | None,
+    typer.Option("--public-key", metavar="FILE", help="The publisher's public key (PEM); may be repeated."),
+]
 Reason = Annotated[str, REASON]
 Days = Annotated[list[date], day_option("--date", "Day; may be repeated.")]
 First = Annotated[date, day_option("--from", "First day.")]

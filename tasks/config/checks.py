@@ -10,9 +10,10 @@ from optstream.estimation.gaussian_process.covariates.covariate_columns import M
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
+from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.config.tables.mechanisms import HistoryInformed, Mechanism, kinds_with
-from tasks.config.tables.questions import minutes_of, question_problems
+from tasks.config.tables.questions import question_problems
 from tasks.config.tables.schedule import schedule_problems
 from tasks.config.tables.sections import (
     Budget,
@@ -251,8 +252,3 @@ def day_lengths(calendar: Calendar) -> frozenset[int]:
     """
     first = date(2025, 1, 1)
     return frozenset(calendar.n_steps(first + timedelta(days=number)) for number in range(730))
-
-
-def step_minutes(step: str) -> int:
-    """Minutes of a length such as "30min" or "1h"."""
-    return minutes_of(step)

@@ -21,10 +21,11 @@ from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.public_days import PublicDays
-from tasks.config.checks import day_lengths, step_minutes
+from tasks.config.checks import day_lengths
 from tasks.config.folders import Folders
 from tasks.config.paths import absolute
 from tasks.config.tables.covariates import Covariates
+from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.questions import Questions, asked_of

@@ -5,7 +5,7 @@ from math import floor
 from zoneinfo import ZoneInfo
 
 from tasks.config import Settings
-from tasks.config.checks import step_minutes
+from tasks.config.tables.fields import step_minutes
 
 
 def ends_at(settings: Settings, day: date) -> datetime:

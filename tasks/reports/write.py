@@ -17,6 +17,7 @@ from optstream.catalogue.layout import ANSWERS_INDEX, CARD_PAGE
 from optstream.catalogue.metadata.write_metadata import put_metadata
 from optstream.catalogue.page import put_curves
 from optstream.catalogue.questions.published_answers import put_answers
+from optstream.catalogue.signing import Signer
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from tasks.config import Settings
@@ -66,9 +67,11 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
         LedgerError: As for `look`.
         OSError: The trusted folder cannot be written.
     """
-    facts, public, problem = None, None, _problem_of_answers(settings, ledger)
+    facts, public, problem = None, None, None
     try:
-        facts = _write_public(settings, ledger, now)
+        signer = signer_of(settings, ledger)
+        problem = _problem_of_answers(settings, signer)
+        facts = _write_public(settings, ledger, signer, now)
         public = None if facts is None else named(settings.published_folder)
     except OptStreamError as error:
         problem = str(error)
@@ -81,22 +84,24 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     return Written(settings.report_file, public, problem, tuple(facts.lost))
 
 
-def _problem_of_answers(settings: Settings, ledger: Ledger) -> str | None:
+def _problem_of_answers(settings: Settings, signer: Signer | None) -> str | None:
     """Answer what the configuration asks, beside the data; or say why that could not be done."""
     try:
         minutes = settings.calendar.step_minutes
-        put_answers(settings.published_folder, settings.asked, minutes, signer_of(settings, ledger))
+        put_answers(settings.published_folder, settings.asked, minutes, signer)
     except OptStreamError as error:
         return str(error)
     return None
 
 
-def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFacts | None:
+def _write_public(
+    settings: Settings, ledger: Ledger, signer: Signer | None, now: datetime
+) -> PublicFacts | None:
     """The facts that the page shows; None where there is nothing to show, and no page."""
     place, folder = open_storage(settings.published_folder), settings.published_folder
     if not place.is_file("catalogue.json"):
         return None
-    own, signer = settings.published, signer_of(settings, ledger)
+    own = settings.published
     told = About(own.publisher, own.licence, settings.node_facts, **own.about.model_dump())
     put_about(folder, settings.stream.name, told, signer)
     kept, made = settings.summaries_file, []

@@ -20,7 +20,7 @@ from flows.cli.options import (
     examples,
     new_app,
     parse_day,
-    parse_delta,
+    parse_exactly,
 )
 from flows.cli.show.ledger_book import show_book, show_horizon
 from tasks.config import load_settings
@@ -88,7 +88,8 @@ def verify(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
 def horizon(
     n_days: Annotated[int, typer.Option("--days", min=1, max=3660, help="How many days.")] = 30,
     delta: Annotated[
-        Fraction, typer.Option(parser=parse_delta, metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6.")
+        Fraction,
+        typer.Option(parser=parse_exactly("delta"), metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6."),
     ] = "1e-6",  # type: ignore[assignment]  # typer gives the parser its default as text too
     last: Annotated[date | None, day_option("--to", "Last day; else that of the last release.")] = None,
     config: Config = DEFAULT_CONFIG,

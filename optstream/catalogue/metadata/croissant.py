@@ -74,11 +74,18 @@ def croissant(dataset: Dataset) -> dict[str, Any]:
         document["temporalCoverage"] = "/".join(day.isoformat() for day in span)
         document["datePublished"], document["dateModified"] = map(day_after, span)
     document["variableMeasured"] = dataset.catalogue.value_column
-    document["distribution"] = [_catalogue(), _files()]
-    document["recordSet"] = [_rows(dataset.columns)]
+    document["distribution"] = [
+        _catalogue(),
+        _files(FILES, "A file for each published day; its path names the local day.", f"{DATA}/*/*.parquet"),
+    ]
+    keys = ("date", "step", "node")
+    document["recordSet"] = [_rows(ROWS, FILES, "A row for each day, step and node.", keys, dataset.columns)]
     if dataset.answers is not None:
-        document["distribution"].append(_answer_files())
-        document["recordSet"].append(_answers())
+        described = f"Answers of each day; {ANSWERS_INDEX} says what is asked."
+        document["distribution"].append(_files(ANSWER_FILES, described, f"{QUESTIONS}/*/*.parquet"))
+        described = "A row for each question, day, step and node that is asked."
+        asked = answer_columns(with_date=True)
+        document["recordSet"].append(_rows(ANSWERS, ANSWER_FILES, described, ("question", *keys), asked))
     return document
 
 
@@ -100,47 +107,27 @@ def _catalogue() -> dict[str, Any]:
     }
 
 
-def _files() -> dict[str, Any]:
+def _files(name: str, description: str, includes: str) -> dict[str, Any]:
     return {
         "@type": "cr:FileSet",
-        "@id": FILES,
-        "name": FILES,
-        "description": "A file for each published day; its path names the local day.",
+        "@id": name,
+        "name": name,
+        "description": description,
         "encodingFormat": PARQUET,
-        "includes": f"{DATA}/*/*.parquet",
+        "includes": includes,
     }
 
 
-def _answer_files() -> dict[str, Any]:
-    return {
-        "@type": "cr:FileSet",
-        "@id": ANSWER_FILES,
-        "name": ANSWER_FILES,
-        "description": f"Answers of each day; {ANSWERS_INDEX} says what is asked.",
-        "encodingFormat": PARQUET,
-        "includes": f"{QUESTIONS}/*/*.parquet",
-    }
-
-
-def _answers() -> dict[str, Any]:
+def _rows(
+    name: str, files: str, description: str, keys: tuple[str, ...], columns: tuple[Column, ...]
+) -> dict[str, Any]:
     return {
         "@type": "cr:RecordSet",
-        "@id": ANSWERS,
-        "name": ANSWERS,
-        "description": "A row for each question, day, step and node that is asked.",
-        "key": [{"@id": f"{ANSWERS}/{name}"} for name in ("question", "date", "step", "node")],
-        "field": [_field(column, ANSWERS, ANSWER_FILES) for column in answer_columns(with_date=True)],
-    }
-
-
-def _rows(columns: tuple[Column, ...]) -> dict[str, Any]:
-    return {
-        "@type": "cr:RecordSet",
-        "@id": ROWS,
-        "name": ROWS,
-        "description": "A row for each day, step and node.",
-        "key": [{"@id": f"{ROWS}/{name}"} for name in ("date", "step", "node")],
-        "field": [_field(column, ROWS, FILES) for column in columns],
+        "@id": name,
+        "name": name,
+        "description": description,
+        "key": [{"@id": f"{name}/{key}"} for key in keys],
+        "field": [_field(column, name, files) for column in columns],
     }
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any, NoReturn
+from typing import Any
 
 from optstream.catalogue.backends import Readable
 from optstream.catalogue.index import Catalogue
@@ -218,9 +218,5 @@ def parse_index(data: bytes) -> AnswersIndex:
 def _day(document: Mapping[str, Any]) -> DayAnswers:
     for name in ("file_hash", "made_of"):
         if not is_hash(document[name]):
-            _refuse()
+            raise ValueError("a hash is a SHA-256 in lower-case hexadecimal")
     return DayAnswers(document["file_hash"], document["made_of"])
-
-
-def _refuse() -> NoReturn:
-    raise ValueError("a hash is a SHA-256 in lower-case hexadecimal")

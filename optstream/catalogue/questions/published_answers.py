@@ -73,13 +73,18 @@ def put_answers(
     """
     storage, changed, tries = open_storage(folder), False, 0
     while tries < MOST_TRIES:
-        catalogue, there = find_catalogue(storage), _index_there(storage)
-        if catalogue is None or (there is None and not questions):
+        there = _index_there(storage)
+        if there is None and not questions:
+            return False
+        catalogue = find_catalogue(storage)
+        if catalogue is None:
             return False
         names = frozenset(storage.names_below(QUESTIONS))
         index = _begun(catalogue, there, names, questions, step_minutes)
         files = _missing(folder, catalogue, index)
-        given = {day: DayAnswers(hash_of(data), made) for day, (data, made) in files.items()}
+        given = {
+            day: DayAnswers(hashlib.sha256(data).hexdigest(), made) for day, (data, made) in files.items()
+        }
         whole = replace(index, days={**index.days, **given})
         contents = {answers_file(day, given[day].file_hash): data for day, (data, _) in files.items()}
         try:
@@ -100,18 +105,6 @@ def put_answers(
     raise PublicationError(
         f"others publish all the time, and {ANSWERS_INDEX} is behind; run `optstream report` later"
     )
-
-
-def hash_of(data: bytes) -> str:
-    """Return the SHA-256 of a file's bytes.
-
-    Args:
-        data: The whole file.
-
-    Returns:
-        64 hexadecimal digits.
-    """
-    return hashlib.sha256(data).hexdigest()
 
 
 def _index_there(storage: Storage) -> AnswersIndex | None:
@@ -215,17 +208,15 @@ def withdraw_answers(
         Whether there were any.
     """
     mark = transaction.mark(ANSWERS_INDEX)
-    found = False
+    found, kept = False, frozenset[str]()
     if mark is not None:
         try:
             index = parse_index(transaction.read(ANSWERS_INDEX, LARGEST_INDEX))
         except PublicationError:
             # whoever damaged it: nothing says what is in it
             index = AnswersIndex(catalogue.stream, catalogue.value_column, 1, (), {})
-        found = _replace(transaction, catalogue, index.still_right(catalogue), mark, signer)
-        kept = index.still_right(catalogue).files
-    else:
-        kept = frozenset()
+        right = index.still_right(catalogue)
+        found, kept = _replace(transaction, catalogue, right, mark, signer), right.files
     for after in range(MOST_DAYS_AFTER + 1):
         above = answers_folder(period + timedelta(days=after))
         gone = [name for name in transaction.names_in(above) if f"{above}/{name}" not in kept]
@@ -284,7 +275,7 @@ def _file(storage: Readable, day: date, one: DayAnswers) -> bytes:
         data = storage.read(name, LARGEST_ANSWERS)
     except FileNotFoundError as error:
         raise PublicationError(f"{name} is missing; {remedy}") from error
-    if hash_of(data) != one.file_hash:
+    if hashlib.sha256(data).hexdigest() != one.file_hash:
         raise PublicationError(f"{name} differs from its hash in {ANSWERS_INDEX}; {remedy}")
     return data
 

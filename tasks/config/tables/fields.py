@@ -127,3 +127,8 @@ ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5]
 Block = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*\z")]
 StepLength = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}(min|h)\z")]
 Cron = Annotated[str, PlainValidator(_cron)]
+
+
+def step_minutes(length: str) -> int:
+    """Return the minutes of a `StepLength` such as "30min" or "4h"."""
+    return int(length[:-3]) if length.endswith("min") else 60 * int(length[:-1])

@@ -9,6 +9,7 @@ from optstream.catalogue.questions.question import LONGEST_NAME, MOST_WINDOW_MIN
 from optstream.stream import AggregationTree
 from tasks.config.tables.base import Section
 from tasks.config.tables.fields import Number, Positive, StepLength
+from tasks.config.tables.fields import step_minutes as minutes_in
 
 MOST_QUESTIONS = 100
 MOST_ANSWERS = 10**7
@@ -63,7 +64,7 @@ def asked_of(questions: Questions, step_minutes: int) -> tuple[Question, ...]:
         Question(
             name,
             one.ask,
-            minutes_of(one.window) // step_minutes,
+            minutes_in(one.window) // step_minutes,
             one.at_most if one.at_least is None else one.at_least,
             one.nodes,
             one.level,
@@ -98,7 +99,7 @@ def question_problems(questions: Questions, step_minutes: int, tree: Aggregation
 
 
 def _window(place: str, one: Asked, step_minutes: int) -> Iterator[str]:
-    minutes = minutes_of(one.window)
+    minutes = minutes_in(one.window)
     if minutes % step_minutes or minutes > MOST_WINDOW_MINUTES:
         yield f"{place}: window must be {WINDOW}; got {one.window!r}, and a step has {step_minutes} minutes"
     elif one.ask in ("jump", "drop") and minutes < 2 * step_minutes:
@@ -139,15 +140,3 @@ def _rows(questions: Questions, tree: AggregationTree, step_minutes: int) -> int
         for one in questions.named.values()
     )
     return asked * (24 * 60 // step_minutes)
-
-
-def minutes_of(length: str) -> int:
-    """Return the minutes of a length such as "30min" or "4h".
-
-    Args:
-        length: As `StepLength` takes it.
-
-    Returns:
-        At least 1.
-    """
-    return int(length[:-3]) if length.endswith("min") else 60 * int(length[:-1])

@@ -20,7 +20,7 @@ from threading import Timer
 
 from optstream.errors import DumpError, OptStreamError
 from tasks.config import Settings
-from tasks.config.checks import step_minutes
+from tasks.config.tables.fields import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader
 from tasks.ingest.arrival.parts import parts_of, place_of
 from tasks.ingest.days import ReadDay, read_days, sealed

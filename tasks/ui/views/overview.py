@@ -96,10 +96,8 @@ def row_of(snapshot: Snapshot, now: datetime) -> StreamRow:
     view, settings = snapshot.view, snapshot.settings
     if view is None or settings is None:
         return StreamRow(snapshot.stream, Need.BLIND, problem, seen)
-    groups, strip = (
-        alarm_groups(view.alarms, snapshot.since),
-        marks_of_days(view.days[-STRIP_DAYS:], settings.called),
-    )
+    groups = alarm_groups(view.alarms, snapshot.since)
+    strip = marks_of_days(view.days[-STRIP_DAYS:], settings.called)
     known = [group.since for group in groups if group.since is not None]
     nights = _nights(snapshot, strip)
     return StreamRow(

@@ -13,7 +13,7 @@ import typer
 
 from flows.cli.commands.readers.export_rows import signed_by
 from flows.cli.console import Terminal
-from flows.cli.options import Json, WordsError, day_option, examples, new_app
+from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app, parse_exactly
 from optstream.catalogue.about import called, read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.questions.from_folder import ask as ask_folder
@@ -22,21 +22,11 @@ from optstream.catalogue.questions.published_answers import read_answers
 from optstream.catalogue.questions.question import Question
 from optstream.catalogue.questions.runs import Run, runs_of
 from optstream.catalogue.reading.read import catalogue_reader
-from optstream.errors import ParameterError
-from optstream.privacy.exact import exact
 
 MOST_SHOWN = 40
 NAME = "asked"
 _LENGTH = re.compile(r"([1-9][0-9]{0,3})(min|h)")
 app = new_app()
-
-
-def parse_number(text: str) -> Fraction:
-    """The number, exactly. Raises typer.BadParameter unless it is one."""
-    try:
-        return exact(text, "a border")
-    except ParameterError as error:
-        raise typer.BadParameter(str(error)) from None
 
 
 def parse_minutes(text: str) -> int:
@@ -49,7 +39,7 @@ def parse_minutes(text: str) -> int:
 
 def border(name: str, help: str) -> Any:
     """An option that takes an exact number."""
-    return typer.Option(name, parser=parse_number, metavar="NUMBER", help=help)
+    return typer.Option(name, parser=parse_exactly("a border"), metavar="NUMBER", help=help)
 
 
 @app.command(
@@ -94,12 +84,7 @@ def ask(
         Path | None,
         typer.Option(metavar="FILE", help="Write all answers there, .csv or .parquet; none is overwritten."),
     ] = None,
-    public_key: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--public-key", metavar="FILE", help="The publisher's public key (PEM); may be repeated."
-        ),
-    ] = None,
+    public_key: PublicKeys = None,
     as_json: Json = False,
 ) -> None:
     """Ask a published folder for window sums and events.
@@ -107,7 +92,7 @@ def ask(
     Events are low signal, jumps and drops. Needs the folder alone, and costs nothing: answers are functions
     of what was published.
     """
-    keys = public_key or None
+    storage, keys = open_storage(folder), public_key or None
     borders = {"low": low, "jump": jump, "drop": drop}
     given = {kind: bound for kind, bound in borders.items() if bound is not None}
     if len(given) > 1:
@@ -117,7 +102,6 @@ def ask(
             raise WordsError("--window is missing: a question is asked of windows, such as --window 4h")
         rows = read_answers(folder, first, last, public_key=keys)
     else:
-        storage = open_storage(folder)
         minutes = step_minutes_of(storage, catalogue_reader(storage, keys)())
         if window % minutes:
             raise WordsError(f"--window must be whole steps of {minutes} minutes; got {window} minutes")
@@ -127,7 +111,7 @@ def ask(
         rows = ask_folder(folder, [question], first, last, exact_errors=exact_errors, public_key=keys)
     if output is not None:
         _write(rows, output)
-    about = read_about(open_storage(folder), None if keys is None else signed_by(open_storage(folder), keys))
+    about = read_about(storage, None if keys is None else signed_by(storage, keys))
     _show(rows, output, partial(called, facts=about.nodes), Terminal(as_json))
 
 

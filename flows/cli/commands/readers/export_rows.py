@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import Json, WordsError, day_option, examples, new_app
+from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.layout import ABOUT
@@ -43,12 +43,7 @@ def export(
     kind: Annotated[
         Literal["csv", "parquet", "sdmx-csv"], typer.Option("--as", help="The format of the file.")
     ] = "csv",
-    public_key: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--public-key", metavar="FILE", help="The publisher's public key (PEM); may be repeated."
-        ),
-    ] = None,
+    public_key: PublicKeys = None,
     as_json: Json = False,
 ) -> None:
     """Write some nodes and days of a published folder to a file.
