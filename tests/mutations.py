@@ -194,7 +194,7 @@ MUTATIONS = (
         "a binary digit of the noise has another's chance",
         "optstream/noise/geometric.py",
         "Fraction(2**digit) / Fraction(scale)",
-        "Fraction(2 * digit) / Fraction(scale)",
+        "Fraction(3**digit) / Fraction(scale)",
     ),
     Mutation(
         "noise of half the scale",
