@@ -132,8 +132,8 @@ class Settings(Folders):
     def model_of(self, revision: int) -> PrivacyModel:
         """Return the part of the privacy guarantee that a release is planned under.
 
-        Its epsilon is its share: first releases have what is not kept back, all restatements together what
-        is.
+        Its epsilon is its share of what the stream plans with: first releases have what is not kept back, all
+        restatements together what is.
 
         Args:
             revision: 0 for first releases.
@@ -144,13 +144,19 @@ class Settings(Folders):
         Raises:
             BudgetError: It is a restatement, and nothing is kept back for them.
         """
-        share = self.budget.restatement_share
-        if revision and not share:
+        kept_back = self.budget.restatement_share
+        if revision and not kept_back:
             raise BudgetError(
                 "a restatement is a new measurement and needs a share of epsilon of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
-        return replace(self.model, epsilon=self.model.epsilon * (share if revision else 1 - share))
+        share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
+        return replace(self.model, epsilon=self.model.epsilon * share)
+
+    @property
+    def kept_for_restatements(self) -> Fraction:
+        """The most that all restatements of the stream may cost any window."""
+        return self.model.epsilon * self.budget.stream_share * self.budget.restatement_share
 
     @cached_property
     def tree(self) -> AggregationTree:
@@ -356,7 +362,10 @@ class Settings(Folders):
             del document["published"]["rounding"]
         if not document["privacy"]["counts"]:
             del document["privacy"]["counts"]
-        for table, key in (("stream", "leaves_per_period"), ("mechanism", "noise")):
+        if document["budget"]["stream_share"] == "1":
+            del document["budget"]["stream_share"]
+        absent_keys = ("stream", "leaves_per_period"), ("mechanism", "noise"), ("privacy", "budget_alpha")
+        for table, key in absent_keys:
             if document[table].get(key) is None:
                 document[table].pop(key, None)
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
