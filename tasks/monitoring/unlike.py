@@ -7,7 +7,6 @@ from datetime import date, timedelta
 from optstream.catalogue import Catalogue
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import ReleaseOutline, ReleaseState
-from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
 from optstream.stream.calendar import ORIGIN
 from tasks.config import Settings
@@ -26,12 +25,10 @@ def unlike_days(settings: Settings, releases: Mapping[date, ReleaseOutline]) -> 
     another configuration.
     """
     newest = newest_published(releases)
-    if newest is None:
+    if newest is None or not settings.mechanism.kind.has_self_check:
         return ()
     release = releases[newest]
     mechanism = mechanism_for(settings, newest, release.revision)
-    if not isinstance(mechanism, HistoryInformedTree):
-        return ()
     with suppress(LedgerError, ParameterError, OSError):
         folder = settings.measurements_of(newest, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))

@@ -27,7 +27,10 @@ FACTS = ("name", "latitude", "longitude")
 
 
 class Nodes(NamedTuple):
-    """parents: {node: parent}, the root's None. facts: of the nodes that have a name or a place."""
+    """The hierarchy as it was read.
+
+    parents: {node: parent}, the root's None. facts: of the nodes that have a name or a place.
+    """
 
     parents: Parents
     facts: dict[str, NodeFacts]
