@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from optstream.catalogue.about import NodeFacts
+from optstream.catalogue.nodes import NodeFacts
 from optstream.errors import ParameterError
 from optstream.storage.parquet_limits import Limits, claims_of
 from tasks.config.tables.areas import read_areas
