@@ -34,7 +34,7 @@ class Mechanism(ABC):
         has_paper_scales: Whether it takes `calibration`, and "paper" is another scale.
         revises: Whether it learns more of a period from what is measured after it (`revise`).
         has_self_check: Whether it tells days that were unlike all others (`events`).
-        days_err_apart: Whether the errors of one period's estimate are independent of another's.
+        days_independent: Whether the errors of one period's estimate are independent of another's.
         one_leaf_a_period: Whether, for unit "customer", it is priced for customers whose readings of a period
             lie in so many leaves as its `leaves_per_period`, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
@@ -50,7 +50,7 @@ class Mechanism(ABC):
     has_paper_scales: ClassVar[bool] = False
     revises: ClassVar[bool] = False
     has_self_check: ClassVar[bool] = False
-    days_err_apart: ClassVar[bool] = True
+    days_independent: ClassVar[bool] = True
     one_leaf_a_period: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = False
     chooses_shares: ClassVar[bool] = False
@@ -217,7 +217,7 @@ class Mechanism(ABC):
         asked: range | None = None,
         sums: NDArray[np.float64] | None = None,
     ) -> NDArray[np.float64] | None:
-        """Return how the errors of leaves hang together over periods (`days_err_apart`); free.
+        """Return how the errors of leaves hang together over periods (`days_independent`); free.
 
         Args:
             measured: Of the period; must be `measured` by this mechanism.

@@ -83,7 +83,7 @@ def standard_errors_of_sum(
         ParameterError: As `Release.sum`.
         PublicationError: As `DayMeasurements.release`.
     """
-    if not any(day.mechanism is None or day.mechanism.days_err_apart for day in days):
+    if not any(day.mechanism is None or day.mechanism.days_independent for day in days):
         return _of_posteriors(days, nodes, steps), None
     whole: list[float | None] = []
     noise: list[float | None] = []

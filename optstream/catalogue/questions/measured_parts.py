@@ -26,4 +26,6 @@ def parts_from(day: DayMeasurements) -> ErrorParts | None:
     release = day.release()
     if release.tree is None:
         return None
-    return ErrorParts(release.tree, release.noise_factor, release.error_factor, day.mechanism.days_err_apart)
+    return ErrorParts(
+        release.tree, release.noise_factor, release.error_factor, day.mechanism.days_independent
+    )

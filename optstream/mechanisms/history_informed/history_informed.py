@@ -91,7 +91,7 @@ class HistoryInformed(OnlineMechanism):
     noise_is_known: ClassVar[bool] = False
     revises: ClassVar[bool] = True
     has_self_check: ClassVar[bool] = True
-    days_err_apart: ClassVar[bool] = False
+    days_independent: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = True
     chooses_shares: ClassVar[bool] = True
     tree_class: ClassVar[str | None] = "HistoryInformedTree"

@@ -95,7 +95,7 @@ class HistoryInformedTree(Hierarchical):
 
     revises: ClassVar[bool] = True
     has_self_check: ClassVar[bool] = True
-    days_err_apart: ClassVar[bool] = False
+    days_independent: ClassVar[bool] = False
 
     def __init__(
         self,
