@@ -78,7 +78,7 @@ const start = () => {
     const widest = view.measure === "steps" ? "" : " Of means and sums it is the widest that it can be: the deviations of the steps added up, whatever their correlation.";
     if (view.band === "none") {
       if (knows("model")) return "No band is drawn: choose one to see how sure a figure is.";
-      return knows("noise") ? "No band is drawn: the releases state what noise did to a figure, not how far it is from the truth. Noise only shows the first." : "No band is drawn: the releases state none.";
+      return knows("noise") ? "No band is drawn: the releases state what noise did to a figure (“Noise only” shows it), not how far it is from the truth." : "No band is drawn: the releases state none.";
     }
     if (!knows(view.band)) return "The releases do not state this band, so none is drawn.";
     const side = `${index.z} standard deviations on each side; where a release does not state them, there is no band.`;
