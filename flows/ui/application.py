@@ -32,6 +32,8 @@ DATA_DOCS = {
     "form-action 'none'; frame-ancestors 'none'; sandbox"
 }
 """Of Great Expectations' pages, whose style stands in them: no script, and no origin of ours."""
+FEW_NODES = 40
+"""That are listed all at once; of more, the leaves are folded."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -62,12 +64,18 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         detail = stream_detail(found, clock())
         view = found.view
         newest = view.days[-1].day if view and view.days else None
+        nodes, leaves = (
+            (found.settings.tree.nodes, found.settings.tree.leaves) if found.settings else ((), ())
+        )
         return html(
             "stream",
             detail=detail,
             home=_home(found),
             newest=newest,
-            nodes=found.settings.tree.nodes if found.settings else (),
+            nodes=nodes,
+            inner=[node for node in nodes if node not in leaves],
+            leaves=leaves,
+            few=FEW_NODES,
             called=None if found.settings is None else found.settings.called,
             most=MOST_ALARMS,
             open_years=OPEN_YEARS,

@@ -16,6 +16,7 @@ class DumpRow:
 
     region: str
     words: str
+    is_complete: bool = False
     size: str = ""
     written: datetime | None = None
 
@@ -23,14 +24,15 @@ class DumpRow:
 def dump_rows(
     facts: DayFacts, parts: tuple[str, ...], called: Callable[[str], str] = str
 ) -> Iterator[DumpRow]:
-    """Yield a row for each part of a day's dump; none where the input folder does not tell. Pure.
+    """Yield a row for each part of a day's dump, those that are not complete first; none where the input
+    folder does not tell. Pure.
 
     called: what a person is told of a region.
     """
     arrival = facts.arrival
     if arrival is None:
         return
-    for part in parts:
+    for part in sorted(parts, key=lambda one: one in arrival.files):
         named, known = called(part) if part else "all", facts.files.get(part, ())
         if part not in arrival.files:
             told = arrival.broken.get(part) or arrival.waiting.get(part) or "not there"
@@ -38,7 +40,9 @@ def dump_rows(
             continue
         size = size_in_words(sum(one.size for one in known)) if known else ""
         times = [one.written for one in known if one.written is not None]
-        yield DumpRow(named, f"complete, {_files(len(arrival.files[part]))}", size, max(times, default=None))
+        yield DumpRow(
+            named, f"complete, {_files(len(arrival.files[part]))}", True, size, max(times, default=None)
+        )
 
 
 def when_written(facts: DayFacts, called: Callable[[str], str] = str) -> Iterator[tuple[datetime, str]]:

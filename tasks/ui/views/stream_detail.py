@@ -18,6 +18,7 @@ from tasks.ui.words import size_in_words, span_in_words
 MOST_ALARMS = 100
 """Of one kind that are listed."""
 OPEN_YEARS = 2
+NO_SERVER = "no Prefect server is named: start `optstream ui` with PREFECT_API_URL to see runs here"
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ def stream_detail(snapshot: Snapshot, now: datetime) -> StreamDetail:
         tuple(
             RunRow(run, span_in_words(length_of(run, now)), bars_of(run, now)) for run in snapshot.runs or ()
         ),
-        snapshot.runs_problem or ("no Prefect server is named" if snapshot.runs is None else ""),
+        snapshot.runs_problem or (NO_SERVER if snapshot.runs is None else ""),
         surprise_table(snapshot),
         snapshot.docs,
     )

@@ -111,11 +111,25 @@ def test_a_ledger_that_is_gone_is_said_and_hides_nothing_else(client, looks, mon
     assert client.get("/").status_code == 200
 
 
+def test_all_errors_are_drawn_first_where_they_are_known(looks, chromium):
+    lines = {"value": 9.0, "error-low": 8.0, "error-high": 10.0}
+    series = [{"label": kind, "kind": kind, "values": [value] * 2} for kind, value in lines.items()]
+    with opened(chromium, looks, f"{HOME}/nodes/FR") as seen:
+        seen.page.route("**/data?*", lambda route: route.fulfill(json={"at": [0, 1800], "series": series}))
+        seen.page.reload()
+        seen.page.wait_for_selector("#curve[data-drawn]")
+        assert seen.page.get_by_label("band of all errors").is_checked()
+        assert seen.page.get_by_label("noise-only band").is_disabled()
+        assert not seen.page.get_by_label("noise-only band").is_checked()
+
+
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width, scheme):
     path = f"{HOME}/nodes/FR"
     with opened(chromium, looks, path, width=width, scheme=scheme) as seen:
         seen.page.wait_for_selector("#curve[data-drawn] canvas")
+        assert seen.page.get_by_label("noise-only band").is_checked()
+        assert seen.page.get_by_label("band of all errors").is_disabled()
         seen.page.get_by_label("children, stacked").check()
         seen.page.get_by_label("the day before").check()
         seen.page.get_by_label("earlier vintages").check()

@@ -31,6 +31,16 @@ def test_a_region_has_the_size_of_its_files_and_the_time_of_the_last():
     }
 
 
+def test_what_is_not_complete_comes_first_of_many():
+    many = {f"r{number}": [(1, LATE)] for number in range(300)}
+    rows = list(dump_rows(facts_of({"last": "no Parquet file"}, **many), (*many, "last", "absent")))
+    assert [(one.region, one.is_complete) for one in rows[:3]] == [
+        ("last", False),
+        ("absent", False),
+        ("r0", True),
+    ]
+
+
 def test_the_first_and_the_last_file_are_told_with_the_size_of_all():
     facts = facts_of(a=[(1000, LATE), (500, EARLY)], b=[(500, None)])
     assert list(when_written(facts)) == [
