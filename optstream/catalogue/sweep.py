@@ -14,10 +14,14 @@ from optstream.catalogue.index import Entry, find_catalogue
 from optstream.catalogue.layout import (
     LARGEST_RELEASE,
     data_folder,
+    errors_folder,
+    errors_name,
     is_release_name,
     measurements_folder,
     measurements_name,
     release_name,
+    superseded_errors,
+    superseded_errors_name,
     superseded_folder,
 )
 from optstream.catalogue.parquet import decode
@@ -39,7 +43,11 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     ]
     for name in dead:
         transaction.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
-    if dead and not transaction.is_alone:
+    replaced = _errors_through(transaction, entry.period, (entry.revision, entry.vintage - 1))
+    for name in replaced:
+        source = f"{errors_folder(entry.period)}/{name}"
+        transaction.move(source, superseded_errors(entry.period, name))
+    if (dead or replaced) and not transaction.is_alone:
         _follow_a_withdrawal(transaction, entry.period)
     return bool(dead)
 
@@ -89,8 +97,10 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     """
     found = False
     for folder in (data_folder(period), superseded_folder(period)):
-        named = [name for name in transaction.names_in(folder) if is_release_name(name)]
+        names = transaction.names_in(folder)
+        named = [name for name in names if is_release_name(name)]
         dead = [name for name in named if _is_dead(transaction, f"{folder}/{name}", (through, 2**31))]
+        dead += [name for name in names if superseded_errors_name(name)]
         transaction.remove(folder, dead)
         found |= bool(dead)
     folder = measurements_folder(period)
@@ -98,7 +108,15 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     # a file whose name is no measurements' is nobody's to list
     drawn = [name for name, told in known if told and (transaction.is_alone or told[0] <= through)]
     transaction.remove(folder, drawn)
-    return found or bool(drawn)
+    told = _errors_through(transaction, period, (through, 2**31))
+    transaction.remove(errors_folder(period), told)
+    return found or bool(drawn) or bool(told)
+
+
+def _errors_through(transaction: Transaction, period: date, rank: Rank) -> list[str]:
+    """Return the files of errors in the day's folder of releases up to this rank: nobody lists them again."""
+    known = [(name, errors_name(name)) for name in transaction.names_in(errors_folder(period))]
+    return [name for name, told in known if told and told[:2] <= rank]
 
 
 def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:

@@ -10,7 +10,7 @@ from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
-TOLERANCE = 1e-3
+TOLERANCE = 2e-4
 """Relative: by how much a variance of those that are compared may differ from the exact one."""
 MOST_TERMS = 48
 MOST_EARLIER = 34
@@ -97,11 +97,11 @@ class ErrorTerms:
 def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: int) -> ErrorTerms | None:
     """Return the terms of a covariance: as few as give its variances to `TOLERANCE`. Pure; free.
 
-    Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders, so what is left of the
-    covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values fall
-    fast: leaves that are estimated alike err alike. Of many leaves the matrix is known by random sums of its
-    rows and of its columns (a generalised Nyström sketch, by a fixed seed); the variances that are compared are
-    exact in any case.
+    Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
+    covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
+    fall fast: leaves that are estimated alike err alike. Of many leaves the matrix is known by random sums of
+    its rows and of its columns (a generalised Nyström sketch, by a fixed seed); the variances that are
+    compared are exact in any case.
 
     Args:
         covariance: Of the leaves' errors.
@@ -162,7 +162,7 @@ def _fewest(
     of_nodes = np.einsum("rij,pi,pj->rp", matrices, chosen, chosen, optimize=True)
     along = np.einsum("rst,qs,qt->rq", of_steps, spans, spans, optimize=True)
     missed = np.abs(np.cumsum(of_nodes[:, :, None] * along[:, None, :], axis=0) - exact)
-    good = (missed <= TOLERANCE * exact).all(axis=(1, 2))
+    good = np.asarray((missed <= TOLERANCE * exact).all(axis=(1, 2)))
     if not good[:MOST_TERMS].any():
         return None
     n_terms = 1 + int(np.argmax(good))
@@ -193,7 +193,7 @@ def _weighted(weights: Floats, pairs: Floats) -> Floats:
 
 
 def _scales(every: Floats, n_times: int) -> Floats:
-    """Return for each pair of nodes the product of their standard errors, so that a small one counts as much."""
+    """Return the product of standard errors for each pair of nodes, so that a small one counts as much."""
     n_nodes = int(np.sqrt(len(every)))
     width = int(np.sqrt(every.shape[1]))
     cube = every.reshape(n_nodes, n_nodes, width, width)[np.arange(n_nodes), np.arange(n_nodes)]

@@ -1,4 +1,4 @@
-"""How the doubts about leaves hang together: the posterior covariance of sums of leaves over sums of steps."""
+"""How the doubts about leaves hang together: the posterior covariance of sums of them over steps."""
 
 from functools import cached_property
 
@@ -15,10 +15,10 @@ Floats = NDArray[np.float64]
 class LeafCovariance:
     """The posterior covariance of leaves at some blocks, asked by weighted sums.
 
-    `TreePosterior.variances` has the variances of nodes, by passes; this is written out. With f the shared part
-    and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves have the
-    covariance of a Gaussian conditioned on noisy sums; f is joined as there. Exact. Time m n_nodes^3 for m
-    measured blocks, memory m n_nodes^2. Costs no privacy.
+    `TreePosterior.variances` has the variances of nodes, by passes; this is written out. With f the shared
+    part and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves
+    have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. Exact. Time m n_nodes^3
+    for m measured blocks, memory m n_nodes^2. Costs no privacy.
 
     Args:
         posterior: Of the tree.
@@ -85,7 +85,7 @@ class LeafCovariance:
 
     @cached_property
     def _sums(self) -> Floats:
-        """Which leaves lie below each node that was measured, (n_known, n_leaves): 1 where one does, else 0."""
+        """Which leaves lie below each node that was measured, (n_known, n_leaves): 1, else 0."""
         seen = self.posterior.seen
         return leaves_of_nodes(seen.tree)[np.isfinite(seen.noise)]
 
@@ -95,7 +95,7 @@ class LeafCovariance:
         seen, spectrum = self.posterior.seen, self.posterior.spectrum
         weighed = (self._sums * seen.sizes**2) @ self._sums.T
         total = spectrum[:, None, None] * weighed + np.diag(seen.noise[np.isfinite(seen.noise)])
-        return np.linalg.inv(total)
+        return np.asarray(np.linalg.inv(total))
 
 
 def leaves_of_nodes(tree: AggregationTree) -> Floats:

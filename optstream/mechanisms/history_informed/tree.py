@@ -294,13 +294,13 @@ class HistoryInformedTree(Hierarchical):
     def _doubt(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> CovarianceOfSums | None:
-        """Return how the errors of leaves hang together; None of counts, for too many nodes, and where nothing
-        was measured.
+        """Return how the errors of leaves hang together; None of counts, for too many nodes, and where
+        nothing was measured.
 
-        The days before are those whose blocks the estimate looks at. What it leaves in doubt of a day before,
-        looking at more blocks than that day's own estimate did, is that estimate's error but for a function of
-        the blocks, with which this day's error is not correlated: so the covariance of the two estimates' errors is
-        this posterior's, whatever the earlier one looked at.
+        The days before are those whose blocks the estimate looks at. Where it looks at all blocks that the
+        estimate of a day before did, that day's error is what this posterior leaves in doubt of it, plus a
+        function of blocks, with which this day's error is not correlated. So the covariance of both errors is
+        this posterior's (docs/privacy.md says why it costs nothing).
         """
         if self.pattern.counts or len(self.tree.nodes) > MOST_CORRELATED:
             return None
