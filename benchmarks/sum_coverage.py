@@ -4,12 +4,12 @@
                                       [--seeds 2] [--counts]
 
 HistoryInformed with scale 4000 MW, w = 48, alpha 1 MW, half of epsilon at the nation, half at the regions; or
-with --counts Laplace on the load in units of 10 MW, rounded to whole numbers as if they were visits. The first
-28 days are learned from. Each later day is estimated with the week after it, as vintages are; the bands are
-those of `optstream.read_sum`, from the terms that the files of errors have. Beside them: what they would be if
-the errors of days were independent, and the standard error against the root mean square of the errors that
-were made (a Monte Carlo over seeds, days and regions). The load is public, so errors may be printed. Noise is
-simulated.
+with --counts Laplace on the load in units of 10 MW, rounded to whole numbers as if they were visits. The
+first 28 days are learned from. Each later day is estimated with the week after it, as vintages are; the bands
+are those of `optstream.read_sum`, from the terms that the files of errors have. Beside them: what they would
+be if the errors of days were independent, and the standard error against the root mean square of the errors
+that were made (a Monte Carlo over seeds, days and regions). The load is public, so errors may be printed.
+Noise is simulated.
 """
 
 from collections.abc import Mapping, Sequence

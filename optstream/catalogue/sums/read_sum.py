@@ -1,6 +1,6 @@
 """Sums of published values over nodes and days, with standard errors from the files of errors beside them."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
@@ -179,6 +179,28 @@ def read_errors(storage: Storage, entry: Entry, stated: ReleaseStatement) -> Day
     if (found.period, found.of) != (entry.period, stated.errors.of):
         raise PublicationError(f"{name} tells of another release; restore it")
     return found
+
+
+def errors_of_days(storage: Storage, catalogue: Catalogue, days: Iterable[date]) -> Iterator[DayErrors]:
+    """Yield how the errors of some listed days hang together, of those that have a file of errors.
+
+    Args:
+        storage: The published folder.
+        catalogue: Read from it.
+        days: Listed, rising.
+
+    Yields:
+        One after another.
+
+    Raises:
+        PublicationError: As `read_errors`.
+    """
+    for day in days:
+        entry = catalogue.entry(day)
+        if entry is not None and not entry.withdrawn:
+            found = read_errors(storage, entry, read_statement(storage, entry))
+            if found is not None:
+                yield found
 
 
 def sum_of_days(
