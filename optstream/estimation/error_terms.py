@@ -223,19 +223,22 @@ def _spans(n_steps: int, n_earlier: int, rng: np.random.Generator) -> Floats:
     return np.asarray(spans[spans.any(axis=1)])
 
 
-def times_before(days: PublicDays, steps: range, earliest: int) -> tuple[Floats, int]:
+def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> tuple[Floats, int]:
     """Return what the errors of a period hang together with: its steps, and the sums of days before it.
 
     Args:
         days: The public clock.
         steps: Running steps of the period.
         earliest: The first step that the estimate looks at.
+        is_first: Whether nothing was measured before that step: then its day counts as a whole one.
 
     Returns:
         Weights (n_times, n_asked) of the steps from the second value on, up to the period's last: each of the
         period's steps, then all steps of each whole day before it, the nearest first, up to `MOST_EARLIER`;
         and that first step.
     """
+    while is_first and days.day_of(earliest - 1) == days.day_of(earliest):
+        earliest -= 1
     longest = MOST_EARLIER * (days.steps_per_day + 4)  # some days are longer
     before = np.arange(max(earliest, steps.start - longest), steps.start)
     of_days = days.clock(before) // days.steps_per_day

@@ -308,7 +308,8 @@ class HistoryInformedTree(Hierarchical):
         if not any(history.n_blocks for history in near.values()):
             return None
         earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
-        times, first = times_before(self.pattern.public_days, steps, earliest)
+        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
+        times, first = times_before(self.pattern.public_days, steps, earliest, is_first)
         asked = range(first, steps.stop)
         found = doubt_of_tree(belief, near, self.tree, steps, self.pattern.scale_units, asked)
         if found is None:

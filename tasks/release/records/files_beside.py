@@ -9,6 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optstream.catalogue import ReleaseStatement, StagedRelease, StatedErrors, StatedMeasurements
 from optstream.catalogue.backends import open_storage
@@ -17,10 +21,10 @@ from optstream.catalogue.reading.read import read_beside
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.stated_errors import ErrorsOf
 from optstream.errors import LedgerError, OptStreamError
-from optstream.estimation.error_terms import CovarianceOfSums, error_terms
+from optstream.estimation.error_terms import TOLERANCE, ErrorTerms, error_terms
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
-from optstream.stream import Measured
+from optstream.stream import AggregationTree, Measured
 from tasks.config import Settings
 from tasks.release.run import Run
 from tasks.storage.private_files import read_verified
@@ -55,7 +59,7 @@ def files_beside(
         data = _measurements(settings, day, revision, mechanism, release.measured)
         digest = hashlib.sha256(data).hexdigest()
         found = FilesBeside(StatedMeasurements(digest, tuple(later)), data={digest: data})
-    told = _errors(day, release) if settings.published.errors else None
+    told = _errors(day, mechanism, release) if settings.published.errors else None
     if told is None:
         return found
     data, of = told
@@ -96,7 +100,7 @@ def _found(
             found.append((digest, read_beside(storage, day, name, digest, LARGEST_ERRORS)))
             continue
         with suppress(OptStreamError):
-            data, _ = _errors(day, again()) or (b"", "")
+            data, _ = _errors(day, run.mechanism_of(day, revision), again()) or (b"", "")
             if hashlib.sha256(data).hexdigest() == digest:
                 found.append((digest, data))
     return found
@@ -130,15 +134,58 @@ def _measurements(
     )
 
 
-def _errors(day: date, release: Release) -> tuple[bytes, ErrorsOf] | None:
+def _errors(day: date, mechanism: Mechanism, release: Release) -> tuple[bytes, ErrorsOf] | None:
     """The file of a release's errors, and which they are: the whole ones where they are known."""
-    known: tuple[tuple[ErrorsOf, CovarianceOfSums | None], ...] = (
-        ("whole", release.errors_together),
-        ("noise", release.noise_together),
+    tree, n_steps = release.tree, release.values.shape[1]
+    if tree is None:
+        return None
+    of: ErrorsOf = "noise" if release.standard_errors is None else "whole"
+    if mechanism.revises:
+        together = release.errors_together
+        terms = None if together is None else error_terms(together, tree, n_steps)
+    else:
+        terms = _noise_terms(mechanism, tree, release)
+    return None if terms is None else (encode_errors(terms, tree.nodes, day, of), of)
+
+
+def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:
+    """How the noise of a linear estimate hangs together. Days that were measured at the same steps with the
+    same noise have the same terms, which are worked out once.
+    """
+    measured, known = release.measured, release.noise_standard_errors
+    if known is None:
+        return None
+    if not mechanism.adaptive:
+        with suppress(OptStreamError):
+            found = _terms_of(mechanism, tree, _without_values(measured).to_bytes())
+            if found is not None and _has_these_errors(found, known):
+                return found
+    together = mechanism.noise_factor(measured)
+    return None if together is None else error_terms(together, tree, measured.n_steps)
+
+
+@lru_cache(maxsize=8)
+def _terms_of(mechanism: Mechanism, tree: AggregationTree, pattern: bytes) -> ErrorTerms | None:
+    measured = Measured.from_bytes(pattern)
+    together = mechanism.noise_factor(measured)
+    return None if together is None else error_terms(together, tree, measured.n_steps)
+
+
+def _without_values(measured: Measured) -> Measured:
+    """What was measured when, and how noisily: nothing of the day."""
+    values = tuple(np.zeros_like(np.asarray(one)) for one in measured.answers.values)
+    return replace(
+        measured,
+        first_step=0,
+        points=np.zeros_like(np.asarray(measured.points)),
+        answers=replace(measured.answers, values=values),
+        spends=(),
+        state=None,
+        before=None,
+        parts=tuple(_without_values(part) for part in measured.parts),
     )
-    for of, together in known:
-        if together is not None and release.tree is not None:
-            terms = error_terms(together, release.tree, release.values.shape[1])
-            if terms is not None:
-                return encode_errors(terms, release.tree.nodes, day, of), of
-    return None
+
+
+def _has_these_errors(terms: ErrorTerms, known: NDArray[np.float64]) -> bool:
+    found = np.einsum("rnn,rtt->nt", terms.nodes, terms.steps)
+    return found.shape == known.shape and bool(np.allclose(found, known**2, rtol=2.0 * TOLERANCE))

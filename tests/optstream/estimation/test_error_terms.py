@@ -86,10 +86,12 @@ def test_where_terms_are_too_few_nothing_is_claimed(monkeypatch):
 
 def test_days_before_are_whole_days_that_the_estimate_looks_at():
     days = PublicDays(4)
-    times, first = times_before(days, range(12, 16), earliest=3)
+    times, first = times_before(days, range(12, 16), 3, is_first=False)
     assert first == 3  # step 3 is the last of a day of which no more is looked at
     assert times.shape == (4 + 2, 13)
     assert np.array_equal(times[:4, 9:], np.eye(4))
+    whole, first = times_before(days, range(12, 16), 3, is_first=True)
+    assert (whole.shape, first) == ((4 + 3, 16), 0)
     assert [np.flatnonzero(row).tolist() for row in times[4:]] == [[5, 6, 7, 8], [1, 2, 3, 4]]
-    assert times_before(days, range(12, 16), earliest=4)[0].shape == (4 + 2, 12)
-    assert times_before(days, range(12, 16), earliest=12)[0].shape == (4, 4)
+    assert times_before(days, range(12, 16), 4, is_first=False)[0].shape == (4 + 2, 12)
+    assert times_before(days, range(12, 16), 12, is_first=False)[0].shape == (4, 4)

@@ -5,6 +5,7 @@ import re
 from datetime import timedelta
 
 import numpy as np
+import polars as pl
 import pytest
 
 from optstream import read_published, read_sum
@@ -51,7 +52,7 @@ def test_single_values_have_the_standard_errors_of_the_rows(nights):
     folder = nights.settings.published_folder
     rows = read_published(folder).filter(date=SECOND)
     for node, step in (("FR", 0), ("11", 17), ("84", 47)):
-        known = rows.row(by_predicate=(rows["node"] == node) & (rows["step"] == step), named=True)
+        known = rows.row(by_predicate=(pl.col("node") == node) & (pl.col("step") == step), named=True)
         found = read_sum(folder, [node], SECOND, SECOND, steps=[step])
         assert found.value == pytest.approx(known["load_mw"])
         assert found.standard_error == pytest.approx(known["load_mw_se"], rel=1e-3)
