@@ -8,6 +8,7 @@
                                                       the noisy integers a release is made of, if told
     errors/date=2016-02-01/revision-0-vintage-0-<hash>.parquet
                                                       how the errors of a release's values hang together
+    superseded_errors/date=2016-02-01/…               the same of files that were replaced
     questions.json                                    questions that are answered beside the data, if any
     questions/date=2016-02-01/answers-<hash>.parquet  the answers of the windows that end on a day
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
@@ -46,6 +47,7 @@ MANIFESTS = "manifests"
 SUPERSEDED = "superseded"
 MEASUREMENTS = "measurements"
 ERRORS = "errors"
+SUPERSEDED_ERRORS = "superseded_errors"
 QUESTIONS = "questions"
 ANSWERS_INDEX = "questions.json"
 SIGNATURES = "signatures"
@@ -133,15 +135,9 @@ def errors_name(name: str) -> tuple[int, int, str] | None:
     return (int(found[1]), int(found[2]), found[3]) if found else None
 
 
-def superseded_errors(period: date, name: str) -> str:
-    """Return where a file of errors is after its release was replaced."""
-    return f"{superseded_folder(period)}/errors-{name}"
-
-
-def superseded_errors_name(name: str) -> str | None:
-    """Return the hash that a replaced file of errors is named by; None for other names."""
-    told = errors_name(name.removeprefix("errors-")) if name.startswith("errors-") else None
-    return told[2] if told else None
+def superseded_errors_folder(period: date) -> str:
+    """Return the folder of the errors of a day's replaced releases: one that holds no release."""
+    return f"{SUPERSEDED_ERRORS}/date={period.isoformat()}"
 
 
 def answers_folder(period: date) -> str:

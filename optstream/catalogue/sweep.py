@@ -20,8 +20,7 @@ from optstream.catalogue.layout import (
     measurements_folder,
     measurements_name,
     release_name,
-    superseded_errors,
-    superseded_errors_name,
+    superseded_errors_folder,
     superseded_folder,
 )
 from optstream.catalogue.parquet import decode
@@ -43,10 +42,10 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     ]
     for name in dead:
         transaction.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
-    replaced = _errors_through(transaction, entry.period, (entry.revision, entry.vintage - 1))
+    folder = errors_folder(entry.period)
+    replaced = _errors_through(transaction, folder, (entry.revision, entry.vintage - 1))
     for name in replaced:
-        source = f"{errors_folder(entry.period)}/{name}"
-        transaction.move(source, superseded_errors(entry.period, name))
+        transaction.move(f"{folder}/{name}", f"{superseded_errors_folder(entry.period)}/{name}")
     if (dead or replaced) and not transaction.is_alone:
         _follow_a_withdrawal(transaction, entry.period)
     return bool(dead)
@@ -97,10 +96,8 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     """
     found = False
     for folder in (data_folder(period), superseded_folder(period)):
-        names = transaction.names_in(folder)
-        named = [name for name in names if is_release_name(name)]
+        named = [name for name in transaction.names_in(folder) if is_release_name(name)]
         dead = [name for name in named if _is_dead(transaction, f"{folder}/{name}", (through, 2**31))]
-        dead += [name for name in names if superseded_errors_name(name)]
         transaction.remove(folder, dead)
         found |= bool(dead)
     folder = measurements_folder(period)
@@ -108,14 +105,16 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     # a file whose name is no measurements' is nobody's to list
     drawn = [name for name, told in known if told and (transaction.is_alone or told[0] <= through)]
     transaction.remove(folder, drawn)
-    told = _errors_through(transaction, period, (through, 2**31))
-    transaction.remove(errors_folder(period), told)
-    return found or bool(drawn) or bool(told)
+    for folder in (errors_folder(period), superseded_errors_folder(period)):
+        told = _errors_through(transaction, folder, (through, 2**31))
+        transaction.remove(folder, told)
+        found |= bool(told)
+    return found or bool(drawn)
 
 
-def _errors_through(transaction: Transaction, period: date, rank: Rank) -> list[str]:
-    """Return the files of errors in the day's folder of releases up to this rank: nobody lists them again."""
-    known = [(name, errors_name(name)) for name in transaction.names_in(errors_folder(period))]
+def _errors_through(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
+    """Return the files of errors in a folder of releases up to this rank: nobody lists them again."""
+    known = [(name, errors_name(name)) for name in transaction.names_in(folder)]
     return [name for name, told in known if told and told[:2] <= rank]
 
 

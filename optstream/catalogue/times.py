@@ -25,13 +25,17 @@ from optstream.catalogue.layout import (
     PAGE,
     QUESTIONS,
     SUPERSEDED,
+    SUPERSEDED_ERRORS,
     answers_folder,
     data_folder,
     errors_folder,
     measurements_folder,
+    superseded_errors_folder,
     superseded_folder,
 )
 
+FOLDERS = (data_folder, superseded_folder, measurements_folder, errors_folder, superseded_errors_folder)
+"""Of a day."""
 HIDDEN = (INCOMING, LOCK)
 """What copies of the folder carry along too, though no reader needs it."""
 
@@ -68,11 +72,18 @@ def settle_times(
     places: dict[str, datetime] = {}
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
-        folders = (data_folder, superseded_folder, measurements_folder, errors_folder)
+        folders = (
+            data_folder,
+            superseded_folder,
+            measurements_folder,
+            errors_folder,
+            superseded_errors_folder,
+        )
         places |= dict.fromkeys((folder(entry.period) for folder in folders), listed)
     places |= {name: release_time(period) for period, name in beside}
     places |= dict.fromkeys(
-        (CATALOGUE, DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED, *HIDDEN, "."), listed
+        (CATALOGUE, DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS, SUPERSEDED, *HIDDEN, "."),
+        listed,
     )
     transaction.settle(places)
 

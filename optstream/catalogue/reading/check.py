@@ -19,11 +19,12 @@ from optstream.catalogue.layout import (
     LARGEST_RELEASE,
     MEASUREMENTS,
     SUPERSEDED,
+    SUPERSEDED_ERRORS,
     errors_folder,
     errors_name,
     measurements_name,
     release_name,
-    superseded_errors_name,
+    superseded_errors_folder,
     superseded_folder,
 )
 from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
@@ -175,8 +176,7 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
             digest = hashlib.sha256(storage.read(name, LARGEST_RELEASE)).hexdigest()
         except (OSError, PublicationError):
             digest = ""
-        last = name.rpartition("/")[2]
-        if last != release_name(digest) and superseded_errors_name(last) != (digest or "none"):
+        if name.rpartition("/")[2] != release_name(digest):
             yield f"{name!r} is not what its name says; restore it from a copy, or remove it"
 
 
@@ -208,3 +208,7 @@ def _errors(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
         told = errors_name(last)
         if told is None or (folder, *told[:2]) not in listed:
             yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
+    gone = {superseded_errors_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
+    for name in storage.names_below(SUPERSEDED_ERRORS):
+        if name.rpartition("/")[0] in gone:
+            yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"

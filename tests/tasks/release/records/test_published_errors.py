@@ -24,7 +24,7 @@ def files(installation, folder="errors"):
     """{day: (revision, vintage) of each file of errors}."""
     found = {}
     for path in sorted((installation.folder / "published" / folder).rglob("*vintage*.parquet")):
-        told = re.match(r"(?:errors-)?revision-(\d+)-vintage-(\d+)-", path.name)
+        told = re.match(r"revision-(\d+)-vintage-(\d+)-", path.name)
         day = path.parent.name.removeprefix("date=")
         found.setdefault(day, []).append((int(told[1]), int(told[2])))
     return found
@@ -40,7 +40,7 @@ def nights(learning):
 
 def test_each_listed_release_has_one_and_replaced_ones_lie_with_their_release(nights):
     assert files(nights) == {str(FIRST): [(0, 1)], str(SECOND): [(0, 0)]}
-    assert files(nights, "superseded") == {str(FIRST): [(0, 0)]}
+    assert files(nights, "superseded_errors") == {str(FIRST): [(0, 0)]}
     sound(nights)
     folder = nights.folder / "published"
     manifest = json.loads((folder / read_catalogue(folder).entry(FIRST).manifest).read_text())
@@ -106,7 +106,7 @@ def test_what_is_of_no_listed_release_is_named(nights):
 def test_a_withdrawn_day_takes_all_of_them_along(nights):
     withdraw(nights.run(), Requested(FIRST), "a test")
     assert files(nights) == {str(SECOND): [(0, 0)]}
-    assert files(nights, "superseded") == {}
+    assert files(nights, "superseded_errors") == {}
     with pytest.raises(ParameterError, match="1 of them are published"):
         read_sum(nights.settings.published_folder, ["11"], FIRST, SECOND)
 
