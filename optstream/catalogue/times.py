@@ -72,19 +72,10 @@ def settle_times(
     places: dict[str, datetime] = {}
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
-        folders = (
-            data_folder,
-            superseded_folder,
-            measurements_folder,
-            errors_folder,
-            superseded_errors_folder,
-        )
-        places |= dict.fromkeys((folder(entry.period) for folder in folders), listed)
+        places |= dict.fromkeys((folder(entry.period) for folder in FOLDERS), listed)
     places |= {name: release_time(period) for period, name in beside}
-    places |= dict.fromkeys(
-        (CATALOGUE, DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS, SUPERSEDED, *HIDDEN, "."),
-        listed,
-    )
+    parts = (DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS, SUPERSEDED)
+    places |= dict.fromkeys((CATALOGUE, *parts, *HIDDEN, "."), listed)
     transaction.settle(places)
 
 
