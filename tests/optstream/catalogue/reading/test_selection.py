@@ -6,7 +6,13 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import publish, read_published, stage, withdraw
-from optstream.catalogue.reading.selection import as_sdmx_csv, select_rows
+from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.reading.selection import (
+    as_sdmx_csv,
+    exported_columns,
+    select_rows,
+    with_names,
+)
 from optstream.catalogue.sums.period_sums import period_sums
 from optstream.errors import ParameterError
 from tests.optstream.catalogue.conftest import make_rows, make_statement
@@ -57,3 +63,18 @@ def test_sdmx_csv_has_an_observation_for_each_instant_of_a_node(folder):
         sums = as_sdmx_csv(period_sums(rows, "load_mw", period, ()), "load_mw", period)
         assert sums["TIME_PERIOD"].unique().sort().to_list() == times
         assert sums.columns == by_step.columns
+
+
+def test_names_stand_beside_their_nodes_and_every_column_has_its_meaning(folder):
+    rows = select_rows(folder, first=DAYS[2])
+    named = with_names(rows, {"84": NodeFacts("Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)})
+    assert named.columns[named.columns.index("node") + 1] == "name"
+    assert dict(named.select("node", "name").unique().iter_rows()) == {
+        node: "Auvergne" if node == "84" else None for node in rows["node"].unique()
+    }
+    assert with_names(rows, {"FR": NodeFacts(latitude=46.0, longitude=2.0)}).equals(rows)
+    assert with_names(named, {"84": NodeFacts("another")}).equals(named)
+    for frame in (named, period_sums(rows, "load_mw", "day", ())):
+        told = exported_columns("load_mw", frame.columns)
+        assert [column.name for column in told] == frame.columns
+        assert all(column.meaning for column in told)
