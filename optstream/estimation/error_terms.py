@@ -18,7 +18,7 @@ MOST_EARLIER = 34
 MOST_EXACT = 1200
 """Leaves times times: up to as many every covariance is worked out, of more a sketch of them."""
 TIMES_PROBED, LEAVES_PROBED = 10, 14
-"""Random sums of times and of leaves that a sketch looks at: 55 and 105 pairs, more than there are terms."""
+"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, more than there are terms."""
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 
@@ -99,8 +99,8 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
 
     Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
     covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
-    fall fast: leaves that are estimated alike err alike. Of many leaves the matrix is known by random sums of
-    its rows and of its columns (a generalised Nyström sketch, by a fixed seed); the variances that are
+    fall fast: leaves that are estimated alike err alike. Of many leaves the matrix is known by some sums of
+    its rows and of its columns (a generalised Nyström sketch); the variances that are
     compared are exact in any case.
 
     Args:
@@ -111,15 +111,14 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     Returns:
         The terms; None where `MOST_TERMS` are too few.
     """
-    rng = np.random.default_rng(28)
     n_earlier = covariance.n_earlier
     n_leaves, n_times = len(tree.leaves), n_steps + n_earlier
     leaves, times = np.eye(n_leaves), np.eye(n_times)
     if n_leaves * n_times <= MOST_EXACT:
         across, along = None, _pairs(covariance.between(leaves, times))
     else:
-        few_times = rng.standard_normal((TIMES_PROBED, n_times)) / np.sqrt(n_times)
-        few_leaves = rng.standard_normal((LEAVES_PROBED, n_leaves)) / np.sqrt(n_leaves)
+        few_times = _waves(TIMES_PROBED, n_times)
+        few_leaves = _waves(LEAVES_PROBED, n_leaves)
         across = _pairs(covariance.between(leaves, few_times))
         along = _pairs(covariance.between(few_leaves, times))
         core = _weighted(few_leaves, across)
@@ -139,7 +138,7 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
         # the core in the same basis says what the columns of `along` are made of
         inner = core @ right.T / strengths
         steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
-    return _fewest(nodes, steps, covariance, tree, n_steps, n_earlier, rng)
+    return _fewest(nodes, steps, covariance, tree, n_steps, n_earlier)
 
 
 def _fewest(
@@ -149,13 +148,12 @@ def _fewest(
     tree: AggregationTree,
     n_steps: int,
     n_earlier: int,
-    rng: np.random.Generator,
 ) -> ErrorTerms | None:
     """Return as few of the terms as give the variances of some sums."""
     n_nodes, n_times = len(tree.nodes), n_steps + n_earlier
     below = tree.add_up(np.eye(len(tree.leaves)))
-    chosen = _chosen_nodes(tree, rng)
-    spans = _spans(n_steps, n_earlier, rng)
+    chosen = _chosen_nodes(tree)
+    spans = _spans(n_steps, n_earlier)
     exact = covariance.variances(chosen @ below, spans)
     matrices = nodes.T.reshape(-1, n_nodes, n_nodes)
     of_steps = steps.reshape(-1, n_times, n_times)
@@ -202,25 +200,34 @@ def _scales(every: Floats, n_times: int) -> Floats:
     return np.asarray(np.outer(own, own).ravel())
 
 
-def _chosen_nodes(tree: AggregationTree, rng: np.random.Generator) -> Floats:
-    """Return each node, and some random sets of leaves, as weights of nodes."""
+def _chosen_nodes(tree: AggregationTree) -> Floats:
+    """Return each node, and some sets of leaves, as weights of nodes."""
     n_nodes, leaves = len(tree.nodes), tree.leaf_indices
     sets = np.zeros((COMPARED, n_nodes))
-    sets[:, leaves] = rng.random((COMPARED, leaves.size)) < rng.uniform(0.1, 0.9, (COMPARED, 1))
+    borders = np.linspace(-0.8, 0.8, COMPARED)[:, None]
+    sets[:, leaves] = _waves(COMPARED, leaves.size) * np.sqrt(leaves.size) > borders
     return np.vstack([np.eye(n_nodes), sets[sets.any(axis=1)]])
 
 
-def _spans(n_steps: int, n_earlier: int, rng: np.random.Generator) -> Floats:
+def _spans(n_steps: int, n_earlier: int) -> Floats:
     """Return single steps, spans of steps, and the day with each of the days before it, as weights."""
     times = n_steps + n_earlier
-    found = [np.eye(n_steps, times)[rng.permutation(n_steps)[:COMPARED]]]
-    ends = np.sort(rng.integers(0, n_steps + 1, (COMPARED, 2)), axis=1)
-    at = np.arange(times)
-    found.append(((at >= ends[:, :1]) & (at < ends[:, 1:])).astype(np.float64))
-    day = (at < n_steps).astype(np.float64)
-    found.append(day + np.eye(times)[n_steps:])
-    spans = np.vstack([day[None], *found])
+    at, day = np.arange(times), (np.arange(times) < n_steps).astype(np.float64)
+    single = np.eye(n_steps, times)[:: max(1, n_steps // COMPARED)]
+    ends = np.sort(np.rint((_waves(2, COMPARED).T * np.sqrt(COMPARED) + 1.0) * n_steps / 2), axis=1)
+    longer = ((at >= ends[:, :1]) & (at < ends[:, 1:])).astype(np.float64)
+    spans = np.vstack([day[None], single, longer, day + np.eye(times)[n_steps:]])
     return np.asarray(spans[spans.any(axis=1)])
+
+
+def _waves(n_sums: int, n: int) -> Floats:
+    """Return weights that are as good as random, (n_sums, n): cosines of quadratic phases.
+
+    Nothing is drawn: the bytes of a release's file are a function of its measurements.
+    """
+    places = np.arange(1, n + 1, dtype=np.float64) ** 2
+    phases = np.outer(np.sqrt(np.arange(2.0, n_sums + 2.0)), places)
+    return np.asarray(np.cos(np.sqrt(2.0) * np.pi * phases) / np.sqrt(n))
 
 
 def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> tuple[Floats, int]:
