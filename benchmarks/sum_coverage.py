@@ -13,7 +13,7 @@ Noise is simulated.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from optstream import PrivacyModel, simulated_noise
 from optstream.catalogue.sums.errors_parquet import DayErrors, decode_errors, encode_errors
 from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
 from optstream.estimation.error_factor import BAND
-from optstream.estimation.error_terms import error_terms
+from optstream.estimation.error_terms import ErrorTerms, error_terms
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, Release
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
@@ -46,14 +46,6 @@ def groups_of(tree: AggregationTree) -> Mapping[str, list[list[str]]]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Days:
-    """Days that were estimated, and how far each value is off, (n_days, n_nodes, 48)."""
-
-    days: Sequence[SummedDay]
-    size: int
-
-
 def of_history(mechanism: HistoryInformedTree, load: Values, seed: int) -> list[Release]:
     """Return the days after those that are learned from, each estimated with those after it."""
     noise, state, run = simulated_noise(seed), None, list[Measured]()
@@ -71,16 +63,27 @@ def of_laplace(mechanism: Hierarchical, load: Values, seed: int) -> list[Release
     return [mechanism.release(day, noise=noise, first_step=at * STEPS) for at, day in enumerate(days)]
 
 
-def errors_of(releases: Sequence[Release], load: Values) -> tuple[list[SummedDay], int]:
-    """Return the days with the errors that were made in the place of values, and the bytes of all files."""
+def terms_of(release: Release) -> ErrorTerms:
+    """Return how the errors of a day hang together, which is known of both mechanisms."""
+    assert release.tree is not None
+    assert release.errors_together is not None
+    found = error_terms(release.errors_together, release.tree, STEPS)
+    assert found is not None
+    return found
+
+
+def errors_of(releases: Sequence[Release], load: Values, alike: bool) -> tuple[list[SummedDay], int]:
+    """Return the days with the errors that were made in the place of values, and the bytes of all files.
+
+    alike: whether all days were measured alike, so that the first's terms are those of all.
+    """
     found, size = [], 0
+    first = terms_of(releases[0])
     for number, release in enumerate(releases):
-        tree, together = release.tree, release.errors_together
+        tree = release.tree
         assert tree is not None
-        assert together is not None
         period = date(2000, 1, 1) + timedelta(days=number)
-        terms = error_terms(together, tree, STEPS)
-        assert terms is not None
+        terms = first if alike else terms_of(release)
         data = encode_errors(terms, tree.nodes, period, "whole")
         size += len(data)
         parents = {
@@ -134,11 +137,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         days = PublicDays.from_date(given.first, STEPS)
         if given.counts:
             laplace = Hierarchical(Laplace(model), tree, ["1/2", "1/2"])
-            runs = [errors_of(of_laplace(laplace, load, seed), load) for seed in range(given.seeds)]
+            runs = [errors_of(of_laplace(laplace, load, seed), load, True) for seed in range(given.seeds)]
         else:
             history = HistoryInformed(model, scale=4000, days=days)
             informed = HistoryInformedTree(history, tree, ["1/2", "1/2"])
-            runs = [errors_of(of_history(informed, load, seed), load) for seed in range(given.seeds)]
+            runs = [errors_of(of_history(informed, load, seed), load, False) for seed in range(given.seeds)]
         size = sum(size for _, size in runs) / sum(len(run) for run, _ in runs)
         columns = ["held", "days independent", "standard error / error made", "sums"]
         made = table(["sums of", "over"], columns, f"epsilon {epsilon}; {size / 1024:.0f} KiB a day")
