@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.estimation.error_factor import ErrorFactor, noise_factor
+from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms.period_release import Release
@@ -324,12 +325,12 @@ class Mechanism(ABC):
         values: NDArray[np.float64],
         standard_errors: NDArray[np.float64] | None = None,
         optimality: Optimality | None = None,
-        error_factor_of: Callable[[], ErrorFactor | None] | None = None,
+        errors_together_of: Callable[[], CovarianceOfSums | None] | None = None,
     ) -> Release:
         noise_of = partial(self._noise_standard_errors, measured)
-        noise_factor_of = partial(self.noise_factor, measured)
+        noise_together_of = partial(self.noise_factor, measured)
         if standard_errors is None and self.misses_only_noise(measured):
-            standard_errors, error_factor_of = noise_of(), noise_factor_of
+            standard_errors, errors_together_of = noise_of(), noise_together_of
         return Release(
             values=values,
             measured=measured,
@@ -341,8 +342,8 @@ class Mechanism(ABC):
             standard_errors=standard_errors,
             optimality=optimality,
             noise_of=noise_of,
-            noise_factor_of=noise_factor_of,
-            error_factor_of=error_factor_of,
+            noise_together_of=noise_together_of,
+            errors_together_of=errors_together_of,
             tree=self.own_tree,
         )
 

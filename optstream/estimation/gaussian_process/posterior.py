@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
-from optstream.estimation.gaussian_process.leaf_covariance import leaf_covariance
+from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_laplace_noise
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
@@ -155,15 +156,48 @@ def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
     return fitted._with_effect(means, asked), fitted.factor * variances
 
 
-def covariance_of(fitted: Fitted, asked: Blocks, sums: Floats | None = None) -> Floats:
-    """Return the covariance of which `series_of` has the leaves' variances, (n_leaves, n, n_leaves, n).
+@dataclass(frozen=True, eq=False)
+class DoubtOfLeaves:
+    """The covariance of which `series_of` has the leaves' variances (`CovarianceOfSums`).
 
-    sums: as for `leaf_covariance`, which says of which trees.
+    Attributes:
+        fitted: What was found.
+        asked: Single steps.
     """
-    found = leaf_covariance(_with_its_noise(fitted.posterior), asked, sums)
-    if fitted.effect is not None:
-        found = found + fitted.effect.leaf_covariance(asked, sums)
-    return fitted.factor * found
+
+    fitted: Fitted
+    asked: Blocks
+    n_earlier: ClassVar[int] = 0
+
+    def between(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariance of weighted sums of leaves and of steps, (p, q, p, q)."""
+        found = self._posterior.between(leaves, times)
+        if self._left is not None:
+            left = leaves @ self._left @ times.T
+            found = found + np.einsum("kis,kl,ljt->isjt", left, self._coefficients, left, optimize=True)
+        return self.fitted.factor * found
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of the same sums, (p, q)."""
+        found = self._posterior.variances(leaves, times)
+        if self._left is not None:
+            left = leaves @ self._left @ times.T
+            found = found + np.einsum("kis,kl,lis->is", left, self._coefficients, left, optimize=True)
+        return self.fitted.factor * found
+
+    @cached_property
+    def _posterior(self) -> LeafCovariance:
+        return LeafCovariance(_with_its_noise(self.fitted.posterior), self.asked)
+
+    @cached_property
+    def _left(self) -> Floats | None:
+        """How leaves move with the coefficients of covariates beyond what was measured; None without them."""
+        return None if self.fitted.effect is None else self.fitted.effect.left_open_of_leaves(self.asked)
+
+    @property
+    def _coefficients(self) -> Floats:
+        assert self.fitted.effect is not None  # or nothing is left of it
+        return self.fitted.effect.covariance
 
 
 def _with_its_noise(posterior: TreePosterior) -> TreePosterior:

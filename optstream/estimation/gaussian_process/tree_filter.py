@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.posterior import covariance_of, series_of
+from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, series_of
 from optstream.estimation.gaussian_process.training_data import seen_series, step_blocks
 from optstream.estimation.gaussian_process.tree_posterior import Seen
 from optstream.estimation.holding import UNKNOWN
@@ -45,26 +45,23 @@ def fit_tree(
     return tree.add_up(means[:, None]) + moved, variances
 
 
-def covariance_of_tree(
+def doubt_of_tree(
     belief: FilterState,
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     steps: range,
     scale: float | None,
-    asked: range | None = None,
-    sums: Floats | None = None,
-) -> Floats | None:
-    """Return the covariance of which `fit_tree` has the leaves' variances, (n_leaves, n_steps, n_leaves,
-    n_steps); None where nothing was ever measured. For small trees.
+    asked: range,
+) -> DoubtOfLeaves | None:
+    """Return the covariance of which `fit_tree` has the leaves' variances; None where nothing was measured.
 
-    asked: other steps than the period's, which are those that are judged. sums: (n_sums, n_steps), sums of
-    the asked steps, in their place.
+    asked: steps, those of the period among them. Costs no privacy.
     """
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None
     found, events = belief.answer(known[0], steps)
-    return covariance_of(found, step_blocks(asked or steps, belief.days, events), sums)
+    return DoubtOfLeaves(found, step_blocks(asked, belief.days, events))
 
 
 def events_of_tree(

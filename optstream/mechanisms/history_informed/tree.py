@@ -14,7 +14,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.counts.published import published_counts
 from optstream.estimation.counts.tree_counts import fit_counts, typical_above
 from optstream.estimation.counts.tree_sizes import seen_counts
-from optstream.estimation.error_factor import ErrorFactor
+from optstream.estimation.error_terms import CovarianceOfSums, SumsOfTimes, times_before
 from optstream.estimation.gaussian_process.filter import (
     MOST_FITTED,
     MOST_LEARNED,
@@ -25,7 +25,7 @@ from optstream.estimation.gaussian_process.filter import (
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (
     Look,
-    covariance_of_tree,
+    doubt_of_tree,
     events_of_tree,
     fit_tree,
     judged_tree,
@@ -59,10 +59,8 @@ ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
 LEARNED = ("prior", "began", "learned", "events", COVARIATES)
 """What the tree's state holds beside its levels'; covariates on its way to a draw alone."""
-MOST_CORRELATED = 2048
-"""Leaves times steps of a period: of more, how their errors hang together is not worked out."""
-MOST_TOGETHER = 2048
-"""Blocks that are looked at for the errors of several periods: five weeks of 48 a day, with some around."""
+MOST_CORRELATED = 400
+"""Nodes: of more, how their errors hang together is not worked out (a matrix of them for every block)."""
 Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
@@ -274,32 +272,6 @@ class HistoryInformedTree(Hierarchical):
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
         return belief, histories
 
-    def error_covariance(
-        self,
-        measured: Measured,
-        later: Sequence[Measured],
-        asked: range | None = None,
-        sums: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64] | None:
-        """Return how the errors of leaves hang together, by the posterior of a period's estimate; free.
-
-        Args:
-            measured: Of the period; must be `measured` by this mechanism.
-            later: The periods after it that its estimate is made of, as for `revise`; none for `estimate`.
-            asked: Running steps, the period's and others before it; then all blocks within and around them
-                are looked at, up to `MOST_TOGETHER`. None for the period's own.
-            sums: (n_sums, n_asked), sums of the steps that are asked for in their place.
-
-        Returns:
-            (n_leaves, n, n_leaves, n), n steps or sums, in the squared unit of the readings; None for counts,
-            for too many leaves, and where nothing was ever measured.
-        """
-        n_asked = measured.n_steps if sums is None else len(sums)
-        if self.pattern.counts or len(self.tree.leaves) * n_asked > MOST_CORRELATED:
-            return None
-        known = self._known_since(measured, later) if later else self._known(measured)
-        return self._covariance(measured, *known, asked, sums)
-
     def measured(self, measured: Measured) -> bool:
         """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
 
@@ -317,33 +289,34 @@ class HistoryInformedTree(Hierarchical):
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Release:
         found = self._estimate(measured, belief, histories)
-        factor = partial(self._error_factor, measured, belief, histories)
-        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, factor)
+        doubt = partial(self._doubt, measured, belief, histories)
+        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, doubt)
         return replace(release, bands=found.bands, covariates=belief.covariates)
 
-    def _error_factor(
+    def _doubt(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
-    ) -> ErrorFactor | None:
-        """Return the factor of the leaves' posterior covariance; None of counts and for too many leaves."""
-        if self.pattern.counts or len(self.tree.leaves) * measured.n_steps > MOST_CORRELATED:
-            return None
-        found = self._covariance(measured, belief, histories)
-        return found if found is None else ErrorFactor.of_covariance(found)
+    ) -> CovarianceOfSums | None:
+        """Return how the errors of leaves hang together; None of counts, for too many nodes, and where
+        nothing was measured.
 
-    def _covariance(
-        self,
-        measured: Measured,
-        belief: FilterState,
-        histories: Mapping[int, BlockHistory],
-        asked: range | None = None,
-        sums: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64] | None:
+        The days before are those whose blocks the estimate looks at. Where it looks at all blocks that the
+        estimate of a day before did, that day's error is what this posterior leaves in doubt of it, plus a
+        function of blocks, with which this day's error is not correlated. So the covariance of both errors is
+        this posterior's (docs/privacy.md says why it costs nothing).
+        """
+        if self.pattern.counts or len(self.tree.nodes) > MOST_CORRELATED:
+            return None
         steps, near = self._asked(measured, histories)
-        if asked is not None:
-            near = {level: nearest(history, asked, MOST_TOGETHER) for level, history in histories.items()}
-        scale = self.pattern.scale_units
-        found = covariance_of_tree(belief, near, self.tree, steps, scale, asked, sums)
-        return None if found is None else found * float(measured.resolution) ** 2
+        if not any(history.n_blocks for history in near.values()):
+            return None
+        earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
+        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
+        times, first = times_before(self.pattern.public_days, steps, earliest, is_first)
+        asked = range(first, steps.stop)
+        found = doubt_of_tree(belief, near, self.tree, steps, self.pattern.scale_units, asked)
+        if found is None:
+            return None
+        return SumsOfTimes(found, times, len(times) - len(steps), float(measured.resolution) ** 2)
 
     def _asked(
         self, measured: Measured, histories: Mapping[int, BlockHistory]
