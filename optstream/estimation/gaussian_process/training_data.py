@@ -31,19 +31,27 @@ def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> B
 
 
 def seen_series(
-    history: BlockHistory, days: PublicDays, scale: float | None, events: Iterable[int] = ()
+    history: BlockHistory,
+    days: PublicDays,
+    scale: float | None,
+    events: Iterable[int] = (),
+    weights: Floats | None = None,
 ) -> tuple[Seen, Floats]:
     """Return what was measured of plain series, and their prior means a step, (n_series,), in units.
 
     Blocks are weighed so that all have the noise of the latest one: `worth` is its scale over the block's,
-    over the longest block's steps. A series' prior mean is that of its blocks, joined with the public scale
-    where there is one; its size the root of their mean square, less the noise. events: days that were called
-    so. Costs no privacy: noisy numbers only.
+    over the longest block's steps; or by `weights`, (n,), where other series are weighed so too: then all are
+    taken to have the mean of their noise. A series' prior mean is that of its blocks, joined with the public
+    scale where there is one; its size the root of their mean square, less the noise. events: days that were
+    called so. Costs no privacy: noisy numbers only.
     """
     reference, longest = history.scales[-1], int(history.lengths.max())
     worth = reference / history.scales / longest
-    values, steps = history.sums * worth, history.lengths * worth
     noise = 2.0 * (reference / longest) ** 2
+    if weights is not None:
+        worth = weights / longest
+        noise = float(np.mean(2.0 * (history.scales * worth) ** 2))
+    values, steps = history.sums * worth, history.lengths * worth
     precision, pulled = float(steps @ steps) / noise, values @ steps / noise
     if scale is not None:
         doubt = (SCALE_DOUBT * scale) ** 2

@@ -1,6 +1,6 @@
 """From the blocks of every level to every node's series: one posterior over the whole tree."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from optstream.stream.public_days import PublicDays
 Floats = NDArray[np.float64]
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
+OTHER_PLAN = 1.7
+"""By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
+noise, whose sizes differ by a third, make less of a difference."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
 """What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
 
@@ -114,8 +117,9 @@ def seen_tree(
 ) -> tuple[Seen, Floats] | None:
     """Return what was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
 
-    Only blocks that all measured levels have, with noise in the proportions of the latest: others, of another
-    plan, are left out. None where there are none. scale: the public size of a typical leaf.
+    Only blocks that all measured levels have, with noise about in the proportions of the latest: others, of
+    another plan, are left out. One weight of a block serves all levels. None where there are none. scale: the
+    public size of a typical leaf.
     """
     common = _common(histories)
     if not next(iter(common.values())).n_blocks:
@@ -124,10 +128,10 @@ def seen_tree(
     n_blocks = next(iter(common.values())).n_blocks
     values, noise = np.zeros((n_nodes, n_blocks)), np.full(n_nodes, np.inf)
     means, sizes = np.zeros(n_nodes), np.zeros(n_nodes)
-    blocks = None
+    blocks, weights = None, _weights([history.scales for history in common.values()])
     for level, history in common.items():
         at = slice(tree.levels[level].start, tree.levels[level].stop)
-        seen, own = seen_series(history, days, scale, events)
+        seen, own = seen_series(history, days, scale, events, weights)
         blocks = seen.blocks
         values[at] = history.sums * blocks.worth
         noise[at], means[at], sizes[at] = seen.noise[1:], own, seen.sizes
@@ -139,7 +143,7 @@ def seen_tree(
 
 
 def _common(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
-    """Return each level's part of the blocks that all have, in the proportions of the latest common one."""
+    """Return each level's part of the blocks that all have, of the plan of the latest common one."""
     kept = dict(histories)
     keys = [dict.fromkeys(_keys(history)) for history in kept.values()]
     shared = [key for key in keys[0] if all(key in other for other in keys[1:])]
@@ -148,8 +152,18 @@ def _common(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
     if not scales.size:
         return kept
     ratios = scales / scales[0]
-    alike = np.all(np.abs(ratios / ratios[:, -1:] - 1.0) < SAME, axis=0)
+    away = np.abs(np.log(ratios / ratios[:, -1:]))
+    alike = np.all(away < np.log(OTHER_PLAN), axis=0)
     return {level: history.chosen(alike) for level, history in kept.items()}
+
+
+def _weights(scales: Sequence[Floats]) -> Floats | None:
+    """Return how blocks are weighed by the noise of all levels; None where each level says the same."""
+    logs = np.log(np.array(scales))
+    shared = logs.mean(axis=0)
+    if np.all(np.ptp(logs - shared, axis=1) < SAME):
+        return None
+    return np.asarray(np.exp(shared[-1] - shared))
 
 
 def _keys(history: BlockHistory) -> list[tuple[int, int]]:

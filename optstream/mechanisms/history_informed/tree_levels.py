@@ -10,6 +10,7 @@ from optstream.mechanisms.history_informed.history_informed import NAME, PARTS, 
 from optstream.mechanisms.history_informed.small_counts import small_blocks
 from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_plan_blocks
 from optstream.privacy import PrivacyModel, Spend
+from optstream.privacy.joint_spend import groups_to_document
 from optstream.privacy.rules.headroom import Layer, layers_with_headroom
 from optstream.stream import AggregationTree
 
@@ -61,21 +62,27 @@ def with_the_same_blocks(
     count, length = pattern.blocks.n_blocks, pattern.blocks.length
     if pattern.figures.relative_noise is not None:
         count, length = choose_plan_blocks(tree, pattern.figures, shares)
-    blocks = {level: (count, length) for level, _ in levels}
-    if small is not None:
-        blocks[small] = small_blocks(pattern.model.window_length)
-    return tuple(
-        (
-            level,
-            replace(
-                own,
-                n_blocks=blocks[level][0],
-                block_length=blocks[level][1],
-                relearn_days=0,
-                covariates=(),
-            ),
-        )
-        for level, own in levels
+    common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
+    found = [(level, replace(own, **common) if level != small else _small(own)) for level, own in levels]
+    sizes = {own.joint_groups.size for _, own in found if own.joint_groups is not None}
+    if len(sizes) > 1:  # where noise is small beside the grid some level may have smaller groups alone
+        found = [
+            (level, replace(own, group_size=min(sizes)) if level != small else own) for level, own in found
+        ]
+    return tuple(found)
+
+
+def _small(own: HistoryInformed) -> HistoryInformed:
+    """Return the mechanism of small counts: a block of a window has no other to share noise with."""
+    count, length = small_blocks(own.model.window_length)
+    return replace(
+        own,
+        n_blocks=count,
+        block_length=length,
+        relearn_days=0,
+        covariates=(),
+        noise="laplace",
+        group_size=None,
     )
 
 
@@ -109,7 +116,7 @@ def states_with_parts(
         str(level): {
             "mechanism": NAME,
             **(states.get(str(level)) or {}),
-            PARTS: [[part.start, part.stop] for (part,) in groups],
+            PARTS: groups_to_document(groups),
         }
         for levels, groups in zip(sets, chosen, strict=True)
         for level, _ in levels
@@ -117,6 +124,9 @@ def states_with_parts(
 
 
 def _layer(levels: Levels, period: range) -> Layer:
-    """Return what levels measure at common blocks: every part by itself, at what they charge together."""
-    parts = levels[0][1].blocks.parts(period.start, len(period))
-    return [(part,) for part in parts], sum((own.unit_charge for _, own in levels), Fraction(0))
+    """Return what levels measure at common blocks: every group by itself, at what they charge together."""
+    joint = [own for _, own in levels if own.joint_groups is not None]
+    apart = [own for _, own in levels if own.joint_groups is None]
+    groups = (joint or apart)[0].groups(len(period), period.start)
+    prices = (sum((own.unit_charge for own in kind), Fraction(0)) for kind in (joint, apart))
+    return Layer(groups, *prices)
