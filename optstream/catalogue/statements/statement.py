@@ -16,6 +16,7 @@ from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.catalogue.statements.standard_errors import StandardErrors
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.estimation.optimality import Optimality
+from optstream.mechanisms import mechanism_named
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Calibration, PrivacyModel
 from optstream.stream.calendar import DayKind
@@ -159,8 +160,9 @@ class ReleaseStatement:
                 f"The readings are the supplier's sums, whose errors are taken to spread by at most "
                 f"{_decimal(self.supplier_rounding)}: the noise is for that too."
             )
-        fourier = model.unit == "customer" and self.mechanism["name"] == "Fourier"
-        if fourier or any(entry.needs_one_leaf for entry in self.noise):
+        kind = mechanism_named(self.mechanism["name"])
+        one_leaf = model.unit == "customer" and kind is not None and kind.one_leaf_a_period
+        if one_leaf or any(entry.needs_one_leaf for entry in self.noise):
             most = self.mechanism.get("leaves_per_period", 1)
             sentences.append(
                 f"It covers customers whose readings of one period lie in at most {most} "
