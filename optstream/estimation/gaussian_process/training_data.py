@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import event_numbers
-from optstream.estimation.gaussian_process.tree_posterior import Seen
+from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -69,4 +69,13 @@ def seen_series(
     )
     residuals = np.vstack([np.zeros(steps.size), values - means[:, None] * steps])
     noises = np.maximum(noise, LEAST_NOISE * sizes**2)
-    return Seen(star(len(means)), blocks, residuals, np.concatenate([[np.inf], noises]), sizes), means
+    tree = star(len(means))
+    groups = noise_groups(history, np.arange(len(tree.nodes)) > 0)
+    return Seen(tree, blocks, residuals, np.concatenate([[np.inf], noises]), sizes, groups), means
+
+
+def noise_groups(history: BlockHistory, nodes: NDArray[np.bool_]) -> NoiseGroups | None:
+    """Return which blocks share joint noise at these nodes, (n_nodes,); None where none do."""
+    if not (history.group_sizes > 1).any():
+        return None
+    return NoiseGroups(history.groups, np.where(nodes[:, None], history.group_sizes, 1))

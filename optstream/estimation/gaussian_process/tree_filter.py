@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import covariance_of, series_of
-from optstream.estimation.gaussian_process.training_data import seen_series, step_blocks
-from optstream.estimation.gaussian_process.tree_posterior import Seen
+from optstream.estimation.gaussian_process.training_data import noise_groups, seen_series, step_blocks
+from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
@@ -128,18 +128,23 @@ def seen_tree(
     n_blocks = next(iter(common.values())).n_blocks
     values, noise = np.zeros((n_nodes, n_blocks)), np.full(n_nodes, np.inf)
     means, sizes = np.zeros(n_nodes), np.zeros(n_nodes)
+    groups = None
     blocks, weights = None, _weights([history.scales for history in common.values()])
     for level, history in common.items():
         at = slice(tree.levels[level].start, tree.levels[level].stop)
         seen, own = seen_series(history, days, scale, events, weights)
         blocks = seen.blocks
         values[at] = history.sums * blocks.worth
+        own_groups = noise_groups(history, np.isin(np.arange(n_nodes), np.arange(at.start, at.stop)))
+        if own_groups is not None:
+            sizes_of = own_groups.sizes if groups is None else np.maximum(groups.sizes, own_groups.sizes)
+            groups = NoiseGroups(own_groups.numbers, sizes_of)
         noise[at], means[at], sizes[at] = seen.noise[1:], own, seen.sizes
     assert blocks is not None
     leaves = tree.leaf_indices
     of_nodes = tree.add_up(means[leaves].reshape(n_leaves, 1))
     residuals = values - of_nodes * (blocks.lengths * blocks.worth)
-    return Seen(tree, blocks, residuals, noise, sizes[leaves]), means[leaves]
+    return Seen(tree, blocks, residuals, noise, sizes[leaves], groups), means[leaves]
 
 
 def _common(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
@@ -173,6 +178,4 @@ def _keys(history: BlockHistory) -> list[tuple[int, int]]:
 def _at(history: BlockHistory, keys: list[tuple[int, int]]) -> BlockHistory:
     places = {key: place for place, key in enumerate(_keys(history))}
     order = np.array([places[key] for key in keys], dtype=np.int64)
-    return BlockHistory(
-        history.starts[order], history.lengths[order], history.scales[order], history.sums[:, order]
-    )
+    return history.chosen(order)
