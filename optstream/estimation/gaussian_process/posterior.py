@@ -14,7 +14,7 @@ from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unl
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
 from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
 from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.robust_noise import with_laplace_noise
+from optstream.estimation.gaussian_process.robust_noise import with_known_noise
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -74,6 +74,8 @@ class Question:
             blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
         ):  # fmt: skip
             digest.update(np.ascontiguousarray(part).tobytes())
+        if seen.groups is not None:
+            digest.update(seen.groups.numbers.tobytes() + seen.groups.sizes.tobytes())
         return digest.digest()
 
     def __eq__(self, other: object) -> bool:
@@ -201,9 +203,9 @@ class DoubtOfLeaves:
 
 
 def _with_its_noise(posterior: TreePosterior) -> TreePosterior:
-    """Return the posterior with Laplace noise taken for what it is where it outweighs what is in doubt."""
+    """Return the posterior with the noise taken for what it is where it outweighs what is in doubt."""
     noise = posterior.seen.noise
     known = np.isfinite(noise)
     _, spread = posterior.left_out(0)
     heavy = np.median(spread[known, 0] / noise[known]) < 2.0
-    return with_laplace_noise(posterior) if heavy else posterior
+    return with_known_noise(posterior) if heavy else posterior

@@ -19,12 +19,24 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
+class NoiseGroups:
+    """Which blocks share joint noise.
+
+    numbers: (n,), the same for blocks of one group. sizes: (n_nodes, n), blocks of the group, some of which
+    may be no longer known; 1 for Laplace noise.
+    """
+
+    numbers: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
 class Seen:
     """What was measured, relative to nothing yet.
 
     blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
     where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
-    sizes: (n_leaves,), s_i.
+    sizes: (n_leaves,), s_i. groups: of the noise; None where all of it is Laplace noise.
     """
 
     tree: AggregationTree
@@ -32,6 +44,7 @@ class Seen:
     residuals: Floats
     noise: Floats
     sizes: Floats
+    groups: NoiseGroups | None = None
 
 
 @dataclass(frozen=True, eq=False)
