@@ -8,6 +8,7 @@ import pytest
 from optstream.estimation.gaussian_process.blocks import Blocks, LagTables
 from optstream.estimation.gaussian_process.hyperparameters import learn, likelihood_gradient
 from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
+from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream import AggregationTree
 
@@ -144,7 +145,7 @@ def test_a_days_surprise_is_that_of_the_dense_process():
     dense = Dense(prior, seen)
     weights, pull = dense.sums @ seen.sizes, np.linalg.solve(dense.measured, dense.values)
     inverse = np.linalg.inv(dense.measured)
-    *found, shared = (TreePosterior(prior, seen).day_surprises(chosen) ** 2).sum(axis=1)
+    *found, shared = day_squares(TreePosterior(prior, seen), chosen)
     for node in range(len(found)):
         at = np.flatnonzero(np.repeat(np.arange(len(found)) == node, 14) & np.tile(chosen, len(found)))
         part = inverse[np.ix_(at, at)]
