@@ -16,9 +16,9 @@ from optstream.estimation.counts.tree_counts import fit_counts, typical_above
 from optstream.estimation.counts.tree_sizes import seen_counts
 from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.gaussian_process.filter import (
-    MOST_FITTED,
     MOST_LEARNED,
     FilterState,
+    around,
     latest,
     nearest,
 )
@@ -346,9 +346,9 @@ class HistoryInformedTree(Hierarchical):
     def _asked(
         self, measured: Measured, histories: Mapping[int, BlockHistory]
     ) -> tuple[range, dict[int, BlockHistory]]:
-        """Return the period's steps, and each level's blocks that are nearest to them."""
+        """Return the period's steps, and each level's blocks around them."""
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        return steps, {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        return steps, {level: around(history, steps) for level, history in histories.items()}
 
     def _estimate(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
