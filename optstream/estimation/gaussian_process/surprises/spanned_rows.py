@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-EXACT = 1e-11
+EXACT = 1e-10
 """Of a row's length: what the span may leave of it."""
 
 
@@ -49,7 +49,7 @@ class SpannedRows:
     @property
     def pairs(self) -> Floats:
         """Return what each row counts a pair of the span for, (n_rows, r * r)."""
-        return (self.weights[:, :, None] * self.weights[:, None, :]).reshape(len(self.weights), -1)
+        return (self.weights[:, :, None] * self.weights[:, None, :]).reshape(len(self.weights), len(self.span) ** 2)
 
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
         """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends).
