@@ -126,7 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         try:
             row, _ = in_process("-m", "benchmarks.bounded_program", "--one", program, str(count))
         except RuntimeError as error:
-            rows.add_row(program, f"{count:,}", "", "failed" if "ModuleNotFound" not in str(error) else "not installed")
+            rows.add_row(
+                program, f"{count:,}", "", "failed" if "ModuleNotFound" not in str(error) else "not installed"
+            )
             continue
         if program == OURS:
             seconds[count] = row["seconds"]

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -26,6 +27,12 @@ class Taken(NamedTuple):
 
     wall: float
     processor: float
+
+
+def processor() -> float:
+    """Return the processor seconds of this process and of its children that ended."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def timed(work: Callable[[], T]) -> tuple[Taken, T]:

@@ -10,7 +10,6 @@ of its children by step, which hold on a busy machine; imports and the first nig
 
 import resource
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -19,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.harness.measure import command, parser, processor, show, table
 from benchmarks.history_cost import LEAF_MW, load_of
 from benchmarks.inputs.fixture import tree_of
 from flows.cli.console import Terminal
@@ -77,12 +76,6 @@ class Processor(Terminal):
         began, name = processor(), label.partition(",")[0]
         yield
         self.seconds[name] = self.seconds.get(name, 0.0) + processor() - began
-
-
-def processor() -> float:
-    """Return the processor seconds of this process and of its children that ended."""
-    children = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.process_time() + children.ru_utime + children.ru_stime
 
 
 def prepared(folder: Path, n_nodes: int, epsilon: str, days: Sequence[date]) -> Settings:

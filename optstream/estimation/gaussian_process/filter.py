@@ -24,7 +24,7 @@ FIRST_LEARNED_DAYS = 7
 MOST_LEARNED = 252
 MOST_FITTED = 336
 """Blocks that one posterior looks at: its time grows with the third power."""
-MOVED = 224
+MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 
 

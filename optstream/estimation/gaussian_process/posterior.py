@@ -131,9 +131,7 @@ def fit(question: Question) -> Fitted:
     ordinary = not seen.blocks.events[chosen].any()
     if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
         return Fitted(known, False)
-    wider = TreePosterior(
-        posterior.prior, replace(seen, blocks=called_event(seen.blocks, chosen, days))
-    )
+    wider = TreePosterior(posterior.prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
     if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
         return Fitted(known, False)
     return Fitted(replace(known, posterior=wider), True)

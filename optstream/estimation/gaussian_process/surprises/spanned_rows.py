@@ -49,7 +49,9 @@ class SpannedRows:
     @property
     def pairs(self) -> Floats:
         """Return what each row counts a pair of the span for, (n_rows, r * r)."""
-        return (self.weights[:, :, None] * self.weights[:, None, :]).reshape(len(self.weights), len(self.span) ** 2)
+        return (self.weights[:, :, None] * self.weights[:, None, :]).reshape(
+            len(self.weights), len(self.span) ** 2
+        )
 
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
         """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends).
