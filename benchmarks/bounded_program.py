@@ -2,8 +2,8 @@
 
     python -m benchmarks.bounded_program [--leaves 1000 10000 100000] [--peers 100 300]
 
-Poisson(0.5) at every leaf and step, three levels, 48 steps, ten points and day parts measured as OptStream does,
-epsilon 1, equal shares; parents held. Ours: the whole estimate, and rounding to whole numbers beside it. The
+Poisson(0.5) at every leaf and step, three levels, 48 steps, ten points and day parts measured as OptStream
+does, epsilon 1, equal shares; parents held. Ours: the whole estimate, and rounding to whole numbers beside it. The
 peers solve the very same program through cvxpy, written with sparse sums, as far as they go; and the
 nonnegative reconciliation of hierarchicalforecast, where that is installed, solves each step by itself, which
 is the program without features. Processor seconds of one process each; memory is that process's most.

@@ -4,15 +4,14 @@
 
 Simulated counts, more than half of them 0, three levels, dumps of all leaves in one folder in files of a
 million rows; `--metered` gives each leaf five customers with rows of their own. Each night is a process of
-its own that starts no Prefect server; after it `optstream ledger verify` is another one. Seconds are those of
-the processor, children included, which hold on a busy machine; the last rows are the clock's. Memory is the most
-that the night's process held during a step, and in brackets what its readers held. The peer is polars alone,
-reading the same dump and adding it up, without any guarantee.
+its own that starts no Prefect server; after it `optstream ledger verify` is another one. Seconds are those
+of the processor, children included, which hold on a busy machine; the last rows are the clock's. Memory is
+the most that the night's process held during a step, and in brackets what its readers held. The peer is
+polars alone, reading the same dump and adding it up, without any guarantee.
 """
 
 import argparse
 import json
-import resource
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from benchmarks.harness.measure import command, in_process, parser, processor, show, table, timed
+from benchmarks.harness.measure import (
+    command,
+    in_process,
+    living_children,
+    parser,
+    processor,
+    show,
+    table,
+    timed,
+)
 from flows.cli.console import Terminal
 from flows.orchestration.environment import connect
 from tasks.config import Settings, load_settings
@@ -136,9 +144,9 @@ def forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
 
 
-def peak() -> float:
-    """Return the most memory of this process since then, GiB."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+def peak(process: str = "self") -> float:
+    """Return the most memory of a process since then, GiB."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
     return int(kib) / 2**20
 
@@ -156,7 +164,7 @@ def one_night(file: Path) -> dict[str, dict[str, float]]:
     whole = processor() - began
     watch.seconds["pages, imports of steps"] = whole - sum(watch.seconds.values())
     watch.gib["pages, imports of steps"] = peak()
-    watch.gib["readers"] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
+    watch.gib["readers"] = sum(map(peak, living_children()))
     return {"seconds": watch.seconds, "gib": watch.gib}
 
 

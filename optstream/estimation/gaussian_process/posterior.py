@@ -117,13 +117,14 @@ class Question:
         return hash(self.key)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def fit(question: Question) -> Fitted:
     """Condition the prior, and ask whether the days `today` are unlike all others.
 
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
     then it has a part that it shares with no other day: wider priors, for that day alone. The last answers
-    are kept: a night's question is asked again on the next, and of other days. Costs no privacy: noisy numbers only.
+    are kept: a night's question is asked again on the next, and of other days. Costs no privacy: noisy
+    numbers only.
     """
     days, known = question.days, conditioned(replace(question, today=(), watch=False))
     posterior, seen = known.posterior, known.posterior.seen
@@ -137,7 +138,7 @@ def fit(question: Question) -> Fitted:
     return Fitted(replace(known, posterior=wider), True)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def conditioned(question: Question) -> Conditioned:
     """Condition the prior on what a question has seen, whatever it asks; the last answers are kept."""
     posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)

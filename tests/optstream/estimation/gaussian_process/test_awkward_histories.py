@@ -90,7 +90,7 @@ def history_of(n_blocks):
 
 
 def test_windows_are_few_and_their_steps_lie_inside():
-    """At each day but the first and last ones a quarter of the window, less half a day, lies on either side."""
+    """At each day but the first and last ones a quarter of it, less half a day, lies on either side."""
     short, long = history_of(MOST_FITTED), history_of(5 * MOST_FITTED)
     assert around(short, range(10, 20)) is short
     newest = around(long, range(2 * long.n_blocks - 24, 2 * long.n_blocks))

@@ -95,7 +95,10 @@ def test_a_days_surprise_is_that_of_the_dense_process():
     dense = Dense(prior, seen)
     weights, pull = dense.sums @ seen.sizes, np.linalg.solve(dense.measured, dense.values)
     inverse = np.linalg.inv(dense.measured)
-    *found, shared = day_squares(TreePosterior(prior, seen), chosen)
+    posterior = TreePosterior(prior, seen)
+    *found, shared = squares = day_squares(posterior, chosen)
+    one_by_one = day_surprises(posterior, chosen, np.array([2, 5, 7]))
+    assert np.allclose((one_by_one**2).sum(axis=1), squares[[2, 5, 7]], rtol=1e-6)
     for node in range(len(found)):
         at = np.flatnonzero(np.repeat(np.arange(len(found)) == node, 14) & np.tile(chosen, len(found)))
         part = inverse[np.ix_(at, at)]
