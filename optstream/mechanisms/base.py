@@ -211,27 +211,6 @@ class Mechanism(ABC):
         """
         return self.estimate(measured)
 
-    def error_covariance(
-        self,
-        measured: Measured,
-        later: Sequence[Measured],
-        asked: range | None = None,
-        sums: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64] | None:
-        """Return how the errors of leaves hang together over periods (`days_independent`); free.
-
-        Args:
-            measured: Of the period; must be `measured` by this mechanism.
-            later: The periods after it that its estimate is made of, as for `revise`; none for `estimate`.
-            asked: Running steps, the period's and others before it; None for the period's own.
-            sums: (n_sums, n_asked), sums of the steps that are asked for in their place.
-
-        Returns:
-            (n_leaves, n, n_leaves, n), n steps or sums, in the squared unit of the readings; None where that
-            is not worked out.
-        """
-        return None
-
     def foreseen(self) -> "Mechanism | None":
         """Return a mechanism of the same scales whose noise is known before the draw, for a preview.
 

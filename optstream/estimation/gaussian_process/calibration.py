@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 
 EXPECTED_FACTOR, FACTOR_DOUBT = 1.2, 0.3
@@ -51,11 +52,14 @@ def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float)
     """
     if not today.any() or today.all():
         return False
-    surprises = posterior.day_surprises(today) / np.sqrt(factor)
-    squares = (surprises**2).sum(axis=1)
-    cut_off = (np.clip(surprises, -CUT_OFF, CUT_OFF) ** 2).sum(axis=1)
     n_blocks = int(today.sum())
+    squares = day_squares(posterior, today) / factor
     wild = squares.max() > LAPLACE_TAIL + EACH_BLOCK * n_blocks
     together = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
-    several = cut_off.max() > CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks
-    return bool(wild or together or several)
+    if wild or together:
+        return True
+    # cut off they are less: only such nodes can alarm
+    several = CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks
+    near = np.flatnonzero(squares > several)
+    surprises = day_surprises(posterior, today, near) / np.sqrt(factor)
+    return bool(((np.clip(surprises, -CUT_OFF, CUT_OFF) ** 2).sum(axis=1) > several).any())

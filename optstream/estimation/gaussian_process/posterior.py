@@ -23,21 +23,56 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """A posterior, and what it says of the days that were asked about.
+class Conditioned:
+    """What blocks say, whichever day is asked about: the most of the work, and the same for days that share
+    their blocks.
 
     Attributes:
-        posterior: Of the measured blocks, with today's day called an event if it is `unlike` all others; of
-            what public covariates do not explain.
+        posterior: Of the measured blocks; of what public covariates do not explain.
         factor: What its variances are multiplied with.
-        unlike: Whether today's day is unlike all others.
         effect: What public covariates did; None without them.
     """
 
     posterior: TreePosterior
     factor: float
-    unlike: bool
     effect: CovariateEffect | None = None
+
+    @cached_property
+    def published(self) -> TreePosterior:
+        """The posterior with the noise taken for what it is where it outweighs what is in doubt."""
+        noise = self.posterior.seen.noise
+        known = np.isfinite(noise)
+        _, spread = self.posterior.left_out(0)
+        heavy = np.median(spread[known, 0] / noise[known]) < 2.0
+        return with_known_noise(self.posterior) if heavy else self.posterior
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A posterior, and what it says of the days that were asked about.
+
+    Attributes:
+        known: With today's day called an event if it is `unlike` all others.
+        unlike: Whether today's day is unlike all others.
+    """
+
+    known: Conditioned
+    unlike: bool
+
+    @property
+    def posterior(self) -> TreePosterior:
+        """The posterior of the measured blocks."""
+        return self.known.posterior
+
+    @property
+    def factor(self) -> float:
+        """What its variances are multiplied with."""
+        return self.known.factor
+
+    @property
+    def effect(self) -> CovariateEffect | None:
+        """What public covariates did; None without them."""
+        return self.known.effect
 
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
@@ -85,26 +120,32 @@ class Question:
         return hash(self.key)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def fit(question: Question) -> Fitted:
     """Condition the prior, and ask whether the days `today` are unlike all others.
 
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
     then it has a part that it shares with no other day: wider priors, for that day alone. The last answers
-    are kept: a night's question is asked again on the next. Costs no privacy: noisy numbers only.
+    are kept: a night's question is asked again on the next, and of other days. Costs no privacy: noisy
+    numbers only.
     """
-    days, seen = question.days, question.seen
-    posterior, effect = explained(question.prior, seen, question.covariates, days)
-    prior, seen = posterior.prior, posterior.seen
-    factor = variance_factor(posterior)
+    days, known = question.days, conditioned(replace(question, today=(), watch=False))
+    posterior, seen = known.posterior, known.posterior.seen
     chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
     ordinary = not seen.blocks.events[chosen].any()
-    if not (question.watch and ordinary and is_unlike(posterior, chosen, factor)):
-        return Fitted(posterior, factor, False, effect)
-    wider = TreePosterior(prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
+    if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
+        return Fitted(known, False)
+    wider = TreePosterior(posterior.prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
     if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
-        return Fitted(posterior, factor, False, effect)
-    return Fitted(wider, factor, True, effect)
+        return Fitted(known, False)
+    return Fitted(replace(known, posterior=wider), True)
+
+
+@lru_cache(maxsize=1)
+def conditioned(question: Question) -> Conditioned:
+    """Condition the prior on what a question has seen, whatever it asks; the last answers are kept."""
+    posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
+    return Conditioned(posterior, variance_factor(posterior), effect)
 
 
 def explained(
@@ -151,7 +192,7 @@ def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
     """Return posterior means less prior means, and variances, of every node at single steps, (n_nodes,
     n_steps).
     """
-    posterior = _with_its_noise(fitted.posterior)
+    posterior = fitted.known.published
     means, variances = posterior.means(asked), posterior.variances(asked)
     if fitted.effect is not None:
         variances = variances + fitted.effect.variances(asked)
@@ -189,7 +230,7 @@ class DoubtOfLeaves:
 
     @cached_property
     def _posterior(self) -> LeafCovariance:
-        return LeafCovariance(_with_its_noise(self.fitted.posterior), self.asked)
+        return LeafCovariance(self.fitted.known.published, self.asked)
 
     @cached_property
     def _left(self) -> Floats | None:
@@ -200,12 +241,3 @@ class DoubtOfLeaves:
     def _coefficients(self) -> Floats:
         assert self.fitted.effect is not None  # or nothing is left of it
         return self.fitted.effect.covariance
-
-
-def _with_its_noise(posterior: TreePosterior) -> TreePosterior:
-    """Return the posterior with the noise taken for what it is where it outweighs what is in doubt."""
-    noise = posterior.seen.noise
-    known = np.isfinite(noise)
-    _, spread = posterior.left_out(0)
-    heavy = np.median(spread[known, 0] / noise[known]) < 2.0
-    return with_known_noise(posterior) if heavy else posterior

@@ -17,6 +17,8 @@ ROUNDS = 3
 DAMPING = 0.8
 GRID = np.linspace(0.0, 12.0, 1201)
 """Of standard deviations, for expectations."""
+AT_ONCE = 512
+"""Values whose expectations are in memory together."""
 LEAST_DOUBT = 0.15
 """Standard deviation, in scales of joint noise, below which a doubt is taken for this: for the grid."""
 FARTHEST = 12.0
@@ -112,6 +114,11 @@ def score(surprise: Floats, doubt: Floats, scale: Floats) -> Floats:
 
 def information(doubt: Floats, scale: Floats) -> Floats:
     """Return E[score^2]: what one value says of its mean, between 1 / (doubt + 2 scale^2) and 1 / scale^2."""
+    parts = [slice(first, first + AT_ONCE) for first in range(0, len(doubt), AT_ONCE)]
+    return np.concatenate([_information(doubt[part], scale[part]) for part in parts])
+
+
+def _information(doubt: Floats, scale: Floats) -> Floats:
     spread = np.sqrt(doubt + 2.0 * scale**2)
     at = GRID * spread
     right, left = _halves(at, doubt, scale)

@@ -8,13 +8,7 @@ from optstream.estimation.counts.published import published_counts
 from optstream.estimation.counts.tree_counts import fit_counts, typical_above
 from optstream.estimation.counts.tree_sizes import seen_counts
 from optstream.estimation.error_terms import CovarianceOfSums, SumsOfTimes, times_before
-from optstream.estimation.gaussian_process.filter import (
-    MOST_FITTED,
-    MOST_LEARNED,
-    FilterState,
-    latest,
-    nearest,
-)
+from optstream.estimation.gaussian_process.filter import MOST_LEARNED, FilterState, around, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (
     Look,
@@ -123,6 +117,6 @@ class TreeEstimates:
 
 
 def asked_and_near(measured: Measured, histories: Histories) -> tuple[range, dict[int, BlockHistory]]:
-    """Return the period's steps, and each level's blocks that are nearest to them."""
+    """Return the period's steps, and each level's blocks around them."""
     steps = range(measured.first_step, measured.first_step + measured.n_steps)
-    return steps, {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+    return steps, {level: around(history, steps) for level, history in histories.items()}

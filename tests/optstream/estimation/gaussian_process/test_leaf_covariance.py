@@ -5,13 +5,8 @@ import pytest
 
 from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
-from tests.optstream.estimation.gaussian_process.test_tree_posterior import (
-    NOISES,
-    TREES,
-    Dense,
-    blocks_of,
-    case,
-)
+from tests.optstream.estimation.gaussian_process.dense import Dense
+from tests.optstream.estimation.gaussian_process.test_tree_posterior import NOISES, TREES, blocks_of, case
 
 
 @pytest.mark.parametrize("asking", ["steps", "blocks of steps"])
