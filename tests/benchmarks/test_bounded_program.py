@@ -29,5 +29,3 @@ def test_it_prints_every_size_and_the_slope(capsys, monkeypatch):
     assert [row.split()[0] for row in rows[1:]] == [OURS] * 3 + ["OSQP", "Clarabel", "hierarchicalforecast"]
     assert rows[-1].split()[2:] == ["not", "installed"]
     assert slope.endswith("log-log: 1.00")
-
-
