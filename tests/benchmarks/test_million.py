@@ -15,7 +15,7 @@ def test_ten_thousand_leaves_are_released_and_verified(tmp_path):
     _, gib = LIMITS[10_000]
     settings = prepared(tmp_path, 10_000, "OptStream", is_metered=False)
     found, _ = in_process("-m", "benchmarks.million", "--night", str(settings.file))
-    assert STEPS <= set(found["seconds"])
+    assert set(found["seconds"]) >= STEPS
     assert 0 < max(found["gib"].values()) < gib
     rows = read_published(settings.published_folder)
     assert len(rows) == len(settings.tree.nodes) * settings.calendar.n_steps(DAY)

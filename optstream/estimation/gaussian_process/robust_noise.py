@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from optstream.estimation.gaussian_process.calibration import EXACT_LATEST
+from optstream.estimation.gaussian_process.surprises.left_out import left_out
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 
 Floats = NDArray[np.float64]
@@ -34,7 +35,7 @@ def with_laplace_noise(posterior: TreePosterior, rounds: int = ROUNDS) -> TreePo
     scales = np.sqrt(seen.noise[known] / 2.0)[:, None]
     values, noise = seen.residuals.copy(), seen.noise.copy()
     for number in range(rounds):
-        surprise, spread = (part[known] for part in posterior.left_out(EXACT_LATEST))
+        surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
         predicted = values[known] - surprise
         doubt = np.maximum(spread - noise[known, None], 1e-12 * spread).mean(axis=1, keepdims=True)
         fisher = information(doubt, scales)

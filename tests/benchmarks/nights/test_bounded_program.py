@@ -1,7 +1,7 @@
 """The benchmark of the bounded program: its peers solve the very same program, and failures are rows."""
 
-from benchmarks import bounded_program
-from benchmarks.bounded_program import OURS, main, ours, peer
+from benchmarks.nights import bounded_program
+from benchmarks.nights.bounded_program import OURS, main, ours, peer
 
 
 def test_a_peers_answer_is_ours():
