@@ -14,6 +14,7 @@ import json
 import resource
 from collections.abc import Sequence
 from fractions import Fraction
+from importlib import import_module
 from math import isqrt, log
 from typing import Any
 
@@ -93,12 +94,11 @@ def solved(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArray[n
 
 def reconciled(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:
     """Reconcile the targets of the steps, weighed by their nodes' mean weight, without negative leaves."""
-    from hierarchicalforecast.methods import MinTrace
-
     sums = tree.add_up(np.eye(len(tree.leaves)))
     inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
     order = np.concatenate([inner, tree.leaf_indices])  # leaves last, as it wants them
-    method = MinTrace(method="ols", nonnegative=True)
+    methods: Any = import_module("hierarchicalforecast.methods")
+    method = methods.MinTrace(method="ols", nonnegative=True)
     found = method.fit_predict(
         S=sums[order], y_hat=problem.targets[order, :STEPS], idx_bottom=np.arange(len(inner), len(order))
     )
