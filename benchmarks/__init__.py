@@ -5,7 +5,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     program        question                                                    peer
     nights.nightly_run  where the seconds of a night go                        a bare script
     million        a night of many leaves, step by step: time, memory          polars' own sums
-    bounded_program  the bounded estimate up to a million leaves               OSQP, Clarabel, a forecaster's
+    nights.bounded_program  the bounded estimate up to a million leaves        OSQP, Clarabel, a reconciler
     backfill       how long years take, and whether days become slower         a bare script
     ingest         a large metered dump: time, memory, keyed hashes            polars' own sums
     ledger_growth  whether the ledger stays fast as it grows                   bare SQLite commits

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises
+from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises, left_out
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 
 EXPECTED_FACTOR, FACTOR_DOUBT = 1.2, 0.3
@@ -32,7 +32,7 @@ def variance_factor(posterior: TreePosterior) -> float:
     """
     seen = posterior.seen
     known = np.isfinite(seen.noise)
-    surprise, spread = (part[known] for part in posterior.left_out(EXACT_LATEST))
+    surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
     noise = seen.noise[known, None]
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False

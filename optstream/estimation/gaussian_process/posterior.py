@@ -15,6 +15,7 @@ from optstream.estimation.gaussian_process.covariates.covariate_effect import Co
 from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_known_noise
+from optstream.estimation.gaussian_process.surprises.left_out import left_out
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -42,7 +43,7 @@ class Conditioned:
         """The posterior with the noise taken for what it is where it outweighs what is in doubt."""
         noise = self.posterior.seen.noise
         known = np.isfinite(noise)
-        _, spread = self.posterior.left_out(0)
+        _, spread = left_out(self.posterior, 0)
         heavy = np.median(spread[known, 0] / noise[known]) < 2.0
         return with_known_noise(self.posterior) if heavy else self.posterior
 

@@ -9,6 +9,7 @@ from scipy.special import log_ndtr
 from scipy.stats import gamma, norm, qmc
 
 from optstream.estimation.gaussian_process.calibration import EXACT_LATEST
+from optstream.estimation.gaussian_process.surprises.left_out import left_out
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 
 Floats = NDArray[np.float64]
@@ -49,7 +50,7 @@ def with_known_noise(posterior: TreePosterior, rounds: int = ROUNDS) -> TreePost
     known = np.flatnonzero(np.isfinite(seen.noise))
     values, noise = seen.residuals.copy(), seen.noise.copy()
     for number in range(rounds):
-        surprise, spread = (part[known] for part in posterior.left_out(EXACT_LATEST))
+        surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
         predicted = values[known] - surprise
         doubt = np.maximum(spread - noise[known, None], 1e-12 * spread).mean(axis=1, keepdims=True)
         slope, fisher, least = told(seen, known, seen.residuals[known] - predicted, doubt)

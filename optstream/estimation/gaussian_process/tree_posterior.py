@@ -12,7 +12,6 @@ from scipy.linalg.lapack import dpotri
 
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
-from optstream.estimation.gaussian_process.surprises.left_out import left_out
 from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
 from optstream.estimation.gaussian_process.tree_passes import Passed, pass_over_tree
 from optstream.stream import AggregationTree
@@ -89,7 +88,8 @@ class TreePosterior:
         self.passed: Passed = pass_over_tree(
             seen.tree, seen.sizes[:, None] ** 2 * self.spectrum, seen.noise, (rotated, loading)
         )
-        self._asked: dict[int, tuple[Floats, Floats]] = {}
+        self.asked: dict[int, tuple[Floats, Floats]] = {}
+        """Of `surprises.left_out`: what was asked is kept."""
         self._join_shared()
 
     def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
@@ -139,18 +139,6 @@ class TreePosterior:
     def own_precision(self) -> Floats:
         """The own precision given the shared part, (n_nodes, n)."""
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
-
-    def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
-        """Return how far each measured value is from what all others say of it, and the variance of that.
-
-        (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
-        prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
-        exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
-        mean of them all, which takes no n x n product for each node. What was asked is kept.
-        """
-        if exact_for not in self._asked:
-            self._asked[exact_for] = left_out(self, exact_for)
-        return self._asked[exact_for]
 
     @cached_property
     def spanned_loads(self) -> SpannedRows:

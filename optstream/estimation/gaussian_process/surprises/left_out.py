@@ -1,16 +1,13 @@
 """Measured values beside what all others say of them: one by one, and all of a day together."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
-
-if TYPE_CHECKING:
-    from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
+from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 
 Floats = NDArray[np.float64]
 
@@ -18,8 +15,20 @@ AT_ONCE = 2**22
 """Entries of the matrices of several nodes that are in memory together."""
 
 
-def left_out(posterior: "TreePosterior", exact_for: int) -> tuple[Floats, Floats]:
-    """Return what `TreePosterior.left_out` does, computed anew."""
+def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
+    """Return how far each measured value is from what all others say of it, and the variance of that.
+
+    (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
+    prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
+    exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
+    mean of them all, which takes no n x n product. What was asked is kept with the posterior.
+    """
+    if exact_for not in posterior.asked:
+        posterior.asked[exact_for] = _left_out(posterior, exact_for)
+    return posterior.asked[exact_for]
+
+
+def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
     known = np.isfinite(posterior.seen.noise)
     n, last = posterior.spectrum.size, min(exact_for, posterior.spectrum.size)
     alone = _alone(posterior)
@@ -32,7 +41,7 @@ def left_out(posterior: "TreePosterior", exact_for: int) -> tuple[Floats, Floats
     return np.asarray((posterior.pulls @ posterior.basis.T) / diagonal), 1.0 / diagonal
 
 
-def day_squares(posterior: "TreePosterior", chosen: NDArray[np.bool_]) -> Floats:
+def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
     """Return how unlike all others these blocks are, (n_nodes + 1,): chi-squared if they are not.
 
     Of each node, 0 where it was not measured, then of what the leaves share. chosen: (n,), of the blocks.
@@ -47,7 +56,7 @@ def day_squares(posterior: "TreePosterior", chosen: NDArray[np.bool_]) -> Floats
     return found
 
 
-def day_surprises(posterior: "TreePosterior", chosen: NDArray[np.bool_], nodes: NDArray[np.int64]) -> Floats:
+def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]) -> Floats:
     """Return the same, block by block, (n_given, n_chosen): C^(-1/2) a, whose squares add up to it.
 
     nodes: measured ones; the number of nodes stands for what the leaves share.
@@ -62,13 +71,13 @@ def day_surprises(posterior: "TreePosterior", chosen: NDArray[np.bool_], nodes: 
     return found[nodes]
 
 
-def _shared(posterior: "TreePosterior", chosen: NDArray[np.bool_]) -> Floats:
+def _shared(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
     basis = posterior.basis[chosen]
     return _whitened(basis @ posterior.shared_pull, basis @ posterior.shared_precision @ basis.T)
 
 
 def _tests(
-    posterior: "TreePosterior", chosen: NDArray[np.bool_], nodes: NDArray[np.int64]
+    posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.int64], Floats, Floats]]:
     """Yield nodes, a of each, (n, n_chosen), and C of each, (n, n_chosen, n_chosen)."""
     basis, count = posterior.basis[chosen], int(chosen.sum())
@@ -84,7 +93,7 @@ def _tests(
         yield some, posterior.pulls[some] @ basis.T, precisions.reshape(-1, count, count)
 
 
-def _alone(posterior: "TreePosterior") -> Floats:
+def _alone(posterior: TreePosterior) -> Floats:
     """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
     known = np.isfinite(posterior.seen.noise)
     noise = np.where(known, posterior.seen.noise, 1.0)[:, None]

@@ -8,7 +8,7 @@ import pytest
 from optstream.estimation.gaussian_process.blocks import Blocks, LagTables
 from optstream.estimation.gaussian_process.hyperparameters import learn, likelihood_gradient
 from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises
+from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises, left_out
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.gaussian_process.dense import Dense, by_hand
@@ -79,11 +79,11 @@ def test_what_was_not_measured_is_not_looked_at():
 def test_a_value_left_out_is_predicted_as_by_the_dense_process(tree_name):
     prior, seen, _ = case(tree_name, "all measured")
     inverse = np.linalg.inv(Dense(prior, seen).measured)
-    surprise, spread = TreePosterior(prior, seen).left_out(14)
+    surprise, spread = left_out(TreePosterior(prior, seen), 14)
     expected = inverse @ seen.residuals.ravel() / np.diag(inverse)
     assert np.allclose(surprise.ravel(), expected, rtol=1e-7)
     assert np.allclose(spread.ravel(), 1 / np.diag(inverse), rtol=1e-7)
-    _, roughly = TreePosterior(prior, seen).left_out(4)
+    _, roughly = left_out(TreePosterior(prior, seen), 4)
     assert np.allclose(roughly[:, 10:], spread[:, 10:])
     assert np.allclose(roughly[:, :10], 1 / (1 / spread).mean(axis=1, keepdims=True))
 

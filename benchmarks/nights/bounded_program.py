@@ -1,12 +1,12 @@
 """Times the bounded estimate from 1,000 leaves to a million, beside solvers of quadratic programs.
 
-    python -m benchmarks.bounded_program [--leaves 1000 10000 100000] [--peers 100 300]
+    python -m benchmarks.nights.bounded_program [--leaves 1000 10000 100000] [--peers 100 300]
 
 Poisson(0.5) at every leaf and step, three levels, 48 steps, ten points and day parts measured as OptStream
-does, epsilon 1, equal shares; parents held. Ours: the whole estimate, and rounding to whole numbers beside it. The
-peers solve the very same program through cvxpy, written with sparse sums, as far as they go; and the
-nonnegative reconciliation of hierarchicalforecast, where that is installed, solves each step by itself, which
-is the program without features. Processor seconds of one process each; memory is that process's most.
+does, epsilon 1, equal shares; parents held. Ours: the whole estimate, and rounding to whole numbers beside
+it. The peers solve the very same program through cvxpy, written with sparse sums, as far as they go; and the
+nonnegative reconciliation of hierarchicalforecast, where that is installed, solves each step by itself,
+which is the program without features. Processor seconds of one process each; memory is that process's most.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import json
 import resource
 from collections.abc import Sequence
 from fractions import Fraction
+from importlib import import_module
 from math import isqrt, log
 from typing import Any
 
@@ -93,12 +94,11 @@ def solved(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArray[n
 
 def reconciled(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:
     """Reconcile the targets of the steps, weighed by their nodes' mean weight, without negative leaves."""
-    from hierarchicalforecast.methods import MinTrace
-
     sums = tree.add_up(np.eye(len(tree.leaves)))
     inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
     order = np.concatenate([inner, tree.leaf_indices])  # leaves last, as it wants them
-    method = MinTrace(method="ols", nonnegative=True)
+    methods: Any = import_module("hierarchicalforecast.methods")
+    method = methods.MinTrace(method="ols", nonnegative=True)
     found = method.fit_predict(
         S=sums[order], y_hat=problem.targets[order, :STEPS], idx_bottom=np.arange(len(inner), len(order))
     )
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     seconds: dict[int, float] = {}
     for program, count in asked:
         try:
-            row, _ = in_process("-m", "benchmarks.bounded_program", "--one", program, str(count))
+            row, _ = in_process("-m", "benchmarks.nights.bounded_program", "--one", program, str(count))
         except RuntimeError as error:
             rows.add_row(
                 program, f"{count:,}", "", "failed" if "ModuleNotFound" not in str(error) else "not installed"
