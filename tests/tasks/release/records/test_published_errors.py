@@ -45,7 +45,7 @@ def test_each_listed_release_has_one_and_replaced_ones_lie_with_their_release(ni
     folder = nights.folder / "published"
     manifest = json.loads((folder / read_catalogue(folder).entry(FIRST).manifest).read_text())
     assert manifest["statement"]["errors"]["of"] == "whole"
-    assert [one.message for one in validator("optstream.manifest-1").iter_errors(manifest)] == []
+    assert [one.message for one in validator("optstream.manifest/1").iter_errors(manifest)] == []
 
 
 def test_single_values_have_the_standard_errors_of_the_rows(nights):
