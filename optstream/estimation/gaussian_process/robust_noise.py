@@ -153,6 +153,13 @@ def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floa
     return np.asarray(np.sign(surprise) * means / scale)
 
 
+def known_information(doubt: float, scale: float, size: int) -> float:
+    """Return `joint_information`, or that of Laplace noise for a size of 1."""
+    if size > 1:
+        return joint_information(doubt, scale, size)
+    return float(information(np.array([[doubt]]), np.array([[scale]]))[0, 0])
+
+
 def joint_information(doubt: float, scale: float, size: int) -> float:
     """Return E[joint_score^2] of a value: between what its variance says and 1 / (size scale^2).
 
