@@ -88,20 +88,23 @@ def expected_level_errors(
     are looked at, spread over it. Costs no privacy.
     """
     variances = [np.inf if one is None else one.variance for one in noise]
-    errors = _level_errors(plan, tree, variances)
+    errors = level_errors(plan, tree, variances)
     leaves = [float(tree.leaves_below[level.start : level.stop].mean()) for level in tree.levels]
     for _ in range(ROUNDS):
         variances = [
             np.inf if one is None else one.worth(float((missed * size) ** 2))
             for one, missed, size in zip(noise, errors, leaves, strict=True)
         ]
-        errors = _level_errors(plan, tree, variances)
+        errors = level_errors(plan, tree, variances)
     return errors
 
 
-def _level_errors(
+def level_errors(
     plan: PlannedBlocks, tree: AggregationTree, variances: Sequence[float]
 ) -> NDArray[np.float64]:
+    """Return the same where each level has normal noise of a variance, relative to a leaf's size squared; inf
+    where it is not measured.
+    """
     looked_at = [
         np.unique(np.linspace(level.start, level.stop - 1, MOST_LOOKED_AT).astype(np.int64))
         for level in tree.levels
