@@ -5,8 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
-from scipy.stats import gamma, norm, qmc
+from scipy.special import gammaincinv, log_ndtr, ndtri
 
 from optstream.estimation.gaussian_process.calibration import EXACT_LATEST
 from optstream.estimation.gaussian_process.surprises.left_out import left_out
@@ -26,8 +25,8 @@ FARTHEST = 12.0
 """Standard deviations of the radius, above its mean."""
 LONGEST_STEP = 0.25
 """Of the grid of radii, in scales; where the doubt is less, 1.2 of its standard deviations."""
-MOST_DRAWN = 1024
-"""Values of joint noise that stand for all, where what they tell is worked out."""
+MOST_DRAWN, LEAST_DRAWN = 2048, 256
+"""Values of joint noise that stand for all where what they tell is worked out; groups, at least."""
 DOUBTS = 0.5
 """Between the logarithms of variances where that is done; it changes slowly with them."""
 
@@ -161,6 +160,13 @@ def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floa
     return np.asarray(np.sign(surprise) * means / scale)
 
 
+def known_information(doubt: float, scale: float, size: int) -> float:
+    """Return `joint_information`, or that of Laplace noise for a size of 1."""
+    if size > 1:
+        return joint_information(doubt, scale, size)
+    return float(information(np.array([[doubt]]), np.array([[scale]]))[0, 0])
+
+
 def joint_information(doubt: float, scale: float, size: int) -> float:
     """Return E[joint_score^2] of a value: between what its variance says and 1 / (size scale^2).
 
@@ -183,16 +189,25 @@ def joint_information(doubt: float, scale: float, size: int) -> float:
 def _log_worth(number: int, size: int) -> float:
     """Return the logarithm of 1/I - v, at scale 1 and one of the variances of the table."""
     doubt = float(np.exp(DOUBTS * number))
-    n_points = 2 ** int(np.log2(max(MOST_DRAWN // size, 64)))
-    points = qmc.Sobol(2 * size + 1, scramble=False).random(n_points)
-    points = np.clip(points + 0.5 / n_points, 1e-9, 1.0 - 1e-9)
-    radius = gamma.ppf(points[:, :1], size + 1.0)
+    points = _even_points(max(MOST_DRAWN // size, LEAST_DRAWN), 2 * size + 1)
+    radius = gammaincinv(size + 1.0, points[:, :1])
     noise = radius * (2.0 * points[:, 1 : size + 1] - 1.0)
-    surprise = noise + np.sqrt(doubt) * norm.ppf(points[:, size + 1 :])
-    told = float((joint_score(surprise, doubt, 1.0, size) ** 2).mean())
+    surprise = noise + np.sqrt(doubt) * ndtri(points[:, size + 1 :])
+    slopes = joint_score(surprise, doubt, 1.0, size)
+    # E[s psi] = 1, so that what the points miss of the spread cancels
+    told = float((slopes**2).mean() / (slopes * surprise).mean())
     # no better than the density allows, no worse than the variance says
     least, most = float(size), (size + 1) * (size + 2) / 3.0
     return float(np.log(np.clip(1.0 / told - doubt, least, most)))
+
+
+def _even_points(n_points: int, n_dimensions: int) -> Floats:
+    """Return points that fill a cube evenly, (n_points, n_dimensions): multiples of a vector, modulo 1."""
+    root = 2.0
+    for _ in range(64):  # x^(d + 1) = x + 1, of which the golden ratio is the first
+        root = (1.0 + root) ** (1.0 / (n_dimensions + 1))
+    steps = root ** -np.arange(1.0, n_dimensions + 1.0)
+    return np.asarray((0.5 + np.arange(1, n_points + 1)[:, None] * steps) % 1.0)
 
 
 def _halves(surprise: Floats, doubt: Floats, scale: Floats) -> tuple[Floats, Floats]:

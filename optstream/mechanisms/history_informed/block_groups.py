@@ -1,5 +1,6 @@
 """Groups of joint noise over whole blocks: which a period has, and what the worst window then costs."""
 
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -98,12 +99,22 @@ class BlockGroups:
         met = max(n_groups for _, n_groups in self.numbers) if fits else 1
         return (self.blocks.length * met) ** 2 * self._variance_of_one
 
+    @property
+    def shares_of_sizes(self) -> tuple[tuple[int, float], ...]:
+        """The sizes of groups, and which part of the blocks lies in such ones."""
+        counted = Counter(self.sizes)
+        return tuple((size, number / len(self.sizes)) for size, number in sorted(counted.items()))
+
+    @property
+    def left_out(self) -> float:
+        """By how much more blocks the rule has than are measured, at least 1."""
+        return self.blocks.n_blocks * self.ordinary / len(self.sizes) if self.sizes else 1.0
+
     @cached_property
     def _variance_of_one(self) -> float:
         """The variance at scale 1, in proportion to what is measured."""
         sizes = np.array(self.sizes, dtype=np.float64)
-        mean = float(((sizes + 1.0) * (sizes + 2.0) / 3.0).mean())
-        return mean * self.blocks.n_blocks * self.ordinary / sizes.size
+        return float(((sizes + 1.0) * (sizes + 2.0) / 3.0).mean()) * self.left_out
 
     def _n_groups(self, n_blocks: int) -> int:
         return max(int(n_blocks / self.size), 1) if n_blocks else 0
@@ -135,6 +146,28 @@ def best_groups(blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fra
         if better and may_be_drawn(one, unit_scale):
             best = one
     return best
+
+
+def chosen_groups(
+    blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction, size: Fraction | None
+) -> BlockGroups | None:
+    """Return the groups of a size, or the best ones; None where none of two blocks can be drawn.
+
+    Costs no privacy: public figures alone.
+
+    Args:
+        blocks: As for `best_groups`.
+        period_lengths: As for `best_groups`.
+        unit_scale: As for `best_groups`.
+        size: As in `BlockGroups`; None for the best.
+
+    Returns:
+        The groups.
+    """
+    if size is None:
+        return best_groups(blocks, period_lengths, unit_scale)
+    found = BlockGroups(blocks, size, period_lengths)
+    return found if may_be_drawn(found, unit_scale) else None
 
 
 def may_be_drawn(groups: BlockGroups, unit_scale: Fraction) -> bool:

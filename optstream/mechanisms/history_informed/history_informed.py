@@ -18,7 +18,7 @@ from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.measurement.priced import LinearSpend
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
-from optstream.mechanisms.history_informed.block_groups import BlockGroups, best_groups, may_be_drawn
+from optstream.mechanisms.history_informed.block_groups import BlockGroups, chosen_groups
 from optstream.mechanisms.history_informed.covariate_memory import covariates_of, late_part, used_covariates
 from optstream.mechanisms.joint_groups import JointTerms, Noise
 from optstream.mechanisms.period_release import Release
@@ -349,7 +349,26 @@ class HistoryInformed(OnlineMechanism):
         slots = self.public_days.steps_per_day
         count = self.scale if self.counts else None
         given = self.n_blocks, self.block_length, self.prior_components
-        return Figures(model.window_length, slots, noise, *given, count)
+        figures = Figures(model.window_length, slots, noise, *given, count)
+        return self.with_joint(figures, (self.joint_terms.allowed(model),))
+
+    def with_joint(self, figures: Figures, joint: tuple[bool, ...]) -> Figures:
+        """Return figures that say at which levels noise may be joint, and in which groups; free.
+
+        Args:
+            figures: Of the same plan.
+            joint: For each level, root first.
+
+        Returns:
+            The same, where no level may have it.
+        """
+        if not any(joint):
+            return figures
+        lengths = self.period_lengths or (self.model.window_length,)
+        wanted = self.noise == "joint"
+        return replace(
+            figures, joint=joint, period_lengths=lengths, group_size=self.group_size, wanted=wanted
+        )
 
     @property
     def scale_units(self) -> float | None:
@@ -404,10 +423,6 @@ def _joint_groups(mechanism: HistoryInformed) -> BlockGroups | None:
         return None
     lengths = terms.period_lengths or (model.window_length,)
     unit_scale = mechanism.alpha_units / model.epsilon
-    blocks, size = mechanism.blocks, mechanism.group_size
-    if size is not None:
-        one = BlockGroups(blocks, size, lengths)
-        found = one if may_be_drawn(one, unit_scale) else None
-    else:
-        found = best_groups(blocks, lengths, unit_scale)
+    blocks = mechanism.blocks
+    found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
     return terms.wanted(found, 2 * (blocks.n_blocks * blocks.length) ** 2, "the least have too few blocks")

@@ -61,7 +61,9 @@ def with_the_same_blocks(
     """
     count, length = pattern.blocks.n_blocks, pattern.blocks.length
     if pattern.figures.relative_noise is not None:
-        count, length = choose_plan_blocks(tree, pattern.figures, shares)
+        terms = pattern.joint_terms
+        joint = tuple(replace(terms, n_nodes=len(level)).allowed(pattern.model) for level in tree.levels)
+        count, length = choose_plan_blocks(tree, pattern.with_joint(pattern.figures, joint), shares)
     common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
     found = [(level, replace(own, **common) if level != small else _small(own)) for level, own in levels]
     sizes = {own.joint_groups.size for _, own in found if own.joint_groups is not None}
