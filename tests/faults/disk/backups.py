@@ -12,7 +12,7 @@ from contextlib import suppress
 from fractions import Fraction
 from itertools import chain, combinations
 
-from optstream.catalogue import find_catalogue
+from optstream.catalogue import check_files, find_catalogue
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.privacy import worst_window
@@ -60,7 +60,7 @@ def restore(past: Past, restored: Restored) -> Tally:
     told = _told_before(world)
     _, words = past.bench.run(world, DAYS, hours=hours)
     tally = Tally(tried=1)
-    broken = list(_judged(past, world, restored))
+    broken = [*_judged(past, world, restored), *(_stale(world) if words and words.is_good else ())]
     for moment in past.moments[: restored.newest + 1]:
         tally.releases_checked += len(moment.sights)
     told = told or _is_told(words)
@@ -109,18 +109,26 @@ def _drawn_again(past: Past, world: World, restored: Restored, seen: set[Release
             yield f"DOUBLE SPEND: {period} revision {revision}, whose draw the ledger has, was drawn again"
 
 
+def _stale(world: World) -> Iterator[str]:
+    """Pages and descriptions are nothing to be missed as long as a night makes them anew."""
+    with suppress(OptStreamError):
+        found = check_files(world.settings.published_folder)
+        yield from (f"STALE: {line}" for line in found if "is not of" in line)
+
+
 def _epsilon(amended: bool) -> Fraction:
     return Fraction(AMENDED[amended].split('"')[1])
 
 
 def _told_before(world: World) -> bool:
-    """Whether `optstream ledger verify` says that something is wrong."""
+    """Whether `optstream ledger verify` says that something is wrong, or that a record has nothing."""
     try:
         if not read_books(world).events:
             return bool(verify(world.settings, None).problems)
         ledger = open_ledger(world.settings.ledger_url)
         try:
-            return bool(verify(world.settings, ledger).problems)
+            found = verify(world.settings, ledger)
+            return bool(found.problems) or any("lineage" in note for note in found.notes)
         finally:
             ledger.close()
     except OptStreamError:
