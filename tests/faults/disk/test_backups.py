@@ -15,9 +15,10 @@ from tests.faults.world import DAYS
 
 SEED = 20160603
 BEGUN = "after commit in Ledger.begin_draw, 1"
+WRITING = "during write in _write < DrawingFile.fill, 1"
 STOPS = [BEGUN, "after commit in Ledger.record_drawn, 1", "after commit in Ledger.record_staged, 1"]
 IN_A_DRAW, DRAWN, IN_A_RESTATEMENT = 2, 3, 8
-"""The copies in which the second day's draw has begun, is recorded, and has begun once more."""
+"""The copies in which the second day's draw has begun, is recorded, and is being written once more."""
 
 
 def lived(bench, second):
@@ -27,7 +28,7 @@ def lived(bench, second):
     past.live("days", DAYS[:1], [])
     past.live("days", DAYS[1:2], STOPS, hours=2.0)
     past.live("withdraw", DAYS[:1], ["after commit in Ledger.withdraw, 1"], hours=4.0, withdraw=True)
-    past.live("restate", DAYS[1:2], [BEGUN], hours=6.0, restate=True)
+    past.live("restate", DAYS[1:2], [WRITING], hours=6.0, restate=True)
     past.live("restate", DAYS[1:2], [], hours=8.0, restate=True)
     middle = [moment.middle for moment in past.moments]
     assert middle == [False, False, True, True, True, False, True, False, True, False, False]
