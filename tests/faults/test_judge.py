@@ -93,7 +93,7 @@ def test_a_ledger_that_was_edited(judge):
 
 def test_a_draw_that_nobody_announced(judge):
     with judge.world.noise_log.open("a") as log:
-        log.write(f"{DAY}\n")
+        log.write(f"{DAY} 0\n")
     assert "DOUBLE SPEND" in verdict(judge)
 
 

@@ -107,6 +107,13 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
         )
     if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
         yield from _of_release(settings, facts, day, made)
+    if day.state is State.WITHDRAWN and day.listed is not None:
+        yield _said(
+            made,
+            Kind.WITHDRAWN,
+            "it was withdrawn, and readers have it all the same: the withdrawal did not come to its end, or "
+            f"an older published folder was brought back; `optstream withdraw --date {day.day}` completes it",
+        )
     yield from _of_raw(day, made, now)
 
 
