@@ -250,7 +250,7 @@ def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, s3: str | None
                 life.turn()
             life.end(notes)
         finally:
-            reader.communicate(timeout=60)
+            reader.communicate(timeout=LONGEST_COMMAND)  # a look at a store takes its time
             leftovers(stage.world.folder, 0)
         seen = [number for kind, number in (one for one in sightings(notes) if one[0] == "looks")]
         if not sum(seen):

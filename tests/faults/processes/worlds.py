@@ -30,6 +30,8 @@ DAYS = tuple(FIRST + timedelta(days=number) for number in range(N_DAYS))
 """Two months: a backfill divides them among its workers."""
 MECHANISMS = ("PeGaSus", "HistoryInformed", "OptStream")
 CHECKOUT = Path(__file__).parents[3]
+SECONDS_TO_START = 300.0
+"""For a scheduler, on a machine that does much else."""
 SIGNED = """
 signing_key = "trusted/signing.pem"
 publisher = "Two Regions"
@@ -278,7 +280,7 @@ class DaskCluster:
 
 
 def _address(file: Path) -> str:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < deadline:
         with suppress(OSError, ValueError, KeyError):
             return str(json.loads(file.read_text())["address"])
