@@ -176,8 +176,7 @@ def open_stage(spec: Spec, api: str, s3: str | None) -> Iterator[Stage]:
             server = Server(s3)
             os.environ.update(server.environment)
             environment |= server.environment
-            bucket = f"world-{spec.seed}-{spec.number}"
-            filesystem().call_s3("create_bucket", Bucket=bucket)
+            bucket = server.new_bucket()
             published = f"s3://{bucket}/published"
         world = (StoreWorld if bucket else World)(folder / "world")
         _configure(world, spec, url, published)
