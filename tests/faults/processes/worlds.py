@@ -30,6 +30,7 @@ DAYS = tuple(FIRST + timedelta(days=number) for number in range(N_DAYS))
 """Two months: a backfill divides them among its workers."""
 MECHANISMS = ("PeGaSus", "HistoryInformed", "OptStream")
 CHECKOUT = Path(__file__).parents[3]
+LOOPBACK = "127.0.0.1"
 SECONDS_TO_START = 300.0
 """For a scheduler, on a machine that does much else."""
 SIGNED = """
@@ -243,7 +244,8 @@ class DaskCluster:
     def running(self) -> Iterator["DaskCluster"]:
         self.folder.mkdir()
         file = self.folder / "scheduler.json"
-        scheduler = self._start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+        options = ["--host", LOOPBACK, "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+        scheduler = self._start("scheduler", *options)
         try:
             self.address = _address(file)
             self.workers = [self._worker() for _ in range(2)]
@@ -261,8 +263,8 @@ class DaskCluster:
         self.workers[number] = self._worker()
 
     def _worker(self) -> "subprocess.Popen[bytes]":
-        options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder)]
-        return self._start("worker", self.address, *options)
+        options = ["--host", LOOPBACK, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        return self._start("worker", self.address, *options, "--local-directory", str(self.folder))
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         spill = {"DASK_DISTRIBUTED__WORKER__MEMORY__SPILL": "False"}
