@@ -17,7 +17,10 @@ from tasks.storage.private_files import read_verified
 
 @dataclass(frozen=True)
 class Memory:
-    """state: public, for the mechanism. folder, digest: where the period before keeps what is not public."""
+    """What a period goes on from.
+
+    state: public, for the mechanism. folder, digest: where the period before keeps what is not public.
+    """
 
     state: State | None = None
     folder: Path | None = None

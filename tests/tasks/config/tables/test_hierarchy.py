@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from optstream.catalogue.about import NodeFacts
+from optstream.catalogue.nodes import NodeFacts
 from tasks.config.example import EXAMPLE
 
 
