@@ -85,8 +85,15 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         detail = day_detail(found, facts, wanted, runs)
         if detail is None:
             raise HTTPException(404)
-        values = {"detail": detail, "name": found.stream, "home": _home(found), "runs_problem": problem}
-        return html("day", most=MOST_ALARMS, depends=DEPENDS, **values)
+        return html(
+            "day",
+            detail=detail,
+            name=found.stream,
+            home=_home(found),
+            most=MOST_ALARMS,
+            runs_problem=problem,
+            depends=DEPENDS,
+        )
 
     def nodes(request: Request) -> Response:
         found, asked = looks.of(request.path_params["name"]), request.query_params.get("find", "")[:100]
