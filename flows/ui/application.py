@@ -17,6 +17,8 @@ from flows.ui.guard import OPEN, Guard
 from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from tasks.contracts.results import folder_of
+from tasks.monitoring.alarms.conditions import DEPENDS
+from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
@@ -79,6 +81,8 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
             called=None if found.settings is None else found.settings.called,
             most=MOST_ALARMS,
             open_years=OPEN_YEARS,
+            depends=DEPENDS,
+            replaced_days=SUSPECT_DAYS,
         )
 
     def day(request: Request) -> Response:
@@ -89,9 +93,14 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         detail = day_detail(found, facts, wanted, runs)
         if detail is None:
             raise HTTPException(404)
-        home = _home(found)
         return html(
-            "day", detail=detail, name=found.stream, home=home, most=MOST_ALARMS, runs_problem=problem
+            "day",
+            detail=detail,
+            name=found.stream,
+            home=_home(found),
+            most=MOST_ALARMS,
+            runs_problem=problem,
+            depends=DEPENDS,
         )
 
     def nodes(request: Request) -> Response:

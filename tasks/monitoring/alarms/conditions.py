@@ -209,11 +209,7 @@ def _suspect(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> It
     """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
     most = float(settings.watching.suspect_share)
     for region, one in facts.suspect.get(day.day, {}).items():
-        told = [
-            f"{100 * share:.0f} % {what}"
-            for what, share in (("clamped", one.clamped), ("absent", one.absent), ("doubled", one.doubled))
-            if share > most
-        ]
+        told = [f"{100 * share:.0f} % {what}" for what, share in one.shares if share > most]
         if told:
             words = (
                 f"of the readings of {settings.called(region)}, {', '.join(told)}: ask its supplier about "
