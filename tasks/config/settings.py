@@ -117,8 +117,8 @@ class Settings(Folders):
     def model_of(self, revision: int) -> PrivacyModel:
         """Return the part of the privacy guarantee that a release is planned under.
 
-        Its epsilon is its share: first releases have what is not kept back, all restatements together what
-        is.
+        Its epsilon is its share of what the stream plans with: first releases have what is not kept back, all
+        restatements together what is.
 
         Args:
             revision: 0 for first releases.
@@ -129,13 +129,19 @@ class Settings(Folders):
         Raises:
             BudgetError: It is a restatement, and nothing is kept back for them.
         """
-        share = self.budget.restatement_share
-        if revision and not share:
+        kept_back = self.budget.restatement_share
+        if revision and not kept_back:
             raise BudgetError(
                 "a restatement is a new measurement and needs a share of epsilon of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
-        return replace(self.model, epsilon=self.model.epsilon * (share if revision else 1 - share))
+        share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
+        return replace(self.model, epsilon=self.model.epsilon * share)
+
+    @property
+    def kept_for_restatements(self) -> Fraction:
+        """The most that all restatements of the stream may cost any window."""
+        return self.model.epsilon * self.budget.stream_share * self.budget.restatement_share
 
     @cached_property
     def tree(self) -> AggregationTree:

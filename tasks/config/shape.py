@@ -48,7 +48,10 @@ def hash_of(document: dict[str, Any]) -> str:
         del document["published"]["rounding"]
     if not document["privacy"]["counts"]:
         del document["privacy"]["counts"]
-    for table, key in (("stream", "leaves_per_period"), ("mechanism", "noise")):
+    if document["budget"]["stream_share"] == "1":
+        del document["budget"]["stream_share"]
+    absent_keys = ("stream", "leaves_per_period"), ("mechanism", "noise"), ("privacy", "budget_alpha")
+    for table, key in absent_keys:
         if document[table].get(key) is None:
             document[table].pop(key, None)
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

@@ -67,6 +67,7 @@ def terms_of(settings: Settings) -> StreamTerms:
         calibration=settings.privacy.calibration,
         calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}",
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
+        budget_alpha=settings.privacy.budget_alpha,
     )
 
 

@@ -53,6 +53,7 @@ class ReleaseStatement:
         standard_errors: Of which values they are known; None for a release from before there were any.
         supplier_rounding: The part of the model's alpha that is not one customer's change, but what the
             supplier's rounding of sums adds to it; less than alpha, in the unit of the values.
+        budget_alpha: The alpha of the budget's other streams, where this one has its own; else None.
         long_spans: What a month and a year lose by the plan; () for a release from before it was stated.
         optimality: How near the values are to the optimum of the bounded program, as `consistency.rounded`;
             None where no value lay below the bound, and for a release from before it was stated.
@@ -82,6 +83,7 @@ class ReleaseStatement:
     day: DayKind
     standard_errors: StandardErrors | None = None
     supplier_rounding: Fraction = Fraction(0)
+    budget_alpha: Fraction | None = None
     long_spans: tuple[LongSpan, ...] = ()
     optimality: Optimality | None = None
     bands: CountBands | None = None
@@ -155,6 +157,11 @@ class ReleaseStatement:
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the guarantee.",
         ]
+        if self.budget_alpha is not None:
+            sentences.append(
+                "The privacy budget is shared with streams of another quantity, each with a size of change "
+                "of its own: a window covers one customer's changes in all of them, in each up to its own."
+            )
         if self.supplier_rounding:
             sentences.append(
                 f"The readings are the supplier's sums, whose errors are taken to spread by at most "
@@ -208,6 +215,8 @@ class ReleaseStatement:
             "code_version": self.code_version,
             "configuration_hash": self.configuration_hash,
         }
+        if self.budget_alpha is not None:
+            document["budget_alpha"] = str(self.budget_alpha)
         if self.supplier_rounding:
             document["supplier_rounding"] = str(self.supplier_rounding)
         if self.long_spans:
@@ -250,6 +259,7 @@ class ReleaseStatement:
                 noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
                 standard_errors=None if errors is None else StandardErrors.from_document(errors),
                 supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
+                budget_alpha=exact_from_text(shared) if (shared := document.get("budget_alpha")) else None,
                 long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
                 optimality=None if certificate is None else consistency.from_document(certificate),
                 bands=None if bands is None else CountBands.from_document(bands),
