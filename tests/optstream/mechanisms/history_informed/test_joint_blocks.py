@@ -12,6 +12,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement.drifting_blocks import DriftingBlocks
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
+from optstream.mechanisms.history_informed import block_groups
 from optstream.mechanisms.history_informed import history_informed as module
 from optstream.mechanisms.history_informed.block_groups import BlockGroups, best_groups
 from optstream.noise import joint_noise, simulated_noise
@@ -184,7 +185,7 @@ def test_broken_twins_cost_more_than_they_say(twin, blocks, monkeypatch):
     honest = worst_window(plans(mechanism, [48] * 60), 48).epsilon
     assert honest <= mechanism.epsilon <= 1
     module._joint_groups.cache_clear()
-    monkeypatch.setattr(module, "BlockGroups", twin)
+    monkeypatch.setattr(block_groups, "BlockGroups", twin)
     try:
         broken = informed(blocks, group_size=2)
         assert broken.epsilon <= 1
