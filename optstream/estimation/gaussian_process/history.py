@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.privacy import JointSpend
 from optstream.stream import BlockSums, Measured
 
 Floats = NDArray[np.float64]
@@ -58,7 +57,7 @@ class BlockHistory:
             edges[:, 1] - edges[:, 0],
             np.array(np.broadcast_to(noise, len(edges)), dtype=np.float64),
             np.asarray(answers.values[0], dtype=np.float64).reshape(len(measured.points), len(edges)),
-            *_groups(measured, len(edges)),
+            *_groups(measured, edges[:, 0] + measured.first_step),
         )
 
     @classmethod
@@ -127,14 +126,8 @@ def _of_rows(rows: Sequence[NDArray[Any]], sums: Floats) -> BlockHistory:
     return BlockHistory(starts, lengths, scales, sums, groups, group_sizes)
 
 
-def _groups(measured: Measured, n_blocks: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first step and the size of the group of each block, by what was spent; nothing of Laplace
-    noise.
-    """
-    joint = [one for one in measured.spends if isinstance(one, JointSpend) and one.stage == BlockSums.stage]
-    groups = [group for spend in joint for group in spend.groups]
-    sizes = np.array([len(group) for group in groups], dtype=np.int64)
-    if sizes.sum() != n_blocks:
-        return NOTHING, NOTHING
-    starts = np.array([group[0].start for group in groups], dtype=np.int64) + measured.first_step
-    return np.repeat(starts, sizes), np.repeat(sizes, sizes)
+def _groups(measured: Measured, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first step and the size of each block's group; nothing of Laplace noise."""
+    sizes = np.array((measured.choices or {}).get("group_sizes", ()), dtype=np.int64)
+    firsts = np.cumsum(sizes) - sizes
+    return np.repeat(starts[firsts], sizes), np.repeat(sizes, sizes)

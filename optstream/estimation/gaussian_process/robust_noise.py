@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaincinv, log_ndtr, ndtri
+from scipy.special import gammaincinv, log_ndtr, ndtr, ndtri
 
 from optstream.estimation.gaussian_process.calibration import EXACT_LATEST
 from optstream.estimation.gaussian_process.surprises.left_out import left_out
@@ -25,6 +25,7 @@ FARTHEST = 12.0
 """Standard deviations of the radius, above its mean."""
 LONGEST_STEP = 0.25
 """Of the grid of radii, in scales; where the doubt is less, 1.2 of its standard deviations."""
+LEAST_INSIDE = 1e-250
 MOST_DRAWN, LEAST_DRAWN = 2048, 256
 """Values of joint noise that stand for all where what they tell is worked out; groups, at least."""
 DOUBTS = 0.5
@@ -149,14 +150,15 @@ def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floa
     away = np.minimum(np.abs(surprise) / scale, farthest)[..., None]
     step = min(1.2 * deviation, LONGEST_STEP)
     radius = step * np.arange(1, int((farthest + 6.0 * deviation) / step) + 2)
-    upper, lower = log_ndtr((radius - away) / deviation), log_ndtr((-radius - away) / deviation)
-    inside = upper + np.log1p(-np.exp(np.minimum(lower - upper, -1e-300)))
-    weights = (size - surprise.shape[1]) * np.log(radius) - radius + inside.sum(axis=1)
-    weights = np.exp(weights - weights.max(axis=1, keepdims=True))
-    # log of the difference of both normal densities, but for 0
-    nearer = -0.5 * ((away - radius) / deviation) ** 2 - np.log(deviation * np.sqrt(2.0 * np.pi))
-    of_radius = np.exp(nearer - inside) * -np.expm1(-2.0 * away * radius / deviation**2)
-    means = np.einsum("gr,gkr->gk", weights, of_radius) / weights.sum(axis=1)[:, None]
+    nearer, farther = (radius - away) / deviation, (radius + away) / deviation
+    inside = ndtr(nearer) - ndtr(-farther)
+    slopes = np.exp(-0.5 * nearer**2) - np.exp(-0.5 * farther**2)
+    of_radius = (size - surprise.shape[1]) * np.log(radius) - radius
+    weights = np.exp(of_radius - of_radius.max()) * inside.prod(axis=1)
+    # where nothing of a value lies inside, nothing weighs
+    ratios = np.divide(slopes, inside, out=np.zeros_like(slopes), where=inside > LEAST_INSIDE)
+    means = np.matmul(ratios, weights[:, :, None])[..., 0] / weights.sum(axis=1)[:, None]
+    means /= deviation * np.sqrt(2.0 * np.pi)
     return np.asarray(np.sign(surprise) * means / scale)
 
 

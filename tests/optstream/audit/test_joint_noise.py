@@ -14,6 +14,7 @@ from optstream.audit.controls import ALPHA, Control
 from optstream.audit.subjects.subject import Outputs
 from optstream.measurement.steps import measure_steps
 from optstream.mechanisms import HistoryInformed
+from optstream.mechanisms.history_informed import block_groups
 from optstream.mechanisms.history_informed import history_informed as informed
 from optstream.mechanisms.history_informed.block_groups import BlockGroups
 from optstream.noise import simulated_noise
@@ -125,7 +126,7 @@ def test_a_plan_that_charges_one_group_where_a_window_cuts_two_is_caught(neighbo
 
     informed._joint_groups.cache_clear()
     # headroom would leave out what the twin's scale cannot pay for: the twin forgets that as well
-    monkeypatch.setattr(informed, "BlockGroups", Twin)
+    monkeypatch.setattr(block_groups, "BlockGroups", Twin)
     monkeypatch.setattr(informed, "groups_with_headroom", lambda groups, *others: groups)
     try:
         broken_twin = blocks(neighbours, PAIRS[neighbours])

@@ -12,6 +12,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement.drifting_blocks import DriftingBlocks
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
+from optstream.mechanisms.history_informed import block_groups
 from optstream.mechanisms.history_informed import history_informed as module
 from optstream.mechanisms.history_informed.block_groups import BlockGroups, best_groups
 from optstream.noise import joint_noise, simulated_noise
@@ -184,7 +185,7 @@ def test_broken_twins_cost_more_than_they_say(twin, blocks, monkeypatch):
     honest = worst_window(plans(mechanism, [48] * 60), 48).epsilon
     assert honest <= mechanism.epsilon <= 1
     module._joint_groups.cache_clear()
-    monkeypatch.setattr(module, "BlockGroups", twin)
+    monkeypatch.setattr(block_groups, "BlockGroups", twin)
     try:
         broken = informed(blocks, group_size=2)
         assert broken.epsilon <= 1
@@ -216,6 +217,7 @@ def test_whole_blocks_are_drawn_in_groups_of_the_scale_that_is_charged(blocks):
     assert {len(part) for part in spend.parts} == {blocks[1]}
     assert spend.scale == Fraction(mechanism.joint_groups.worst * 1000)
     assert measured.choices["blocks"] == [[part.start, part.stop] for part in spend.parts]
+    assert measured.choices["group_sizes"] == [len(group) for group in spend.groups]
     exact, noise = 100_000 * blocks[1], simulated_noise([1, 0])
     sizes = sorted({len(group) for group in spend.groups}, reverse=True)
     for size in sizes:
@@ -356,7 +358,7 @@ def test_all_levels_share_their_groups_where_customers_stay_and_the_root_alone_h
         drawn = draw(mechanism, [48, 46, 50, 48], n_series=2)
         for one in drawn:
             assert [type(spend) for spend in one.spends] == kinds
-            assert len({str(part.choices) for part in one.parts}) == 1
+            assert len({str(part.choices["blocks"]) for part in one.parts}) == 1
             assert [spend.weights for spend in one.spends[:1]] == [one.spends[1].weights]
         assert worst_window(spends_of(drawn), 48).epsilon <= mechanism.epsilon <= 1
         release = mechanism.estimate(drawn[-1])

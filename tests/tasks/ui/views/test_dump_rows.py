@@ -46,7 +46,7 @@ def test_what_is_not_complete_comes_first_of_many():
 def test_a_region_has_the_shares_of_its_readings_whatever_became_of_its_files():
     shares = {"a": Suspect(1.0, 0.0, 0.0), "c": Suspect(0.0, 0.031, 0.5)}
     rows = list(dump_rows(facts_of(a=[(9, AT)], b=[(9, AT)]), ("a", "b", "c"), suspect=shares))
-    assert [one.replaced for one in rows] == [shares["a"], None, shares["c"]]
+    assert {one.region: one.replaced for one in rows} == {"a": shares["a"], "b": None, "c": shares["c"]}
     assert replaced_in_words(shares["c"]) == "3.1 % absent, 50.0 % doubled"
     assert replaced_in_words(Suspect(0.0, 0.0, 0.0)) == "none"
     assert replaced_in_words(Suspect(1e-6, 1 - 1e-6, 0.0)) == "< 0.1 % clamped, > 99.9 % absent"
