@@ -21,9 +21,9 @@ from tasks.ingest.arrival.parts import DATED, PREFIX, parts_of, place_of, top_of
 
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
+"""Entries of one folder of a day."""
 MOST_SAID = 12
 """Messages about one day's dumps: of 10,000 leaves nobody reads more."""
-"""Entries of one folder of a day."""
 
 
 class LateDumpError(DumpError):
@@ -263,7 +263,7 @@ def _check_list(file_list: str, present: Mapping[str, Found], place: str, names:
 
 
 def several(messages: Iterable[str]) -> str:
-    """Return what is wrong with a day's dumps in one line, however many leaves there are: the first of them."""
+    """Return what is wrong with a day's dumps in a line that does not grow with the leaves."""
     found = list(messages)
     more = len(found) - MOST_SAID
     return "; ".join(found[:MOST_SAID]) + (f"; and {more:,} more like these" if more > 0 else "")
