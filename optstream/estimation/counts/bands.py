@@ -8,6 +8,8 @@ Floats = NDArray[np.float64]
 
 SMALLEST = 1e-6
 """An expected count below it is taken for this."""
+FAR_BELOW = 1e4
+"""Standard deviations below 0 that are told apart: beyond, digits end."""
 LEAST_DOUBTFUL = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
 a count, the narrower its band would be, down to 0 alone."""
@@ -53,10 +55,10 @@ def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
         (means, variances), of the truncated distributions.
     """
     deviation = np.sqrt(variances)
-    at = means / deviation
+    at = np.maximum(means / deviation, -FAR_BELOW)
     # the density over the share above 0; far below 0 nearly -at
     rate = np.exp(-0.5 * at**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(at))
-    return means + deviation * rate, variances * np.maximum(1.0 - rate * (rate + at), 1e-12)
+    return deviation * (at + rate), variances * np.maximum(1.0 - rate * (rate + at), 1e-12)
 
 
 def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
