@@ -18,6 +18,7 @@ from tasks.config import Settings
 from tasks.contracts.judging import judge_by_users, keep
 from tasks.contracts.results import PRIVATE_PERIOD, RAW
 from tasks.ingest import IngestedDay
+from tasks.ingest.arrival.discover import several
 from tasks.ingest.arrival.parts import parts_of, place_of
 
 MOST_LISTED = 5
@@ -99,7 +100,7 @@ def _messages(
     for one in unfit:
         if one.day not in stops:
             stops[one.day][one.region] = f"the private period {one.says}"
-    return {day: f"{day}: " + "; ".join(filter(None, found.values())) for day, found in stops.items()}, alarms
+    return {day: f"{day}: " + several(filter(None, found.values())) for day, found in stops.items()}, alarms
 
 
 def _likewise(regions: Sequence[str]) -> str:

@@ -10,7 +10,9 @@ from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
 from tasks.config import Settings
+from tasks.ledger.verify_lineage import compare_lineage
 from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
+from tasks.release.records.lineage import told_releases
 from tasks.signing.key import public_keys_of
 
 UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
@@ -57,6 +59,8 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
             f"folders of {', '.join(others)} were not compared: run this with their configurations too"
         )
     counts = ledger.count_by_state(own)
+    if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):
+        notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
     listed = 0 if catalogue is None else len(catalogue.entries)
     return Verification(tuple(problems), tuple(notes), sum(counts.values()), listed)
 
@@ -95,6 +99,7 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
         found = check_files(settings.published_folder, public_keys_of(settings))
         yield from (f"{settings.published_folder}: {line}" for line in found)
     yield from compare_measurements(settings, releases)
+    yield from compare_lineage(settings, ledger, releases)
 
 
 def _published(

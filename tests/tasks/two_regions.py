@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
+import polars as pl
+
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
@@ -176,3 +178,9 @@ class Installation:
             for path in (self.folder / place).rglob("*")
             if path.is_file()
         }
+
+
+def in_another_unit(installation, region, day, factor):
+    """Multiply the readings of a region's dump of a day."""
+    for path in (installation.folder / f"dumps/region={region}/date={day}").glob("*.parquet"):
+        pl.read_parquet(path).with_columns(pl.col("load_mw") * factor).write_parquet(path)

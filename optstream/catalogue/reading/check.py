@@ -14,12 +14,17 @@ from optstream.catalogue.layout import (
     CATALOGUE,
     DATA,
     DESCRIPTIONS,
+    ERRORS,
     LARGEST_MEASUREMENTS,
     LARGEST_RELEASE,
     MEASUREMENTS,
     SUPERSEDED,
+    SUPERSEDED_ERRORS,
+    errors_folder,
+    errors_name,
     measurements_name,
     release_name,
+    superseded_errors_folder,
     superseded_folder,
 )
 from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
@@ -30,8 +35,8 @@ from optstream.catalogue.questions.published_answers import check_answers
 from optstream.catalogue.reading.read import (
     is_of,
     lost,
+    read_beside,
     read_file,
-    read_measurements_file,
     read_rows,
 )
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
@@ -79,6 +84,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         ),
         *_superseded(storage, catalogue),
         *_measurements(storage, catalogue),
+        *_errors(storage, catalogue),
         *check_answers(storage, catalogue),
         *check_page(storage, catalogue),
         *check_curves(storage),
@@ -101,9 +107,8 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
     _, footer = decode(read_file(storage, entry), ())
     if document["statement"] != footer.statement:
         raise PublicationError(_differs(entry))
-    stated = ReleaseStatement.from_document(footer.statement).measurements
-    if stated is not None:
-        read_measurements_file(storage, entry.period, entry.revision, stated.file_hash)
+    for name, digest in ReleaseStatement.from_document(footer.statement).beside:
+        read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
@@ -190,3 +195,20 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
             is_whole = False
         if not is_whole:
             yield f"{name!r} is not what its name says; `optstream publish` of its day puts it back"
+
+
+def _errors(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield which files of errors are of no listed release: who reads them all would count errors twice."""
+    ranks = {
+        entry.period: (entry.revision, entry.vintage) for entry in catalogue.entries if not entry.withdrawn
+    }
+    listed = {(errors_folder(period), *rank) for period, rank in ranks.items()}
+    for name in storage.names_below(ERRORS):
+        folder, _, last = name.rpartition("/")
+        told = errors_name(last)
+        if told is None or (folder, *told[:2]) not in listed:
+            yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
+    gone = {superseded_errors_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
+    for name in storage.names_below(SUPERSEDED_ERRORS):
+        if name.rpartition("/")[0] in gone:
+            yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"

@@ -124,9 +124,15 @@ def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
 
 def read_measurements_file(storage: Readable, period: date, revision: int, file_hash: str) -> bytes:
     """Return the bytes of a day's measurements. Raises PublicationError if they are missing or others."""
-    name = measurements_file(period, revision, file_hash)
+    return read_beside(
+        storage, period, measurements_file(period, revision, file_hash), file_hash, LARGEST_MEASUREMENTS
+    )
+
+
+def read_beside(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
+    """Return the bytes of a file beside a release. Raises PublicationError if they are missing or others."""
     try:
-        data = storage.read(name, LARGEST_MEASUREMENTS)
+        data = storage.read(name, largest)
     except FileNotFoundError as error:
         raise PublicationError(
             f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"

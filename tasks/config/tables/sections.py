@@ -224,6 +224,7 @@ class Published(Section):
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'
     )
+    errors: bool = Field(True, description="true or false")
     measurements: bool = Field(False, description="true or false")
     publisher: ShownLine | None = Field(None, description=SHORT_TEXT)
     licence: ShownLine | None = Field(None, description=SHORT_TEXT)

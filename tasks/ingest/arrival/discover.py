@@ -1,6 +1,6 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -22,6 +22,8 @@ from tasks.ingest.arrival.parts import DATED, PREFIX, parts_of, place_of, top_of
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
 """Entries of one folder of a day."""
+MOST_SAID = 12
+"""Messages about one day's dumps: of 10,000 leaves nobody reads more."""
 
 
 class LateDumpError(DumpError):
@@ -189,9 +191,9 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
             f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
         )
     if arrival.broken:
-        return DumpError(f"{day}: " + "; ".join(arrival.broken.values()))
+        return DumpError(f"{day}: " + several(arrival.broken.values()))
     if arrival.waiting:
-        return LateDumpError(f"{day}: " + "; ".join(arrival.waiting.values()))
+        return LateDumpError(f"{day}: " + several(arrival.waiting.values()))
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings)))
 
 
@@ -258,3 +260,10 @@ def _check_list(file_list: str, present: Mapping[str, Found], place: str, names:
     extra = sorted(set(names) - set(listed))
     if extra:
         raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
+
+
+def several(messages: Iterable[str]) -> str:
+    """Return what is wrong with a day's dumps in a line that does not grow with the leaves."""
+    found = list(messages)
+    more = len(found) - MOST_SAID
+    return "; ".join(found[:MOST_SAID]) + (f"; and {more:,} more like these" if more > 0 else "")

@@ -11,7 +11,7 @@ from tasks.reports.drawing.figures import Z
 from tasks.reports.numbers import quantity_of, unit_of
 from tasks.ui.node_facts import read_nodes, read_replaced
 from tasks.ui.snapshot import Snapshot
-from tasks.ui.views.node_detail import SPANS, NodeCurve, Span, children_of, node_curve
+from tasks.ui.views.node_detail import MOST_CHILDREN, SPANS, NodeCurve, Span, children_of, node_curve
 
 MOST_ROWS = 500
 """Of the table, the newest."""
@@ -80,10 +80,11 @@ def curve_of(snapshot: Snapshot, node: str, span: Span) -> NodeCurve:
     """Return the lines of a node's page. Raises PublicationError as `read_nodes`."""
     settings = _settings(snapshot)
     children = children_of(settings.tree, node)
-    rows = read_nodes(settings, {node, *children}, span.with_week_before())
+    stacked = children[:MOST_CHILDREN]
+    rows = read_nodes(settings, {node, *stacked}, span.with_week_before())
     short = span.n_days <= MOST_DAYS_REPLACED
     replaced = read_replaced(settings, node, span.days()) if short else {}
-    return node_curve(rows, node, children, _begin(settings, span), replaced)
+    return node_curve(rows, node, children, _begin(settings, span), replaced, settings.called)
 
 
 def moment_in(zone: ZoneInfo, at: int) -> str:

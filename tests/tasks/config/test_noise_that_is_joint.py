@@ -56,6 +56,19 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
     assert "leaves_per_period" not in stream().describe_mechanism()
 
 
+@pytest.mark.parametrize(("word", "leaves"), [("", StepSpend), (WORD, JointSpend)])
+def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leaves):
+    settings = stream("n_blocks = 16\nblock_length = 1", word, "HistoryInformed")
+    assert kinds(settings) == [JointSpend, leaves]
+    assert settings.describe_mechanism().get("leaves_per_period") == (1 if word else None)
+    root, _ = mechanism_for(settings, DAY).plan(48)
+    assert noise_scales([root])[0].to_document(1)["noise"] == "joint over 6 blocks"
+    joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
+    assert joint.joint_over == max(map(len, root.groups))
+    plain = stream('n_blocks = 16\nblock_length = 1\nnoise = "laplace"', word, "HistoryInformed")
+    assert kinds(plain) == [StepSpend, StepSpend]
+
+
 def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
     settings = stream("", WORD)
     calendar, spends = settings.calendar, []
