@@ -67,7 +67,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
             detail=detail,
             home=_home(found),
             newest=newest,
-            nodes=found.settings.tree.nodes if found.settings else (),
+            nodes=found.settings.tree_of(found.settings.local_day(clock())).nodes if found.settings else (),
             called=None if found.settings is None else found.settings.called,
             most=MOST_ALARMS,
             open_years=OPEN_YEARS,
@@ -165,7 +165,7 @@ def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
     """The stream, the node and the days that an address names; the newest published day without any."""
     found, name = looks.of(request.path_params["name"]), request.path_params["node"]
     view, settings = found.view, found.settings
-    if view is None or settings is None or name not in settings.tree.nodes:
+    if view is None or settings is None or name not in settings.dated_hierarchy.nodes():
         raise HTTPException(404)
     listed = [one.day for one in view.days if one.listed is not None]
     newest = listed[-1] if listed else found.at.date()

@@ -7,6 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from optstream.errors import ParameterError
+from optstream.ledger.dated_trees import Entries, problem_of
 from optstream.privacy import PrivacyModel, Spend
 
 LONGEST_NAME = 500
@@ -37,15 +38,18 @@ class StreamTerms:
         grant: The budget owner: source and population that the epsilon belongs to. Streams that share one
             agree on the calendar and on all of the model but its resolution, and their spends add up.
         model: The privacy guarantee. Epsilon and alpha are exact; the window is counted in steps.
-        hierarchy_hash: Identifies the aggregation tree.
+        hierarchy_hash: Identifies the aggregation tree, or the list of trees by the days on which they hold.
         calibration: "strict", or "paper" for the noise scales of the papers.
         calendar: How steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; equal step
             indices of one privacy budget must mean the same time.
         document: Whatever else is worth keeping, as JSON text; it may change at any time and is only
             recorded.
+        trees: (first step, hash) of each tree of the list, None as the oldest one's step; the hash is of the
+            list up to it, the last one `hierarchy_hash`. Empty for one tree.
 
     Raises:
-        ParameterError: A name is empty, longer than 500 characters or not printable; `document` is not JSON.
+        ParameterError: A name is empty, longer than 500 characters or not printable; `document` is not JSON;
+            `trees` is no such list.
     """
 
     stream: str
@@ -55,8 +59,14 @@ class StreamTerms:
     calibration: str
     calendar: str
     document: str = "{}"
+    trees: Entries = ()
 
     def __post_init__(self) -> None:
+        if not self.trees:
+            object.__setattr__(self, "trees", ((None, self.hierarchy_hash),))
+        problem = problem_of(self.trees, self.hierarchy_hash)
+        if problem:
+            raise ParameterError(f"trees of StreamTerms {problem}")
         for name in ("stream", "grant", "hierarchy_hash", "calibration", "calendar"):
             check_name(getattr(self, name), f"{name} of StreamTerms")
         try:

@@ -80,7 +80,9 @@ def configured_cases(settings: Settings, day: date, only: str = "") -> tuple[Cas
     first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
     mechanism = mechanism_for(settings, day)
     name = f"stream {settings.stream.name}"
-    return _chosen(mechanism_cases(name, lambda _: mechanism, settings.tree, [n_steps], first_step), only)
+    return _chosen(
+        mechanism_cases(name, lambda _: mechanism, settings.tree_of(day), [n_steps], first_step), only
+    )
 
 
 def run_audit(

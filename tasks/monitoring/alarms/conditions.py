@@ -164,7 +164,7 @@ def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Itera
                 "before"
             )
         else:
-            leaf = None if arrival.absent else nearest(name, settings.tree.leaves)
+            leaf = None if arrival.absent else nearest(name, settings.tree_of(arrival.day).leaves)
             like = "" if leaf is None else f" (the nearest is {settings.called(leaf)})"
             words = (
                 f"{folder} is there, and no leaf of the hierarchy is called so{like}: remove its dump of the "

@@ -95,7 +95,7 @@ def day_detail(
         tuple(_actions(days[day], facts, snapshot.file)),
         happened(facts, runs, {one.link for one in snapshot.docs}, settings.called),
         tuple(_row(one, facts, model) for one in facts.records),
-        tuple(dump_rows(facts, parts_of(settings), settings.called)),
+        tuple(dump_rows(facts, parts_of(settings, day), settings.called)),
         tuple(_lineage(days[day], facts)),
         around[0],
         around[1],

@@ -155,9 +155,11 @@ def _band(snapshot: Snapshot) -> str:
     catalogue, figures = snapshot.view.facts.catalogue, snapshot.figures
     if catalogue is None or figures is None:
         return ""
-    listed = [entry.file_hash for entry in catalogue.entries if not entry.withdrawn]
-    root = snapshot.settings.tree.nodes[0]
-    of_newest = figures.filter((pl.col("file_hash") == (listed or [""])[-1]) & (pl.col("node") == root))
+    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    if not listed:
+        return ""
+    root = snapshot.settings.tree_of(listed[-1].period).nodes[0]
+    of_newest = figures.filter((pl.col("file_hash") == listed[-1].file_hash) & (pl.col("node") == root))
     for mean, noise in of_newest.select("mean", "noise").iter_rows():
         if noise is not None and isfinite(noise) and isfinite(mean) and mean:
             return f"± {100 * Z * noise / abs(mean):.2g} %"
