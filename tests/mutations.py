@@ -185,10 +185,16 @@ MUTATIONS = (
         '"""What a step of weight 1 is charged."""\n        return self.alpha_units',
     ),
     Mutation(
-        "a forked process draws",
-        "optstream/noise/secure.py",
-        "if os.getpid() != _OPENED_IN:",
-        "if False:",
+        "chances are cut off after their first byte",
+        "optstream/noise/geometric.py",
+        "    while tied.size:\n",
+        "    while False:\n",
+    ),
+    Mutation(
+        "a binary digit of the noise has another's chance",
+        "optstream/noise/geometric.py",
+        "Fraction(2**digit) / Fraction(scale)",
+        "Fraction(3**digit) / Fraction(scale)",
     ),
     Mutation(
         "noise of half the scale",

@@ -1,36 +1,38 @@
-"""Noise for publication: OpenDP's exact discrete Laplace, and uniform integers of the operating system's."""
+"""Noise for publication: exact integers made of the operating system's random bytes."""
 
 import math
 import os
-import secrets
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from threading import get_ident
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import NoiseError
+from optstream.noise.geometric import RandomBytes, geometric
 from optstream.noise.source import check_scale
 
-_OPENED_IN = os.getpid()
 AT_ONCE = 2**14
-"""Samples of one call: OpenDP works outside the interpreter's lock, so threads draw beside each other."""
+"""Samples of one pass: what it works on stays in the processor's cache."""
 
 
 class SecureNoise:
-    """OpenDP's sampler for integers (Canonne, Kamath and Steinke 2020): exact, no floating point.
+    """Exact integers made of the kernel's random bytes, which are asked for anew at each draw.
 
-    Uniform integers are `secrets.randbelow`'s: bits of the kernel's generator, refused until one is below.
-    Every scale is confirmed by OpenDP's own privacy map before its first use. A process forked after
-    this module was loaded may not draw: a copied buffer would give two processes the same noise.
+    Nothing is kept from draw to draw, so a forked process shares none with the one that it came from.
+
+    Args:
+        random_bytes: Returns so many independent uniform bytes; anything but the default is for tests.
     """
 
     simulated = False
 
+    def __init__(self, random_bytes: RandomBytes = os.urandom) -> None:
+        self._random_bytes = random_bytes
+
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers with P(k) proportional to exp(-|k| / scale).
+        """Return independent integers with P(k) proportional to exp(-|k| / scale), exactly.
+
+        Each is the difference of two independent geometric integers: with q = exp(-1 / scale) the chance of k
+        is the sum over m >= 0 of (1 - q)^2 q^(m + |k|) q^m, which is proportional to q^|k|.
 
         Args:
             scale: Of the noise, in units, as `check_scale` takes it.
@@ -40,21 +42,22 @@ class SecureNoise:
             Integers of that shape.
 
         Raises:
-            NoiseError: Another scale, a forked process, or a privacy map that does not confirm the loss
-                1 / scale of one unit.
+            NoiseError: Another scale, or a draw that leaves the 64-bit integers, each with a probability that
+                is below 2^-183 and depends on nothing but the scale.
         """
-        _refuse_forked()
+        check_scale(scale)
         count = math.prod(size)
-        if not count:
-            return np.zeros(size, dtype=np.int64)
-        parts = [min(AT_ONCE, count - first) for first in range(0, count, AT_ONCE)]
-        if len(parts) == 1:
-            return _drawn(scale, count).reshape(size)
-        with ThreadPoolExecutor(os.cpu_count(), "noise") as pool:
-            return np.concatenate([*pool.map(partial(_drawn, scale), parts)]).reshape(size)
+        drawn = np.empty(count, dtype=np.int64)
+        for first in range(0, count, AT_ONCE):
+            part = drawn[first : first + AT_ONCE]
+            plus, minus = geometric(scale, 2 * part.size, self._random_bytes).reshape(2, part.size)
+            np.subtract(plus, minus, out=part)
+        return drawn.reshape(size)
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly.
+
+        As many random bits as n - 1 has, drawn anew until they are below n.
 
         Args:
             bounds: Integers of at least 1, of any shape.
@@ -63,41 +66,21 @@ class SecureNoise:
             Integers of that shape.
 
         Raises:
-            NoiseError: A forked process.
+            NoiseError: A bound below 1.
         """
-        _refuse_forked()
-        drawn = [secrets.randbelow(bound) for bound in bounds.ravel().tolist()]
-        return np.array(drawn, dtype=np.int64).reshape(bounds.shape)
-
-
-def _refuse_forked() -> None:
-    if os.getpid() != _OPENED_IN:
-        raise NoiseError("noise may not be drawn in a process forked after it was opened: start it afresh")
-
-
-def _drawn(scale: float, count: int) -> NDArray[np.int64]:
-    return np.array(_confirmed_mechanism(scale, get_ident())([0] * count), dtype=np.int64)
-
-
-@lru_cache(maxsize=1024)
-def _confirmed_mechanism(scale: float, thread: int) -> Any:
-    """Return OpenDP's mechanism at this scale, its map checked to lie within two floats of 1 / scale.
-
-    thread: each has its own.
-    """
-    check_scale(scale)
-    import opendp.prelude as dp  # 0.3 s: only where noise is drawn
-
-    dp.enable_features("contrib")
-    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-    mechanism = dp.m.make_laplace(*space, scale=scale)
-    claimed = 1.0 / scale
-    confirmed: float = mechanism.map(1)
-    if not abs(confirmed - claimed) <= 2 * math.ulp(claimed):
-        raise NoiseError(
-            f"OpenDP's privacy map does not confirm scale {scale!r}: {confirmed!r} is not {claimed!r}"
-        )
-    return mechanism
+        if bounds.size and bounds.min() < 1:
+            raise NoiseError("a uniform integer needs a bound of at least 1")
+        limits = bounds.ravel().astype(np.uint64)
+        masks = limits - np.uint64(1)
+        for shift in (1, 2, 4, 8, 16, 32):
+            masks |= masks >> np.uint64(shift)
+        drawn = np.zeros(limits.size, dtype=np.uint64)
+        waiting = np.arange(limits.size)
+        while waiting.size:
+            words = np.frombuffer(self._random_bytes(8 * waiting.size), dtype=np.uint64)
+            drawn[waiting] = words & masks[waiting]
+            waiting = waiting[drawn[waiting] >= limits[waiting]]
+        return drawn.astype(np.int64).reshape(bounds.shape)
 
 
 def secure_noise() -> SecureNoise:

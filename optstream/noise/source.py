@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from optstream.errors import NoiseError
 
 LARGEST_SCALE = 2.0**56
-"""At this scale a draw leaves the 64-bit integers, and would be cut off there, with probability below 2^-184
-(P(|k| >= 2^63), about e^-128). At 2^62 it is 0.14, and the cut shows what it was added to."""
+"""At this scale a draw leaves the 64-bit integers, and is refused, with probability below 2^-183
+(P(|k| >= 2^63), about e^-128). At 2^62 it would be 0.14."""
 
 
 class NoiseSource(Protocol):
@@ -33,7 +33,7 @@ class NoiseSource(Protocol):
             Integers of that shape.
 
         Raises:
-            NoiseError: Another scale, or a process forked from the one that opened the source.
+            NoiseError: Another scale, or a draw that cannot be made.
         """
         ...
 
@@ -47,7 +47,7 @@ class NoiseSource(Protocol):
             Integers of that shape.
 
         Raises:
-            NoiseError: A process forked from the one that opened the source.
+            NoiseError: A bound below 1, or a draw that cannot be made.
         """
         ...
 

@@ -24,7 +24,6 @@ CHECKOUT = Path(__file__).parents[2]
 LONGEST_CALL = 2**20
 WARM = (
     "dp_accounting.pld.privacy_loss_distribution",
-    "opendp.prelude",
     "optstream.catalogue",
     "optstream.ledger",
     "prefect.artifacts",
@@ -36,7 +35,7 @@ WARM = (
     "tasks.config",
     "typer",
 )
-"""What takes long to import; nothing that opens the noise."""
+"""What takes long to import."""
 CALLER = """\
 #!{python} -ISE
 import array, json, os, socket, sys

@@ -1,8 +1,7 @@
 """Processes that start at once: forked from one that has imported everything and done nothing.
 
 `ForkServer` is the tests' side. `python -m tests.faults.fork_server` is the other: it reads a line of JSON,
-forks or waits, and answers with a line. Neither polars nor the noise may be used in it: their threads and
-buffers do not survive a fork.
+forks or waits, and answers with a line. Polars may not be used in it: its threads do not survive a fork.
 """
 
 import ctypes
@@ -116,12 +115,11 @@ def die_with_parent() -> None:
 
 
 def _import_everything() -> None:
-    """Import, compute and compile what each first night would, but for polars' threads and the noise."""
+    """Import, compute and compile what each first night would, but for polars' threads."""
     import tempfile
 
     import alembic.command  # noqa: F401
     import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
-    import opendp.prelude  # noqa: F401
     import pandas
     from great_expectations import ExpectationSuite
 

@@ -207,7 +207,7 @@ def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
         f"{_shown(deployment.model.resolution)}. Parameters come from the configuration, from public series, "
         "or from measurements that were charged; none is tuned on readings.",
         "mechanisms": f"{deployment.mechanism['name']} ({parameters}). Noise is discrete Laplace (or joint, "
-        "as each release's manifest says), drawn on integers by OpenDP from the operating system's "
+        "as each release's manifest says), drawn exactly on integers from the operating system's "
         "generator, so no floating point is in the draw. No time of a run reaches a reader. Scales are in "
         "manifests/."
         f"{noise}",

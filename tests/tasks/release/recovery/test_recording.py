@@ -7,7 +7,7 @@ import pytest
 
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState
-from optstream.noise import secure, secure_noise
+from optstream.noise import secure_noise
 from tasks.doctor.noise import noise as noise_findings
 from tasks.release import draw as draw_module
 from tasks.release.day import Status
@@ -154,12 +154,6 @@ def test_a_library_that_does_not_load_costs_no_day(either):
     assert [finding.severity for finding in noise_findings(Missing())] == ["wrong"]
     assert list(noise_findings(secure_noise())) == []
     assert status(either.release(DAY)) is Status.PUBLISHED
-
-
-def test_a_forked_process_is_refused_before_its_draw_begins(either, monkeypatch):
-    monkeypatch.setattr(secure, "_OPENED_IN", 1)
-    assert "forked" in either.release(DAY)[DAY].outcome.message
-    assert not either.record(DAY).drawing
 
 
 @pytest.mark.nightly

@@ -1,0 +1,141 @@
+"""Exact geometric integers from uniform bytes: each binary digit is drawn by itself, in integers alone."""
+
+import math
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import NoiseError
+
+RandomBytes = Callable[[int], bytes]
+"""Returns so many independent uniform bytes."""
+Bytes = NDArray[np.uint8]
+LOW_REACH = 8
+"""Binary digits are drawn below the first power of two that is at least so many scales."""
+AT_FIRST = 8
+"""Bytes of each chance that are worked out at once; a draw needs more with probability 256^-8."""
+
+
+def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np.int64]:
+    """Return independent integers G >= 0 with P(G = k) proportional to q^k, q = exp(-1 / scale).
+
+    With 2^n the first power of two that is at least `LOW_REACH` scales, G = L + 2^n H: the weight q^G is the
+    product of q^(2^j) over the binary digits j of L that are 1, and of q^(2^n H). So the digits are
+    independent, digit j being 1 with chance 1 / (1 + exp(2^j / scale)), and so is H, which is at least h + 1,
+    once it is at least h, with chance exp(-2^n / scale). Each is decided by comparing a uniform real with its
+    chance, byte after byte of both, until they differ. Floats are not computed with.
+
+    Privacy: Lemma 3a (docs/privacy.md): the law is the stated one, exactly.
+
+    Args:
+        scale: In units, greater than 0 and at most `LARGEST_SCALE`, as `check_scale` takes it.
+        count: How many.
+        random_bytes: Where the randomness comes from.
+
+    Returns:
+        Integers of shape (count,).
+
+    Raises:
+        NoiseError: A draw of 2^63 or more, each with a probability that is below 2^-184 and depends on
+            nothing but the scale.
+    """
+    n_digits = n_low_digits(scale)
+    rows = np.arange(n_digits + 1).repeat(count)
+    *digits, further = _hits(scale, rows, random_bytes).reshape(n_digits + 1, count)
+    drawn = np.zeros(count, dtype=np.int64)
+    for place, digit in enumerate(digits):
+        drawn |= digit.astype(np.int64) << place
+    more = np.flatnonzero(further)
+    while more.size:
+        if int(drawn[more].max()) + 2**n_digits >= 2**63:
+            raise NoiseError("a draw of noise left the 64-bit integers")
+        drawn[more] += 2**n_digits
+        more = more[_hits(scale, np.full(more.size, n_digits), random_bytes)]
+    return drawn
+
+
+def n_low_digits(scale: float) -> int:
+    """Return the least n >= 0 with 2^n >= `LOW_REACH` * scale.
+
+    Args:
+        scale: In units, greater than 0 and at most `LARGEST_SCALE`.
+
+    Returns:
+        The number of binary digits that are drawn one by one.
+    """
+    fraction, exponent = math.frexp(LOW_REACH * scale)
+    return max(0, exponent - (fraction == 0.5))
+
+
+@lru_cache(maxsize=256)
+def chances(scale: float, n_bytes: int) -> Bytes:
+    """Return the first bytes of the chance of each digit, and of one more 2^n, after the point in base 256.
+
+    Args:
+        scale: In units, greater than 0 and at most `LARGEST_SCALE`.
+        n_bytes: How many bytes of each.
+
+    Returns:
+        Bytes of shape (n_low_digits(scale) + 1, n_bytes), rounded down, that is: those of the exact chance.
+    """
+    n_digits = n_low_digits(scale)
+    exponents = [Fraction(2**digit) / Fraction(scale) for digit in range(n_digits + 1)]
+    rows = [
+        leading_bytes(exponent, int(digit < n_digits), n_bytes) for digit, exponent in enumerate(exponents)
+    ]
+    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(n_digits + 1, n_bytes)
+
+
+def leading_bytes(exponent: Fraction, plus: int, n_bytes: int) -> bytes:
+    """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent).
+
+    Works with more and more digits until a bound from below and one from above agree; they do in the end, for
+    e to a rational power other than 0 is irrational. Each operation rounds outwards; decimal's exp is rounded
+    to the nearest, so its neighbours on both sides are bounds.
+
+    Args:
+        exponent: Greater than 0.
+        plus: 1 for the chance of a digit, 0 for that of one more 2^n.
+        n_bytes: How many.
+
+    Returns:
+        So many bytes.
+    """
+    # e > 2, so that the value is below 2^-exponent
+    if exponent >= 8 * n_bytes:
+        return bytes(n_bytes)
+    precision = 3 * n_bytes + 20
+    while True:
+        down = Context(precision, ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
+        up = Context(precision, ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+        numerator, denominator = Decimal(exponent.numerator), Decimal(exponent.denominator)
+        least = down.next_minus(down.exp(down.divide(numerator, denominator)))
+        most = up.next_plus(up.exp(up.divide(numerator, denominator)))
+        below = down.divide(Decimal(256**n_bytes), up.add(most, Decimal(plus)))
+        above = up.divide(Decimal(256**n_bytes), down.add(least, Decimal(plus)))
+        if int(below) == int(above):
+            return int(below).to_bytes(n_bytes, "big")
+        precision *= 2
+
+
+def _hits(scale: float, rows: NDArray[np.int64], random_bytes: RandomBytes) -> NDArray[np.bool_]:
+    """Return for each entry whether a uniform real is below the chance that its row has."""
+    drawn, digits = _bytes(random_bytes, rows.size), chances(scale, AT_FIRST)[:, 0].take(rows)
+    hits, tied = drawn < digits, np.flatnonzero(drawn == digits)
+    place, n_bytes = 1, AT_FIRST
+    while tied.size:
+        if place == n_bytes:
+            n_bytes *= 2
+        drawn, digits = _bytes(random_bytes, tied.size), chances(scale, n_bytes)[rows[tied], place]
+        hits[tied] = drawn < digits
+        tied = tied[drawn == digits]
+        place += 1
+    return hits
+
+
+def _bytes(random_bytes: RandomBytes, count: int) -> Bytes:
+    return np.frombuffer(random_bytes(count), dtype=np.uint8)
