@@ -69,7 +69,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a block that all levels share is asked about at one level's charge",
-        "optstream/mechanisms/history_informed/tree.py",
+        "optstream/mechanisms/history_informed/tree_levels.py",
         "sum((own.unit_charge for _, own in levels), Fraction(0))",
         "levels[0][1].unit_charge",
     ),
