@@ -85,12 +85,13 @@ class Mechanism(ABC):
                 mechanism was not made (too short, or not that of its features).
         """
 
-    def carried_over(self, state: State, between: TreeMap) -> State | None:
+    def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
         """Return what a period left, as the memory of a period with another tree; free.
 
         Args:
             state: Public, of the last period with the tree before.
             between: From the nodes of that tree to those of this mechanism's.
+            first_step: Running index of the first step of the period.
 
         Returns:
             The state where every node stands where it stood; None where nodes came or went, and the mechanism

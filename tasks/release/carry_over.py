@@ -38,7 +38,8 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     restatement goes on from the same day before, but without its raw state, which serves one draw, and that
     was the day's first.
     """
-    earlier = ledger.drawn_before(settings.stream.name, settings.calendar.first_step(day))
+    first_step = settings.calendar.first_step(day)
+    earlier = ledger.drawn_before(settings.stream.name, first_step)
     folder = None
     if earlier is not None:
         folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
@@ -53,7 +54,7 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         if not mechanism.reads_spends:
             return Memory()
         spent = _spent(settings, ledger, day, revision)
-        before = _carried(mechanism, _remembered(settings, ledger, folder, earlier), between)
+        before = _carried(mechanism, _remembered(settings, ledger, folder, earlier), between, first_step)
         return Memory(mechanism.recall(spent, before))
     spends = _spent(settings, ledger, day, revision) if mechanism.reads_spends else ()
     if not mechanism.adaptive:
@@ -62,7 +63,7 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         return Memory(mechanism.recall(spends), folder, digest)
     if earlier is None or folder is None:
         return Memory(mechanism.recall(spends))
-    before = _carried(mechanism, _remembered(settings, ledger, folder, earlier), between)
+    before = _carried(mechanism, _remembered(settings, ledger, folder, earlier), between, first_step)
     state = mechanism.recall(spends, before)
     return Memory(state, folder, earlier.measurements_hash, closed=between is not None)
 
@@ -73,9 +74,11 @@ def _between(settings: Settings, earlier: ReleaseRecord, day: date) -> TreeMap |
     return hierarchy.map_between(before, day) if hierarchy.changes_between(before, day) else None
 
 
-def _carried(mechanism: Mechanism, state: State | None, between: TreeMap | None) -> State | None:
+def _carried(
+    mechanism: Mechanism, state: State | None, between: TreeMap | None, first_step: int
+) -> State | None:
     """A memory as it goes on over a change of the hierarchy, from the nodes of then to those of now."""
-    return state if state is None or between is None else mechanism.carried_over(state, between)
+    return state if state is None or between is None else mechanism.carried_over(state, between, first_step)
 
 
 def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None, first_step: int) -> bool:
