@@ -89,9 +89,7 @@ def _over(
     mechanism: HistoryInformedTree, state: State | None, between: object, first_step: int, way: str
 ) -> State | None:
     assert state is not None
-    spends = [
-        spend for level in state["levels"].values() for spend in level["spends"]
-    ]
+    spends = [spend for level in state["levels"].values() for spend in level["spends"]]
     from optstream.privacy.spends import spend_from_document
 
     charged = []
@@ -131,7 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ):
             found = np.mean([run(hierarchy, of, way, seed) for seed in range(given.seeds)], axis=0)
             figures = ", ".join(f"{figure:.0f}" for figure in found)
-            show(f"{name}, {way}: nation's RMSE in MW, 14 days before, 3 days after, 14 days after: {figures}")
+            show(
+                f"{name}, {way}: nation's RMSE in MW, 14 days before, 3 days after, 14 days after: {figures}"
+            )
 
 
 if __name__ == "__main__":

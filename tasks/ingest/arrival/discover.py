@@ -187,7 +187,8 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
                 f"{day}: {listed} is beside the folder of all regions; remove it, or take input.region out"
             )
         return DumpError(
-            f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
+            f"{day}: {listed} is not a leaf of the hierarchy of that day; add it to [[hierarchy.changes]], "
+            "or remove its dump"
         )
     if arrival.broken:
         return DumpError(f"{day}: " + "; ".join(arrival.broken.values()))
