@@ -2,16 +2,18 @@
 
     python -m benchmarks.changed_hierarchy --data FOLDER
 
-`HistoryInformed` releases the days of 2016 before a change and after it, three times over with the same noise:
-with what was learned carried over, with all forgotten (which is what an amendment does), and with a hierarchy
+`HistoryInformed` releases the days of 2016 before a change and after it, three times with the same noise: with
+what was learned carried over, with all forgotten (which is what an amendment does), and with a hierarchy
 that never changed. The split is made up: a region falls into two parts, whose share of it moves from hour to
 hour. FOLDER holds `rte_regional_load_2013_2016.parquet`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -19,7 +21,9 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show
 from optstream import HistoryInformed, HistoryInformedTree, PrivacyModel, simulated_noise
+from optstream.privacy.spends import spend_from_document
 from optstream.stream import DatedHierarchy, State, TreeChange
+from optstream.stream.hierarchy.tree_map import TreeMap
 from optstream.stream.public_days import PublicDays
 
 CHANGED = date(2016, 5, 1)
@@ -29,7 +33,7 @@ SCALE = 4500.0
 """Public: MW of a typical region."""
 NEW, FIRST_PART = "93", 0.65
 """The region that begins, where one is added; the mean share of the first part, where one is split."""
-CHANGES = {
+CHANGES: Mapping[str, Mapping[str, Any]] = {
     "renamed": {"renamed": {"84": "ARA", "44": "GES"}},
     "split, public sizes": {"split": {"84": {"84N": Fraction(13), "84S": Fraction(7)}}},
     "split, equal sizes": {"split": {"84": {"84N": Fraction(1), "84S": Fraction(1)}}},
@@ -86,25 +90,17 @@ def run(hierarchy: DatedHierarchy, of: dict[str, Values], way: str, seed: int) -
 
 
 def _over(
-    mechanism: HistoryInformedTree, state: State | None, between: object, first_step: int, way: str
+    mechanism: HistoryInformedTree, state: State | None, between: TreeMap, first_step: int, way: str
 ) -> State | None:
+    """The state as a night hands it on: spends from what was charged, and memory carried over, or none."""
     assert state is not None
-    spends = [spend for level in state["levels"].values() for spend in level["spends"]]
-    from optstream.privacy.spends import spend_from_document
-
-    charged = []
-    for level, own in state["levels"].items():
-        for one in own["spends"]:
-            charged.append(_at_level(spend_from_document(one), int(level)))
-    assert len(charged) == len(spends)
+    charged = [
+        replace(spend_from_document(one), level=int(level))
+        for level, own in state["levels"].items()
+        for one in own["spends"]
+    ]
     carried = mechanism.carried_over(state, between, first_step) if way == "carried" else None
     return mechanism.recall(charged, carried)
-
-
-def _at_level(spend, level):  # type: ignore[no-untyped-def]
-    from dataclasses import replace
-
-    return replace(spend, level=level)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

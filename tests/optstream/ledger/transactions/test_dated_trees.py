@@ -36,7 +36,7 @@ def test_a_tree_from_a_step_on_that_nobody_reserved_is_an_event_of_its_own(ledge
 def test_a_tree_of_a_step_that_was_reserved_takes_an_amendment(ledger, reserve, kit, later):
     reserve()
     before = ledger.head("load")
-    with pytest.raises(LedgerError, match="must begin after .*, the last period that was reserved"):
+    with pytest.raises(LedgerError, match=r"must begin after .*, the last period that was reserved"):
         ledger.enrol(dated(kit, *later), kit.now)
     assert ledger.head("load") == before
     ledger.void("load", "day 0", 0, "given up", kit.now)
