@@ -2,8 +2,8 @@
 
     python -m benchmarks.changed_hierarchy --data FOLDER
 
-`HistoryInformed` releases the days of 2016 before a change and after it, three times with the same noise: with
-what was learned carried over, with all forgotten (which is what an amendment does), and with a hierarchy
+`HistoryInformed` releases the days of 2016 before a change and after it, three times with the same noise:
+with what was learned carried over, with all forgotten (which is what an amendment does), and with a hierarchy
 that never changed. The split is made up: a region falls into two parts, whose share of it moves from hour to
 hour. FOLDER holds `rte_regional_load_2013_2016.parquet`.
 """

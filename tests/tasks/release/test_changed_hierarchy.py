@@ -2,13 +2,18 @@
 
 from datetime import date, timedelta
 
+import polars as pl
 import pytest
 
 import optstream
+from optstream.catalogue import check_files
 from optstream.errors import LedgerError
 from optstream.stream import Measured
 from tasks.ledger.verify import verify
+from tasks.monitoring import watch
+from tasks.monitoring.document import status_document
 from tasks.release.day import Status
+from tasks.reports.write import write_pages
 from tasks.storage.private_files import read_verified
 
 FIRST = date(2016, 6, 1)
@@ -163,3 +168,48 @@ def test_a_dump_under_the_old_code_after_the_change_is_an_unknown_region(install
     done = installation.release(*DAYS)
     assert [done[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 2 + [Status.REFUSED] * 2
     assert "region=11' is not a leaf of the hierarchy" in done[CHANGED].outcome.message
+
+
+def test_pages_questions_status_and_series_over_a_change(installation):
+    """What readers and operators have of days on both sides."""
+    asked = '[questions.day]\nask = "sum"\nwindow = "24h"\nnodes = ["84", "84N"]\n'
+    asked += '[hierarchy.names]\n84N = "North"\n'
+    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }\n' + asked)
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    settings, ledger = installation.settings, installation.ledger
+    written = write_pages(settings, ledger, installation.now)
+    assert (written.problem, written.lost) == (None, ())
+    published = installation.folder / "published"
+    assert check_files(published) == []
+    units = {row["node"]: row for row in pl.read_parquet(published / "hierarchy.parquet").to_dicts()}
+    assert units["84"]["became"] == "84N;84S"
+    assert (units["84N"]["name"], units["84N"]["valid_from"]) == ("North", CHANGED)
+    whole = optstream.read_published(published, as_of=DAYS[0])
+    assert {day: set(whole.filter(date=day)["node"]) for day in DAYS} == dict.fromkeys(
+        DAYS, {"FR", "84", "11"}
+    )
+    parts = optstream.read_published(published, as_of=CHANGED)
+    assert set(parts.filter(date=DAYS[0])["node"]) == {"FR", "11"}
+    own = optstream.read_published(published).filter(date=CHANGED, step=3)
+    assert whole.filter(date=CHANGED, step=3, node="84")["load_mw"].item() == pytest.approx(
+        own.filter(pl.col("node").is_in(["84N", "84S"]))["load_mw"].sum()
+    )
+    answers = optstream.read_answers(published)
+    found = {(row["date"], row["node"]) for row in answers.select("date", "node").unique().to_dicts()}
+    assert (CHANGED, "84N") in found
+    assert (DAYS[0], "84") in found
+    view = watch(settings, ledger, installation.now)
+    assert view.counts
+    status_document(settings, view)
+    assert "84N" in (published / "index.html").read_text() or list((published / "curves").iterdir())
+
+
+def test_the_watch_wants_of_each_day_the_leaves_of_its_own_tree(installation):
+    """Before, a new leaf was missing on every day that was not released."""
+    installation.simulate(*DAYS[:2])
+    change_from(installation, CHANGED, 'added = { 94 = "FR" }')
+    view = watch(installation.settings, installation.ledger, installation.now)
+    waiting = {one.day: one.waiting_for for one in view.days if one.day in DAYS[:2]}
+    assert set(waiting.values()) <= {()}
+    assert "94" not in str([alarm.words for alarm in view.alarms if alarm.day in DAYS[:2]])
