@@ -1,8 +1,9 @@
 """The list of trees by which a stream's days are released, as the ledger knows it: steps and hashes."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 Entries = tuple[tuple[int | None, str], ...]
 """(running index of the first step, hash of the list up to here); None for the oldest tree, then rising."""
@@ -57,3 +58,8 @@ def from_list(stored: Sequence[Sequence[int | str | None]], hierarchy_hash: str)
     """Return what `to_text` wrote, as JSON reads it."""
     found = tuple((step, str(name)) for step, name in stored)
     return found or ((None, hierarchy_hash),)  # type: ignore[return-value]  # checked by `problem_of`
+
+
+def trees_said(body: Mapping[str, Any]) -> Entries:
+    """Return the list of trees that an event about a stream's terms says."""
+    return from_list(body.get("hierarchy", ()), body["hierarchy_hash"])

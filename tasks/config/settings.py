@@ -16,6 +16,7 @@ from pydantic import Field, SerializeAsAny
 
 from optstream.catalogue.about import NodeFacts, called
 from optstream.catalogue.questions.question import Question
+from optstream.catalogue.statements.statement import TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
@@ -205,6 +206,8 @@ class Settings(Folders):
         if self.declared_leaves is not None and "declared_leaves" in self.mechanism.kind.__dataclass_fields__:
             described["leaves_per_period"] = self.declared_leaves
         described["level_shares"] = [str(share) for share in self.level_shares]
+        if self.dated_hierarchy.changes:
+            described[TREE] = self.dated_hierarchy.hash_of(day)
         return described
 
     @property

@@ -56,7 +56,7 @@ class Run:
 
 def terms_of(settings: Settings) -> StreamTerms:
     """The privacy guarantee under which the configured stream is released."""
-    calendar, hashes = settings.calendar, settings.dated_hierarchy.hashes()
+    calendar, hashes = settings.calendar, settings.dated_hierarchy.hashes
     return StreamTerms(
         stream=settings.stream.name,
         grant=settings.privacy.population,

@@ -10,7 +10,7 @@ from optstream.errors import OptStreamError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
 from optstream.ledger.database.rows import plain_batches
 from optstream.ledger.database.schema import EventRow, StreamRow
-from optstream.ledger.dated_trees import Entries, continues, from_list
+from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
 from optstream.ledger.records import StreamTerms
 from optstream.ledger.transactions.enrol import event_body, terms_of
@@ -122,14 +122,9 @@ def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
                 told.reserved_until = max(told.reserved_until, body["first_step"] + body["n_steps"])
             if "spends_hash" in body:
                 told.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, KeyError):
             # something is named by a list: it names nothing, so what it stands for is missed below
             continue
-
-
-def trees_said(body: Said) -> Entries:
-    """Return the list of trees that an event about a stream's terms says."""
-    return from_list(body.get("hierarchy", ()), body.get("hierarchy_hash"))  # type: ignore[arg-type]  # JSON
 
 
 def _replay_trees(event: int, kind: str, body: Said, told: EventRecord) -> None:

@@ -120,8 +120,21 @@ class DatedHierarchy:
         """
         return tuple(units_of(self.parents, self.changes))
 
+    def hash_of(self, day: date) -> str:
+        """Return what identifies the tree of a local day, and those before it.
+
+        Args:
+            day: The local day.
+
+        Returns:
+            The hash in `hashes` of the entry that holds on it.
+        """
+        *_, (_, latest) = (one for one in self.hashes if one[0] is None or one[0] <= day)
+        return latest
+
+    @cached_property
     def hashes(self) -> tuple[tuple[date | None, str], ...]:
-        """Return what identifies the list up to each of its entries, the oldest tree first.
+        """What identifies the list up to each of its entries, the oldest tree first.
 
         Returns:
             (first day, SHA-256): each hash is made of the entry and of the hash before it, so that the last

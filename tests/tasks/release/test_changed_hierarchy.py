@@ -1,6 +1,7 @@
 """Days on both sides of a change of the hierarchy: each is released under its own tree, in one ledger."""
 
 from datetime import date, timedelta
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -211,3 +212,16 @@ def test_the_watch_wants_of_each_day_the_leaves_of_its_own_tree(installation):
     waiting = {one.day: one.waiting_for for one in view.days if one.day in DAYS[:2]}
     assert set(waiting.values()) <= {()}
     assert "94" not in str([alarm.words for alarm in view.alarms if alarm.day in DAYS[:2]])
+
+
+def test_a_release_that_states_another_hierarchy_than_the_ledger_is_told(installation):
+    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    ledger = installation.ledger
+    (entries,) = ledger.trees("two-regions").values()
+    others = (entries[0], (entries[1][0], "0" * 64))
+    with patch.object(type(ledger), "trees", lambda *_: {0: others}):
+        problems = verify(installation.settings, ledger).problems
+    assert len(problems) == 2
+    assert all("states another hierarchy than the ledger has for that day" in line for line in problems)

@@ -124,14 +124,14 @@ def test_the_table_says_since_when_until_when_and_what_each_unit_became():
 def test_a_list_that_goes_on_from_another_holds_its_hashes():
     one = TreeChange(FIRST, split={"84": {"a": Fraction(2), "b": Fraction(1)}})
     short, long = DatedHierarchy(FR, (one,)), DatedHierarchy(FR, (one, TreeChange(SECOND, removed=("21",))))
-    assert long.hashes()[:2] == short.hashes()
-    assert short.hashes()[:1] == DatedHierarchy(FR).hashes()
+    assert long.hashes[:2] == short.hashes
+    assert short.hashes[:1] == DatedHierarchy(FR).hashes
     others = [
         replace(one, valid_from=FIRST + DAY),
         replace(one, split={"84": HALVES}),
         replace(one, split={"84": {"b": Fraction(1), "a": Fraction(2)}}),
     ]
-    assert len({DatedHierarchy(FR, (each,)).hashes()[-1] for each in (one, *others)}) == 4
+    assert len({DatedHierarchy(FR, (each,)).hashes[-1] for each in (one, *others)}) == 4
 
 
 def test_the_map_over_several_changes_says_what_each_leaf_was():
