@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 from data_contracts import frames, private_period, release
@@ -10,6 +9,7 @@ from data_contracts.judge import Contract, columns_of
 from data_contracts.raw import raw_contract
 from optstream.catalogue.rows import empty_rows
 from tasks.ledger.export_columns import COLUMNS
+from tasks.schemas.json_schema import DOCUMENTS, schema_of
 
 HEAD = """\
 # Files and contracts
@@ -65,10 +65,13 @@ def data_page() -> str:
     parts += [
         PUBLISHED + "\n".join(f"| `{name}` | {kind} | {MEANT.get(name, '')} |" for name, kind in rows.items())
     ]
-    parts += ["", "## JSON documents\n", "JSON Schemas (2020-12) are in the package `tasks.schemas`.\n"]
-    for file in sorted(files("tasks.schemas").iterdir(), key=lambda one: one.name):
-        if file.name.endswith(".schema.json"):
-            parts += _document(file.name, json.loads(file.read_text(encoding="utf-8")))
+    parts += [
+        "",
+        "## JSON documents\n",
+        "`python -m tasks.schemas FORMAT` prints the JSON Schema (2020-12) of one.\n",
+    ]
+    for name in sorted(DOCUMENTS):
+        parts += _document(name, schema_of(name))
     parts += ["## The exported ledger\n", "What `optstream ledger export` writes, for the trusted zone.\n"]
     for table, columns in COLUMNS.items():
         parts += [f"### {table}.parquet\n", "| column | type | what it is |", "| --- | --- | --- |"]

@@ -1,4 +1,4 @@
-"""docs/papers.md from docs/papers/*.toml; `python -m docs.generate.papers_page` writes it.
+"""Make docs/papers.md from docs/papers/*.toml; `python -m docs.generate.papers_page` writes it.
 
 A file is a paper: `title`, `text` (what is at hand of it), `order`, and an `[[entry]]` for each statement:
 

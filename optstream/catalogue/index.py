@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -206,8 +207,13 @@ def check_days(catalogue: Catalogue, now: datetime) -> None:
         _refuse(f"lists {newest}, which is still to come")
 
 
+@lru_cache(maxsize=2)
 def parse_catalogue(data: bytes) -> Catalogue:
-    """Read a catalogue from bytes that anyone may have written. Raises PublicationError naming the rule."""
+    """Read a catalogue from bytes that anyone may have written. Raises PublicationError naming the rule.
+
+    A run reads the file again wherever another may have replaced it, under the lock above all; it judges
+    the same bytes once.
+    """
     if len(data) > LARGEST_CATALOGUE:
         _refuse(f"is larger than {LARGEST_CATALOGUE} bytes")
     try:

@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 
 from optstream.evaluation.data import STEPS_PER_DAY, Values
-from optstream.mechanisms import HistoryInformed
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
@@ -80,7 +79,7 @@ def release_counts(
     """Release one finite series (n_steps,), so many steps at a time where the mechanism learns from its past,
     or all at once. The window is the whole series.
     """
-    at_once = steps if steps and isinstance(mechanism, HistoryInformed) else values.size
+    at_once = steps if steps and mechanism.revises else values.size
     state, parts, spends = None, list[Values](), list[Spend]()
     for first in range(0, values.size, at_once):
         part = values[None, first : first + at_once]

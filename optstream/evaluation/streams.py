@@ -16,7 +16,6 @@ from optstream.evaluation.data import ALL_YEARS, BEGINNING, Load, Span, StudyDat
 from optstream.evaluation.happenings import HAPPENINGS, JOINS, NOTHING, before, changed
 from optstream.evaluation.metrics import covered, mean_absolute_error, step_errors
 from optstream.evaluation.releases import Released, release_days
-from optstream.mechanisms import HistoryInformed
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource
 from optstream.stream import Measured
@@ -39,7 +38,7 @@ def stream(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial
     rows = span.rows(load, 0)
     truth = load.values[rows.start : rows.stop]
     mechanism = on_series(cell, load.regions, load.public_days)
-    again = Revisions(mechanism, len(truth)) if isinstance(mechanism, HistoryInformed) else None
+    again = Revisions(mechanism, len(truth)) if mechanism.revises else None
     looks = trial == cell.trials[0]
     released = release_days(
         mechanism,
@@ -72,7 +71,7 @@ class Revisions:
     It is told each day's measurements once, and keeps those of a fortnight.
     """
 
-    def __init__(self, mechanism: HistoryInformed, n_days: int) -> None:
+    def __init__(self, mechanism: Mechanism, n_days: int) -> None:
         self.mechanism = mechanism
         self.days = range(LEARNED_DAYS, n_days - max(REVISED_AFTER), REVISED_EVERY)
         self.recent = deque[Measured](maxlen=max(REVISED_AFTER) + 1)

@@ -1,7 +1,7 @@
 """What goes into the ledger and what comes out of it: frozen values."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
@@ -38,6 +38,8 @@ class StreamTerms:
         grant: The budget owner: source and population that the epsilon belongs to. Streams that share one
             agree on the calendar and on all of the model but its resolution, and their spends add up.
         model: The privacy guarantee. Epsilon and alpha are exact; the window is counted in steps.
+        budget_alpha: The alpha that the streams of the budget agree on, where this one, a product of another
+            quantity, has an alpha of its own; else None (Lemma 12a, docs/privacy.md).
         hierarchy_hash: Identifies the aggregation tree, or the list of trees by the days on which they hold.
         calibration: "strict", or "paper" for the noise scales of the papers.
         calendar: How steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; equal step
@@ -60,6 +62,7 @@ class StreamTerms:
     calendar: str
     document: str = "{}"
     trees: Entries = ()
+    budget_alpha: Fraction | None = None
 
     def __post_init__(self) -> None:
         if not self.trees:
@@ -67,6 +70,8 @@ class StreamTerms:
         problem = problem_of(self.trees, self.hierarchy_hash)
         if problem:
             raise ParameterError(f"trees of StreamTerms {problem}")
+        if self.budget_alpha is not None and not self.budget_alpha > 0:
+            raise ParameterError("budget_alpha of StreamTerms must be greater than 0")
         for name in ("stream", "grant", "hierarchy_hash", "calibration", "calendar"):
             check_name(getattr(self, name), f"{name} of StreamTerms")
         try:
@@ -81,9 +86,11 @@ class StreamTerms:
             By name: the privacy budget's, the model's, hierarchy, calibration and calendar; amounts as exact
             text.
         """
+        own = {} if self.budget_alpha is None else {"own_alpha": str(self.model.alpha)}
         return {
             "grant": self.grant,
-            **self.model.to_document(),
+            **self.budget_model.to_document(),
+            **own,
             "hierarchy_hash": self.hierarchy_hash,
             "calibration": self.calibration,
             "calendar": self.calendar,
@@ -99,8 +106,18 @@ class StreamTerms:
             Names of the parts, as in `guarantee`; empty where the guarantees are the same. `document` is not
             compared.
         """
-        theirs = other.guarantee()
-        return [name for name, value in self.guarantee().items() if theirs[name] != value]
+        ours, theirs = self.guarantee(), other.guarantee()
+        return [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+
+    @property
+    def budget_model(self) -> PrivacyModel:
+        """The privacy guarantee with the alpha that the streams of the budget agree on."""
+        return self.model if self.budget_alpha is None else replace(self.model, alpha=self.budget_alpha)
+
+    @property
+    def alpha_ratio(self) -> Fraction:
+        """How much the stream's own alpha is for one of the budget's; nothing changes it after a release."""
+        return self.model.alpha / self.budget_model.alpha
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,11 @@ MECHANISMS = (
 tests of the release run through."""
 
 
+def mechanism_named(name: str) -> Any:
+    """Return the class of a mechanism, which says what is true of it; None for a name that none has."""
+    return __getattr__(name) if name in MECHANISMS else None
+
+
 def on_tree(pattern: Any, tree: Any, level_shares: Any, lower_bound: float | None = 0.0) -> Any:
     """Return a mechanism on a tree, by the class that it names; itself where it has its tree already.
 

@@ -16,8 +16,10 @@ from .uniform import Uniform as Uniform
 from .w_event.budget_absorption import BudgetAbsorption as BudgetAbsorption
 from .w_event.budget_distribution import BudgetDistribution as BudgetDistribution
 
+__all__: list[str]
 MECHANISMS: tuple[str, ...]
 
+def mechanism_named(name: str) -> typing.Any: ...
 def on_tree(
     pattern: typing.Any, tree: typing.Any, level_shares: typing.Any, lower_bound: float | None = ...
 ) -> typing.Any: ...

@@ -1,7 +1,7 @@
 """What every mechanism is: a plan that is priced, a draw that costs it, an estimate that is free."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -34,6 +34,13 @@ class Mechanism(ABC):
         noise_is_known: Whether how noisy each value will be is known before anything is drawn.
         has_paper_scales: Whether it takes `calibration`, and "paper" is another scale.
         revises: Whether it learns more of a period from what is measured after it (`revise`).
+        has_self_check: Whether it tells days that were unlike all others (`events`).
+        days_independent: Whether the errors of one period's estimate are independent of another's.
+        one_leaf_a_period: Whether, for unit "customer", it is priced for customers whose readings of a period
+            lie in so many leaves as its `leaves_per_period`, 1 where it has none.
+        takes_covariates: Whether public covariates shape its estimates.
+        chooses_shares: Whether its class on a tree chooses the levels' shares, from a public `scale`.
+        also_called: Under which other name it stands in `optstream.mechanisms.MECHANISMS`; None mostly.
         tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
             its own.
     """
@@ -43,6 +50,12 @@ class Mechanism(ABC):
     noise_is_known: ClassVar[bool] = True
     has_paper_scales: ClassVar[bool] = False
     revises: ClassVar[bool] = False
+    has_self_check: ClassVar[bool] = False
+    days_independent: ClassVar[bool] = True
+    one_leaf_a_period: ClassVar[bool] = False
+    takes_covariates: ClassVar[bool] = False
+    chooses_shares: ClassVar[bool] = False
+    also_called: ClassVar[str | None] = None
     tree_class: ClassVar[str | None] = None
 
     @property
@@ -100,7 +113,7 @@ class Mechanism(ABC):
         return state if between.is_renaming else None
 
     @property
-    def _own_tree(self) -> AggregationTree | None:
+    def own_tree(self) -> AggregationTree | None:
         """The tree whose names label readings and values; None over plain series."""
         found: AggregationTree | None = getattr(self, "tree", None)
         return found
@@ -158,10 +171,80 @@ class Mechanism(ABC):
             return None
         pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
         unbounded = replace(pattern, lower_bound=None) if hasattr(pattern, "lower_bound") else pattern
-        leaves = slice(None) if self._own_tree is None else self._own_tree.leaf_indices
+        leaves = slice(None) if self.own_tree is None else self.own_tree.leaf_indices
         return noise_factor(
             lambda one: unbounded._consistent(one).values[leaves], measured, variances[leaves]
         )
+
+    def noise_per_point(self) -> Mapping[int, float]:
+        """Return how much noise each sampled point of a window adds to all of them; free.
+
+        Returns:
+            By measured level, in the unit of the readings; empty where points are not equally spaced.
+        """
+        return {}
+
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """Return the days that were found unlike all others; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            The days' numbers on the public clock, rising; () for a mechanism without a self-check.
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        return ()
+
+    def measured(self, measured: Measured) -> bool:
+        """Return whether these are measurements of which `revise` makes a new estimate.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            False for a mechanism that does not revise.
+        """
+        return False
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """Return a period estimated again, from what was measured after it too; free.
+
+        Args:
+            measured: Of the period; must be `measured` by this mechanism where it revises.
+            later: The following periods' measurements, in order, likewise.
+
+        Returns:
+            The new estimate, with the spends of `measured`; the first one where nothing is learned from
+            later periods.
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        return self.estimate(measured)
+
+    def error_covariance(
+        self,
+        measured: Measured,
+        later: Sequence[Measured],
+        asked: range | None = None,
+        sums: NDArray[np.float64] | None = None,
+    ) -> NDArray[np.float64] | None:
+        """Return how the errors of leaves hang together over periods (`days_independent`); free.
+
+        Args:
+            measured: Of the period; must be `measured` by this mechanism.
+            later: The periods after it that its estimate is made of, as for `revise`; none for `estimate`.
+            asked: Running steps, the period's and others before it; None for the period's own.
+            sums: (n_sums, n_asked), sums of the steps that are asked for in their place.
+
+        Returns:
+            (n_leaves, n, n_leaves, n), n steps or sums, in the squared unit of the readings; None where that
+            is not worked out.
+        """
+        return None
 
     def foreseen(self) -> "Mechanism | None":
         """Return a mechanism of the same scales whose noise is known before the draw, for a preview.
@@ -231,7 +314,7 @@ class Mechanism(ABC):
             NoiseError: If the noise source cannot draw.
         """
         check_noise(noise)
-        leaves = None if self._own_tree is None else self._own_tree.leaves
+        leaves = None if self.own_tree is None else self.own_tree.leaves
         period = as_period(values, self.model, first_step, leaves)  # labels are matched: nothing is drawn yet
         return self._draw(period, noise, state)
 
@@ -275,7 +358,7 @@ class Mechanism(ABC):
             noise_of=noise_of,
             noise_factor_of=noise_factor_of,
             error_factor_of=error_factor_of,
-            tree=self._own_tree,
+            tree=self.own_tree,
         )
 
     def _noise_standard_errors(self, measured: Measured) -> NDArray[np.float64] | None:

@@ -59,6 +59,7 @@ class Fourier(SeriesMechanism):
     shortest_period: int | None = None
     leaves_per_period: int = 1
     has_paper_scales: ClassVar[bool] = True
+    one_leaf_a_period: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         make_plain(self)

@@ -1,6 +1,7 @@
 """Uniform: the w-event model's name for noise on every step."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from optstream.mechanisms.laplace import Laplace
 
@@ -24,3 +25,5 @@ class Uniform(Laplace):
     Raises:
         ParameterError: As `Laplace`.
     """
+
+    also_called: ClassVar[str | None] = "Laplace"

@@ -14,7 +14,7 @@ from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
 from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.config.tables.mechanisms import HistoryInformed, Mechanism, kinds_with
+from tasks.config.tables.mechanisms import Mechanism, kinds_with
 from tasks.config.tables.questions import question_problems
 from tasks.config.tables.schedule import schedule_problems
 from tasks.config.tables.sections import (
@@ -114,10 +114,10 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
     if privacy.calibration == "paper" and getattr(mechanism, "noise", None) == "joint":
         yield 'mechanism.noise "joint" is for privacy.calibration "strict": the paper has other scales'
     chosen = budget is not None and not isinstance(budget.levels, tuple)
-    if chosen and (not isinstance(mechanism, HistoryInformed) or mechanism.scale is None):
+    if chosen and (not mechanism.kind.chooses_shares or mechanism.parameters.get("scale") is None):
         yield (
-            'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
-            "it chooses: name them, or give a list of shares"
+            f'budget.levels "model" is for mechanism.name {kinds_with("chooses_shares")} with '
+            "mechanism.scale, from which it chooses: name them, or give a list of shares"
         )
 
 
@@ -133,8 +133,9 @@ def _joint_noise(mechanism: Mechanism, stream: Stream, trees: Trees) -> Iterator
 
 
 def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> Iterator[str]:
-    if covariates.given and not isinstance(mechanism, HistoryInformed):
-        yield f'{COVARIATES} is for mechanism.name "HistoryInformed"; got {mechanism.name!r}: leave it out'
+    if covariates.given and not mechanism.kind.takes_covariates:
+        able = kinds_with("takes_covariates")
+        yield f"{COVARIATES} is for mechanism.name {able}; got {mechanism.name!r}: leave it out"
     n_nodes = max((len(tree.nodes) for tree in trees), default=0)
     if n_nodes * len(covariates.given) > MOST_ROWS:
         yield (

@@ -1,7 +1,5 @@
 """The settings as the tasks use them: model, tree, calendar, features, schedule."""
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import replace
@@ -14,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, SerializeAsAny
 
-from optstream.catalogue.about import NodeFacts, called
+from optstream.catalogue.nodes import NodeFacts, called
 from optstream.catalogue.questions.question import Question
 from optstream.catalogue.statements.statement import TREE
 from optstream.errors import BudgetError
@@ -25,6 +23,7 @@ from optstream.stream.public_days import PublicDays
 from tasks.config.checks import day_lengths
 from tasks.config.folders import Folders
 from tasks.config.paths import absolute
+from tasks.config.shape import PLACES, hash_of
 from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.hierarchy_changes import changes_of
@@ -45,20 +44,6 @@ from tasks.config.tables.sections import (
 )
 from tasks.storage.kept_figures import kept
 
-PLACES = {
-    "hierarchy",
-    "node_facts",
-    "ledger",
-    "trusted",
-    "watch",
-    "release",
-    "schedule",
-    "contracts",
-    "questions",
-    "folder",
-    "file",
-}
-"""What shapes no release, or is in it by another name."""
 USUAL_REVISE_DAYS = 14
 
 
@@ -134,8 +119,8 @@ class Settings(Folders):
     def model_of(self, revision: int) -> PrivacyModel:
         """Return the part of the privacy guarantee that a release is planned under.
 
-        Its epsilon is its share: first releases have what is not kept back, all restatements together what
-        is.
+        Its epsilon is its share of what the stream plans with: first releases have what is not kept back, all
+        restatements together what is.
 
         Args:
             revision: 0 for first releases.
@@ -146,13 +131,19 @@ class Settings(Folders):
         Raises:
             BudgetError: It is a restatement, and nothing is kept back for them.
         """
-        share = self.budget.restatement_share
-        if revision and not share:
+        kept_back = self.budget.restatement_share
+        if revision and not kept_back:
             raise BudgetError(
                 "a restatement is a new measurement and needs a share of epsilon of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
-        return replace(self.model, epsilon=self.model.epsilon * (share if revision else 1 - share))
+        share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
+        return replace(self.model, epsilon=self.model.epsilon * share)
+
+    @property
+    def kept_for_restatements(self) -> Fraction:
+        """The most that all restatements of the stream may cost any window."""
+        return self.model.epsilon * self.budget.stream_share * self.budget.restatement_share
 
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:
@@ -377,29 +368,7 @@ class Settings(Folders):
     @property
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
-        document: dict[str, Any] = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
-        for key in ("folder", "raw_retention_days", "time_limit"):
-            del document["input"][key]
-        for key in ("folder", "not_before", "measurements", "signing_key", "public_keys"):
-            del document["published"][key]
-        for key in ("publisher", "licence", "about"):
-            del document["published"][key]
-        # Keys that came later change no hash of a configuration without them.
-        for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0"), ("region", None)):
-            if document["input"][key] == absent:
-                del document["input"][key]
-        for one in document["covariates"]["given"]:
-            del one["path"]
-        if not document["covariates"]["given"]:
-            del document["covariates"]
+        document = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
         if self.hierarchy.changes:
             document["hierarchy_changes"] = [one.to_document() for one in self.dated_hierarchy.changes]
-        if document["published"]["rounding"] == "nearest":
-            del document["published"]["rounding"]
-        if not document["privacy"]["counts"]:
-            del document["privacy"]["counts"]
-        for table, key in (("stream", "leaves_per_period"), ("mechanism", "noise")):
-            if document[table].get(key) is None:
-                document[table].pop(key, None)
-        text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-        return hashlib.sha256(text.encode()).hexdigest()
+        return hash_of(document)

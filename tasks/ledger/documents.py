@@ -15,8 +15,9 @@ from tasks.release.records.outcomes import amount_document
 def book_document(
     pages: tuple[BudgetSummary, ...], horizons: tuple[Horizon, ...], stream: str, changed: list[str]
 ) -> dict[str, Any]:
-    """stream: the configured one, of whose privacy budget the horizons are. Amounts exact as fractions, and
-    as floats for reading.
+    """Return what `optstream ledger show --json` prints: amounts exact as fractions, and as floats to read.
+
+    stream: the configured one, of whose privacy budget the horizons are.
     """
     return {
         "format": "optstream.ledger-show/1",
@@ -89,7 +90,10 @@ def verification_document(found: Verification) -> dict[str, Any]:
 
 
 def horizon_document(found: Horizon) -> dict[str, Any]:
-    """epsilon, plain: infinite where noise was compromised; composed: how, None there."""
+    """Return what `optstream ledger horizon --json` prints.
+
+    epsilon and plain are infinite where noise was compromised, and composed, which says how, is None there.
+    """
     loss = found.loss
     return {
         "format": "optstream.ledger-horizon/1",

@@ -1,4 +1,4 @@
-"""`optstream status --json`: versioned, for machines; its JSON Schema is in tasks/schemas."""
+"""`optstream status --json`: versioned, for machines; its keys are in tasks/schemas/status.py."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -17,9 +17,10 @@ from tasks.ledger.show_pages import BudgetSummary
 from tasks.monitoring.compared import Comparison
 from tasks.monitoring.deadlines import last_ended
 from tasks.monitoring.missing_covariates import missing_covariates
+from tasks.monitoring.newest_release import newest_published, newest_release
 from tasks.monitoring.published_files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
-from tasks.monitoring.unlike import far_regions, newest_published, unlike_days
+from tasks.monitoring.unlike import far_regions, unlike_days
 from tasks.release.records.outcomes import Budget, budget_of
 from tasks.studies.audit_record import AuditRecord, last_audit
 
@@ -130,6 +131,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
             "correct ledger.url"
         )
     first, last = _span(settings, releases, now, live)
+    newest = newest_release(settings, releases)
     unreleased = [day for day in days_from(first, last) if day not in releases] if first and last else []
     return Facts(
         live=live,
@@ -147,11 +149,11 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         else Budget(settings.model.epsilon, settings.model.epsilon * 0, settings.model.window_length),
         page=_page(settings, ledger) if ledger and releases else None,
         audit=last_audit(settings),
-        unlike=unlike_days(settings, releases),
+        unlike=unlike_days(newest),
         lost=lost_files(settings, catalogue),
         suspect=_suspect(settings, releases, last),
         far=far_regions(settings, catalogue),
-        without=missing_covariates(settings, releases),
+        without=missing_covariates(newest),
         user_suites=_user_suites(settings, last),
     )
 

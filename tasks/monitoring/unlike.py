@@ -1,48 +1,33 @@
 """Whether the newest release was unlike the days before it, by noisy measurements and published figures."""
 
-from collections.abc import Mapping
-from contextlib import suppress
 from datetime import date, timedelta
 
 from optstream.catalogue import Catalogue
-from optstream.errors import LedgerError, ParameterError
-from optstream.ledger import ReleaseOutline, ReleaseState
-from optstream.mechanisms import HistoryInformedTree
-from optstream.stream import Measured
+from optstream.errors import ParameterError
 from optstream.stream.calendar import ORIGIN
 from tasks.config import Settings
 from tasks.monitoring.compared import LEAST_DAYS, Comparison, compare
+from tasks.monitoring.newest_release import NewestRelease
 from tasks.monitoring.published_files import kept_figures
 from tasks.release.build_mechanism import mechanism_for
-from tasks.storage.private_files import read_verified
 
 
-def unlike_days(settings: Settings, releases: Mapping[date, ReleaseOutline]) -> tuple[date, ...]:
+def unlike_days(newest: NewestRelease | None) -> tuple[date, ...]:
     """The days that the self-check of the newest published day's mechanism found unlike all others.
 
-    Only HistoryInformed has one: such a day's blocks missed what habits predict by more than noise can
-    explain, and it was estimated with wider priors. Reads the stored measurements of the newest day, which
-    are noisy and hold what is known of the days before, and no dump. Rising; empty where they are gone, or of
-    another configuration.
+    Such a day's blocks missed what habits predict by more than noise can explain, and it was estimated with
+    wider priors. Reads the stored measurements of the newest day, which are noisy and hold what is known of
+    the days before, and no dump. Rising; empty for a mechanism without a self-check, and where they are gone,
+    or of another configuration.
     """
-    newest = newest_published(releases)
-    if newest is None:
+    if newest is None or not newest.settings.mechanism.kind.has_self_check or newest.measured is None:
         return ()
-    release = releases[newest]
-    mechanism = mechanism_for(settings, newest, release.revision)
-    if not isinstance(mechanism, HistoryInformedTree):
+    mechanism = mechanism_for(newest.settings, newest.day, newest.outline.revision)
+    try:
+        events = mechanism.events(newest.measured)
+    except ParameterError:
         return ()
-    with suppress(LedgerError, ParameterError, OSError):
-        folder = settings.measurements_of(newest, release.revision)
-        measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
-        return tuple(ORIGIN + timedelta(days=number) for number in mechanism.events(measured))
-    return ()
-
-
-def newest_published(releases: Mapping[date, ReleaseOutline]) -> date | None:
-    """The newest day whose release is published; None without one."""
-    published = (day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED)
-    return max(published, default=None)
+    return tuple(ORIGIN + timedelta(days=number) for number in events)
 
 
 def far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Comparison, ...]:

@@ -52,7 +52,7 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
 
     Raises LedgerError if nothing differs from the privacy guarantee in force.
     """
-    stream, calendar = settings.stream.name, settings.calendar
+    stream, calendar, amended = settings.stream.name, settings.calendar, terms_of(settings).budget_model
     terms, changed = ledger.terms(stream), guarantee_changed(settings, ledger)
     if terms is None or not changed:
         raise LedgerError(f"stream {stream!r} has exactly this guarantee already: there is nothing to amend")
@@ -66,7 +66,7 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
         start = calendar.first_step(day)
         recent = [one for one in recent if one.first_step + one.n_steps > start - settings.privacy.window]
         plan = _plan(settings, ledger, day, recent)
-        judged = ledger.judge_plan(terms.grant, [*recent, *plan], settings.model)
+        judged = ledger.judge_plan(terms.grant, [*recent, *plan], amended)
         broken = next((one for one in judged if one.is_broken), None)
         if broken is not None:
             refused.append((day, broken))
@@ -74,7 +74,7 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
             recent = [*recent, *plan]
             first = first or day
         # with the guarantee in force alone in reach, every later day is judged as this one
-        if len(ledger.judge_plan(terms.grant, plan, settings.model)) == 1:
+        if len(ledger.judge_plan(terms.grant, plan, amended)) == 1:
             return Waits(tuple(changed), tuple(refused), first)
 
 
@@ -85,6 +85,6 @@ def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]
     state = None
     if mechanism.reads_spends:
         period = (day.isoformat(), 0, first_step, n_steps)
-        near = ledger.charged_near(settings.stream.name, *period, amended=settings.model)
+        near = ledger.charged_near(settings.stream.name, *period, amended=terms_of(settings).budget_model)
         state = mechanism.recall([*near, *recent])
     return mechanism.plan(n_steps, first_step, state)

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from optstream.errors import ParameterError
-from optstream.mechanisms import OptStream
 from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, JointSpend, Spend, StepSpend, worst_window
@@ -29,7 +28,7 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
     not equally spaced.
     """
     mechanism = mechanism_for(settings, days[0])
-    if lipschitz is not None and (mechanism.adaptive or not isinstance(mechanism, OptStream)):
+    if lipschitz is not None and not mechanism.noise_per_point():
         raise ParameterError(
             'a suggested n_samples is for OptStream with sampling.method "equally_spaced": '
             "leave out --lipschitz"
@@ -48,9 +47,7 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         epsilon=mechanism.epsilon,
         points_known=mechanism.noise_is_known,
         periods=periods,
-        suggestions=_suggestions(mechanism, lipschitz)
-        if lipschitz is not None and isinstance(mechanism, OptStream)
-        else (),
+        suggestions=() if lipschitz is None else _suggestions(settings, mechanism, lipschitz),
         horizons=plan_horizons(settings, days[0]),
         warnings=(
             *(one.why for one in read_covariates(settings, max(days)).unread),
@@ -131,25 +128,25 @@ def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | 
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
 
 
-def _suggestions(mechanism: OptStream, lipschitz: float) -> tuple[NumberOfPoints, ...]:
+def _suggestions(settings: Settings, mechanism: Mechanism, lipschitz: float) -> tuple[NumberOfPoints, ...]:
     """For each measured level, and for all measured nodes together, since one n_samples serves them all.
 
     A node moves at most as its leaves do together, and the bound is linear in the Lipschitz constant and
     in alpha / epsilon, so their means over nodes bound the nodes' mean error.
     """
-    tree, window, resolution = mechanism.tree, mechanism.model.window_length, mechanism.model.resolution
+    tree, window = mechanism.tree, mechanism.model.window_length
     found: list[tuple[int | None, float, float]] = []
     steepness, noise = [], []
-    for plan in mechanism.levels:
-        nodes = tree.levels[plan.level]
+    for level, unit in mechanism.noise_per_point().items():
+        nodes = tree.levels[level]
         moves = lipschitz * tree.leaves_below[nodes.start : nodes.stop]
-        unit = float(plan.alpha_units * resolution / plan.epsilon_samples)
-        found.append((plan.level, unit, float(moves.mean())))
+        found.append((level, unit, float(moves.mean())))
         steepness += moves.tolist()
         noise += [unit] * len(nodes)
     if len(found) > 1:
         found.append((None, float(np.mean(noise)), float(np.mean(steepness))))
-    configured = mechanism.sampling.n_samples
+    assert settings.sampling is not None  # points are equally spaced
+    configured = settings.sampling.n_samples
     return tuple(
         NumberOfPoints(
             level,

@@ -96,7 +96,9 @@ class NumberOfPoints:
 
 @dataclass(frozen=True)
 class DryRun:
-    """epsilon: what the plan, repeated without end, costs any window. points_known: False where the draw
+    """What releasing some days would cost, and how noisy it would be.
+
+    epsilon: what the plan, repeated without end, costs any window. points_known: False where the draw
     chooses them; then OptStream's bands are those of equally spaced ones, and others have none. horizons:
     numbers of days, and what all readings of one customer in so many lose by this plan. warnings: of
     covariates that cannot be read, and of levels that are as good as nothing.

@@ -18,8 +18,9 @@ from tasks.storage.private_files import read_verified
 
 @dataclass(frozen=True)
 class Memory:
-    """state: public, for the mechanism. folder, digest: where the period before keeps what is not public.
+    """What a period goes on from.
 
+    state: public, for the mechanism. folder, digest: where the period before keeps what is not public.
     closed: a change of the hierarchy lies between, so what is not public is destroyed and goes no further: no
     unit of noise lies across a change (Lemma 18, docs/privacy.md).
     """

@@ -156,7 +156,7 @@ def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_draw
         run.lease,
         catalogue_heads=shown.heads,
         terms=terms_of(settings),
-        restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
+        restatements_epsilon=settings.kept_for_restatements,
         is_drawn=is_drawn,
     )
     return Lease(reservation, now)

@@ -10,8 +10,9 @@ from itertools import takewhile
 from optstream.catalogue import find_catalogue, finish_listing, read_staged
 from optstream.errors import HeldError, LedgerError, PublicationError
 from optstream.ledger import ReleaseRecord, Vintage
-from optstream.mechanisms import HistoryInformedTree, Release
+from optstream.mechanisms import Release
 from optstream.stream import Measured
+from tasks.release.build_mechanism import Mechanism
 from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Staged, Status
 from tasks.release.due import Due, due_once
@@ -122,14 +123,12 @@ def keep_vintage(run: Run, day: Revised) -> StagedVintage:
     return StagedVintage(day.day, day.revision, day.lease, staged, day.statement, day.due, day.number)
 
 
-def _rests_on(
-    run: Run, stored: Stored, due: Due
-) -> tuple[HistoryInformedTree, Measured, Sequence[Measured]] | str:
+def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, Sequence[Measured]] | str:
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
     record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
     mechanism = run.mechanism_of(due.day, due.revision)
     own = stored(due.day, record.measurements_hash if record else None)
-    if not isinstance(mechanism, HistoryInformedTree) or not mechanism.measured(own):
+    if not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
     after = (stored(one, digest) for one, digest in due.later)
     later = list(takewhile(mechanism.measured, after))

@@ -66,6 +66,7 @@ def terms_of(settings: Settings) -> StreamTerms:
         calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}",
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
         trees=tuple((None if day is None else calendar.first_step(day), name) for day, name in hashes),
+        budget_alpha=settings.privacy.budget_alpha,
     )
 
 

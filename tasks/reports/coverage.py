@@ -13,7 +13,10 @@ from pydantic import Field, TypeAdapter
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """held: the share of steps inside the band, over all nodes; by_level: by level, root first."""
+    """How often bands held at one epsilon.
+
+    held: the share of steps inside the band, over all nodes; by_level: by level, root first.
+    """
 
     epsilon: str
     held: float
@@ -22,7 +25,10 @@ class CoverageRow:
 
 @dataclass(frozen=True)
 class Coverage:
-    """nominal: what bands would hold if noise were the only error. command: what measured it."""
+    """How often bands held the truth.
+
+    nominal: what bands would hold if noise were the only error. command: what measured it.
+    """
 
     nominal: float
     measured_on: str

@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue import digest_of
-from optstream.catalogue.about import called
+from optstream.catalogue.nodes import called
 from optstream.catalogue.page import MARKER
 from tasks.monitoring.alarms.alarm_groups import alarm_groups
 from tasks.monitoring.alarms.conditions import DEPENDS

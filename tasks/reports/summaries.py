@@ -38,8 +38,9 @@ AT_ONCE = 100
 
 @dataclass(frozen=True, eq=False)
 class Summaries:
-    """rows: one for each file and node; see `SCHEMA`. noise, model: null where the file does not say.
+    """What is kept of each published file, so that it is read once.
 
+    rows: one for each file and node; see `SCHEMA`. noise, model: null where the file does not say.
     epsilon: what its release states that any window may lose, exact, as text. size: of the file, in bytes.
     """
 

@@ -1,1 +1,4 @@
-"""JSON Schemas (2020-12) of what other monitoring tools read; a file for each format and version."""
+"""JSON Schemas (2020-12) of what other monitoring tools read, from the types of each document.
+
+`python -m tasks.schemas` lists them, `python -m tasks.schemas optstream.status/3` prints one.
+"""

@@ -16,7 +16,10 @@ FORMAT = "optstream.audit-record/1"
 
 @dataclass(frozen=True)
 class AuditRecord:
-    """same: whether the configuration shaped releases then as it does now."""
+    """How the last audit of the stream ended.
+
+    same: whether the configuration shaped releases then as it does now.
+    """
 
     at: datetime
     passed: bool

@@ -140,7 +140,7 @@ def leakage_document(found: Leakage) -> dict[str, Any]:
 
 
 def _summary(history: History, series: Floats, supremum: float | None) -> dict[str, Any]:
-    """supremum: null where it is infinite, beside `bounded`; epsilon has neither."""
+    """Return a series' worst and median; its supremum, null where infinite, and whether it is bounded."""
     summary = {"worst": float(series.max()), "at": history.when(int(series.argmax()))}
     summary["median"] = float(np.median(series))
     if supremum is None:

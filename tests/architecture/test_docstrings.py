@@ -1,13 +1,16 @@
 """Public names say in Google style what they do: a sentence, then Args, Returns and Raises."""
 
+import ast
 import builtins
 import inspect
 import pkgutil
+import re
 import sys
 from collections import defaultdict
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 
 import griffe
 import pytest
@@ -17,6 +20,7 @@ from docs.generate.python_page import PACKAGES, public_names
 from optstream import errors
 
 Sections = griffe.DocstringSectionKind
+ROOT = Path(__file__).parents[2]
 FIRST_LINE = "begins with no sentence of one line"
 
 
@@ -181,3 +185,21 @@ def test_what_a_docstring_lacks_is_found():
     assert wrong_in_fields(Pair) == ["Args and Attributes lack other"]
     assert wrong_in_members(Pair) == [f"total: {FIRST_LINE}"]
     assert wrong_in_members(Ordered) == ["minus: Args lacks number", "minus: Returns is missing"]
+
+
+def begins_with_a_list(text):
+    """Whether a docstring begins with what its fields or arguments are, and not with a sentence."""
+    return re.match(r"[a-z_][\w, ]*: ", text) is not None
+
+
+def test_every_docstring_of_the_product_begins_with_a_sentence():
+    places = [
+        f"{file.relative_to(ROOT)}: {text.splitlines()[0]}"
+        for package in ("optstream", "tasks", "flows", "data_contracts", "docs", "benchmarks")
+        for file in (ROOT / package).rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and begins_with_a_list(text := ast.get_docstring(node) or "A sentence.")
+    ]
+    assert places == []
+    assert begins_with_a_list("rows: one for each file. noise, model: null where the file does not say.")

@@ -145,7 +145,7 @@ def _show(found: Leakage, settings: Settings, terminal: Terminal) -> None:
 
 
 def _table(found: Leakage) -> Table:
-    """epsilon is what one without the chain learns; the total is never less."""
+    """Return the table; its epsilon is what one without the chain learns, and the total is never less."""
     columns = [Column(name, justify="right" if name in ("worst", "median") else "left")
                for name in ("leakage", "worst", "at", "median", REPEATED)]  # fmt: skip
     table = Table(*columns, box=None, pad_edge=False)

@@ -20,7 +20,6 @@ PARTS = (
     *(EquallySpaced, L1Sampling, Covariate),
 )
 """What mechanisms are made of; nothing else is ever made from a document."""
-ON_TREES = ("Hierarchical", "HistoryInformedTree", "PeGaSusTree")
 
 
 def describe(mechanism: Mechanism) -> dict[str, Any] | None:
@@ -62,7 +61,8 @@ def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
 
 
 def _kinds() -> dict[str, Callable[..., Any]]:
-    known = {name: getattr(mechanisms, name) for name in (*mechanisms.MECHANISMS, *ON_TREES)}
+    public = {name: getattr(mechanisms, name) for name in mechanisms.__all__}
+    known = {name: kind for name, kind in public.items() if issubclass(kind, Mechanism)}
     return known | {one.__name__: one for one in PARTS}
 
 

@@ -19,7 +19,6 @@ from optstream.catalogue.signing import GivenKeys
 from optstream.errors import PublicationError
 from optstream.estimation.hierarchy.rounding import rounded_units
 from optstream.mechanisms.base import Mechanism
-from optstream.mechanisms.history_informed.tree import HistoryInformedTree
 from optstream.mechanisms.period_release import Release
 from optstream.stream import Measured
 
@@ -56,9 +55,7 @@ class DayMeasurements:
         """
         if self.mechanism is None:
             raise PublicationError("the mechanism's parameters are not in the file: make it, and estimate")
-        if self.later and isinstance(self.mechanism, HistoryInformedTree):
-            return self.mechanism.revise(self.measured, self.later)
-        return self.mechanism.estimate(self.measured)
+        return self.mechanism.revise(self.measured, self.later)
 
     def values(self) -> NDArray[np.float64]:
         """Return the values of the release as they are published; draws and costs nothing.

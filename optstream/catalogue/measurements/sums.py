@@ -15,7 +15,6 @@ from optstream.catalogue.reading.selection import select_rows
 from optstream.catalogue.signing import GivenKeys
 from optstream.errors import ParameterError
 from optstream.estimation import SumOfValues
-from optstream.mechanisms.history_informed.tree import HistoryInformedTree
 
 Floats = NDArray[np.float64]
 MOST_DAYS_TOGETHER = 35
@@ -84,7 +83,7 @@ def standard_errors_of_sum(
         ParameterError: As `Release.sum`.
         PublicationError: As `DayMeasurements.release`.
     """
-    if all(isinstance(day.mechanism, HistoryInformedTree) for day in days):
+    if not any(day.mechanism is None or day.mechanism.days_independent for day in days):
         return _of_posteriors(days, nodes, steps), None
     whole: list[float | None] = []
     noise: list[float | None] = []
@@ -112,9 +111,9 @@ def _of_posteriors(
         found = errors_of_days(part, steps)
         if found is None:
             return None
-        mechanism = part[0].mechanism
-        assert isinstance(mechanism, HistoryInformedTree)
-        variance += found.variance(mechanism.tree.leaves_in(nodes))
+        tree = part[0].mechanism.own_tree if part[0].mechanism else None
+        assert tree is not None  # what is published is of a tree
+        variance += found.variance(tree.leaves_in(nodes))
     return sqrt(variance)
 
 
@@ -147,7 +146,7 @@ def errors_of_days(
     """Return how the errors of days of HistoryInformed hang together; free.
 
     Args:
-        days: Rising, by a `HistoryInformedTree` each.
+        days: Rising, each of a mechanism whose days do not err apart.
         steps: Of each day; None for all.
 
     Returns:
@@ -180,7 +179,7 @@ def covariance_together(
         ParameterError: As there.
     """
     last = days[-1]
-    assert isinstance(last.mechanism, HistoryInformedTree)
+    assert last.mechanism is not None  # or it could not be asked how days err
     asked = range(days[0].measured.first_step, last.measured.first_step + last.measured.n_steps)
     sums = np.stack([_weights(day, steps, asked) for day in days])
     around = None if len(days) == 1 else asked

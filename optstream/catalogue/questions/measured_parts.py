@@ -5,7 +5,6 @@ What it needs takes long to import: it is loaded where measurements are publishe
 
 from optstream.catalogue.measurements.read_measurements import DayMeasurements
 from optstream.catalogue.questions.figures import ErrorParts
-from optstream.mechanisms.history_informed.tree import HistoryInformedTree
 
 
 def parts_from(day: DayMeasurements) -> ErrorParts | None:
@@ -27,5 +26,6 @@ def parts_from(day: DayMeasurements) -> ErrorParts | None:
     release = day.release()
     if release.tree is None:
         return None
-    independent = not isinstance(day.mechanism, HistoryInformedTree)
-    return ErrorParts(release.tree, release.noise_factor, release.error_factor, independent)
+    return ErrorParts(
+        release.tree, release.noise_factor, release.error_factor, day.mechanism.days_independent
+    )

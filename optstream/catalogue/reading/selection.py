@@ -5,10 +5,10 @@ from datetime import date
 
 import polars as pl
 
-from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.metadata.dataset import Column, columns_of
+from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.reading.read import catalogue_reader, read_rows
 from optstream.catalogue.rows import joined_rows
 from optstream.catalogue.signing import GivenKeys

@@ -16,6 +16,7 @@ from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.catalogue.statements.standard_errors import StandardErrors
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.estimation.optimality import Optimality
+from optstream.mechanisms import mechanism_named
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Calibration, PrivacyModel
 from optstream.stream.calendar import DayKind
@@ -54,6 +55,7 @@ class ReleaseStatement:
         standard_errors: Of which values they are known; None for a release from before there were any.
         supplier_rounding: The part of the model's alpha that is not one customer's change, but what the
             supplier's rounding of sums adds to it; less than alpha, in the unit of the values.
+        budget_alpha: The alpha of the budget's other streams, where this one has its own; else None.
         long_spans: What a month and a year lose by the plan; () for a release from before it was stated.
         optimality: How near the values are to the optimum of the bounded program, as `consistency.rounded`;
             None where no value lay below the bound, and for a release from before it was stated.
@@ -83,6 +85,7 @@ class ReleaseStatement:
     day: DayKind
     standard_errors: StandardErrors | None = None
     supplier_rounding: Fraction = Fraction(0)
+    budget_alpha: Fraction | None = None
     long_spans: tuple[LongSpan, ...] = ()
     optimality: Optimality | None = None
     bands: CountBands | None = None
@@ -156,13 +159,19 @@ class ReleaseStatement:
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the guarantee.",
         ]
+        if self.budget_alpha is not None:
+            sentences.append(
+                "The privacy budget is shared with streams of another quantity, each with a size of change "
+                "of its own: a window covers one customer's changes in all of them, in each up to its own."
+            )
         if self.supplier_rounding:
             sentences.append(
                 f"The readings are the supplier's sums, whose errors are taken to spread by at most "
                 f"{_decimal(self.supplier_rounding)}: the noise is for that too."
             )
-        fourier = model.unit == "customer" and self.mechanism["name"] == "Fourier"
-        if fourier or any(entry.needs_one_leaf for entry in self.noise):
+        kind = mechanism_named(self.mechanism["name"])
+        one_leaf = model.unit == "customer" and kind is not None and kind.one_leaf_a_period
+        if one_leaf or any(entry.needs_one_leaf for entry in self.noise):
             most = self.mechanism.get("leaves_per_period", 1)
             sentences.append(
                 f"It covers customers whose readings of one period lie in at most {most} "
@@ -208,6 +217,8 @@ class ReleaseStatement:
             "code_version": self.code_version,
             "configuration_hash": self.configuration_hash,
         }
+        if self.budget_alpha is not None:
+            document["budget_alpha"] = str(self.budget_alpha)
         if self.supplier_rounding:
             document["supplier_rounding"] = str(self.supplier_rounding)
         if self.long_spans:
@@ -250,6 +261,7 @@ class ReleaseStatement:
                 noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
                 standard_errors=None if errors is None else StandardErrors.from_document(errors),
                 supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
+                budget_alpha=exact_from_text(shared) if (shared := document.get("budget_alpha")) else None,
                 long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
                 optimality=None if certificate is None else consistency.from_document(certificate),
                 bands=None if bands is None else CountBands.from_document(bands),

@@ -88,7 +88,10 @@ def rounded_units(
 
 
 def _nearest(floors: Integers, rests: Integers, tree: AggregationTree) -> Integers:
-    """floors, rests: of every node, (n_nodes, n_steps); rests in parts of 2^BITS."""
+    """Return every node's units, each node as near as its family's sum allows.
+
+    floors, rests: of every node, (n_nodes, n_steps); rests in parts of 2^BITS.
+    """
     found = floors.copy()
     found[0] += rests[0] >= 1 << (BITS - 1)
     parents = np.array(tree.parents)
@@ -109,7 +112,10 @@ def _nearest(floors: Integers, rests: Integers, tree: AggregationTree) -> Intege
 
 
 def _unbiased(whole: Integers, rests: Integers, tree: AggregationTree, first_step: int) -> Integers:
-    """whole, rests: of the leaves, (n_leaves, n_steps)."""
+    """Return every node's units, leaves rounded up as often as their rests say, with no draw.
+
+    whole, rests: of the leaves, (n_leaves, n_steps).
+    """
     order = _in_runs(tree)
     offsets = (0.5 + (first_step + np.arange(rests.shape[1])) * GOLDEN) % 1.0
     shifted = np.cumsum(rests[order], axis=0) + np.floor(offsets * 2.0**BITS).astype(np.int64)

@@ -27,7 +27,10 @@ def noise_through_tree(precision: Floats, noise: Floats, tree: AggregationTree) 
 
 
 class _Upwards:
-    """inverse: L^-1. through: G, 0 at leaves. spread: Cov[mu]. sums: of the children's spreads."""
+    """What goes up the tree.
+
+    inverse: L^-1. through: G, 0 at leaves. spread: Cov[mu]. sums: of the children's spreads.
+    """
 
     def __init__(self, precision: Floats, noise: Floats, tree: AggregationTree) -> None:
         self.noise, self.tree = noise, tree

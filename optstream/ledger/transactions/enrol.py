@@ -155,6 +155,13 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
         raise LedgerError(
             f"stream {terms.stream!r} has exactly this privacy guarantee already: there is nothing to amend"
         )
+    known = terms_of(connection, stream)
+    if known.alpha_ratio != terms.alpha_ratio:
+        raise LedgerError(
+            f"the alpha of stream {terms.stream!r} is {known.alpha_ratio} for one of its privacy budget, and "
+            "cannot be amended alone, for what was drawn is priced by that: change alpha and budget_alpha by "
+            "the same factor"
+        )
     fixed = [name for name in FIXED if name in changed]
     if fixed:
         raise LedgerError(
@@ -166,7 +173,9 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
     members = select(StreamRow).where(StreamRow.grant_id == grant.id).order_by(StreamRow.id).with_for_update()
     for member in rows(connection, members):
-        agreed = terms if member.id == stream.id else _following(terms_of(connection, member), terms.model)
+        agreed = (
+            terms if member.id == stream.id else _following(terms_of(connection, member), terms.budget_model)
+        )
         change = update(StreamRow).where(StreamRow.id == member.id)
         connection.execute(change.values(**_columns(agreed)))
         append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
@@ -188,15 +197,18 @@ def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:
 
 
 def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
-    """Return a stream's terms after another stream of its privacy budget has changed the privacy
-    guarantee.
+    """Return a stream's terms after another stream of its privacy budget has changed the privacy guarantee.
+
+    model: with the budget's new alpha; one of the stream's own stays as much for one of it.
     """
-    return replace(terms, model=replace(model, resolution=terms.model.resolution))
+    own = replace(model, alpha=terms.alpha_ratio * model.alpha, resolution=terms.model.resolution)
+    return replace(terms, model=own, budget_alpha=None if terms.budget_alpha is None else model.alpha)
 
 
 def _columns(terms: StreamTerms) -> dict[str, str]:
+    budget = {} if terms.budget_alpha is None else {"budget_alpha": str(terms.budget_alpha)}
     return {
-        "model": json.dumps(terms.model.to_document(), sort_keys=True),
+        "model": json.dumps({**terms.model.to_document(), **budget}, sort_keys=True),
         "hierarchy_hash": terms.hierarchy_hash,
         "calibration": terms.calibration,
         "calendar": terms.calendar,
@@ -218,6 +230,7 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     """Return a stream's row as terms."""
     grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
     model = json.loads(stream.model)
+    budget_alpha = model.pop("budget_alpha", None)
     amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
     return StreamTerms(
         stream=stream.name,
@@ -228,6 +241,7 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
         calendar=stream.calendar,
         document=stream.document,
         trees=from_list(json.loads(stream.hierarchy), stream.hierarchy_hash),
+        budget_alpha=None if budget_alpha is None else exact_from_text(budget_alpha),
     )
 
 

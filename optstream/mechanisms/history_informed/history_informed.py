@@ -90,6 +90,10 @@ class HistoryInformed(OnlineMechanism):
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
     revises: ClassVar[bool] = True
+    has_self_check: ClassVar[bool] = True
+    days_independent: ClassVar[bool] = False
+    takes_covariates: ClassVar[bool] = True
+    chooses_shares: ClassVar[bool] = True
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
 
     def __post_init__(self) -> None:

@@ -68,6 +68,8 @@ class HistoryInformedTree(Hierarchical):
     """
 
     revises: ClassVar[bool] = True
+    has_self_check: ClassVar[bool] = True
+    days_independent: ClassVar[bool] = False
 
     def __init__(
         self,

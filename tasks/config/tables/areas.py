@@ -5,7 +5,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.about import MOST_CORNERS, NodeFacts, Ring
+from optstream.catalogue.about import MOST_CORNERS
+from optstream.catalogue.nodes import NodeFacts, Ring
 from optstream.errors import ParameterError
 
 LARGEST_FILE = 32 * 2**20

@@ -9,7 +9,8 @@ from typing import Annotated
 
 from pydantic import Field, PlainSerializer, PlainValidator, StringConstraints
 
-from optstream.catalogue.about import LONGEST_LINE, is_address, is_name
+from optstream.catalogue.about import LONGEST_LINE
+from optstream.catalogue.nodes import is_address, is_name
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from optstream.catalogue.about import NodeFacts
+from optstream.catalogue.nodes import NodeFacts
 from optstream.errors import ParameterError
 from optstream.storage.parquet_limits import Limits, claims_of
 from tasks.config.tables.areas import read_areas
@@ -28,7 +28,10 @@ FACTS = ("name", "latitude", "longitude")
 
 
 class Nodes(NamedTuple):
-    """parents: {node: parent}, the root's None. facts: of the nodes that have a name or a place."""
+    """The hierarchy as it was read.
+
+    parents: {node: parent}, the root's None. facts: of the nodes that have a name or a place.
+    """
 
     parents: Parents
     facts: dict[str, NodeFacts]

@@ -1,5 +1,6 @@
 """The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them."""
 
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -29,6 +30,14 @@ class Mechanism(Section):
 
     name: str
 
+    @classmethod
+    def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
+        """What is worth trying of it: how each is called after the name, and its keys by table.
+
+        numbers: of samples or the like, where it has such a key.
+        """
+        yield "", {}
+
     @property
     def kind(self) -> Any:
         """The mechanism's class, which says what is true of it (`optstream.mechanisms.base`); loads it."""
@@ -55,6 +64,12 @@ class OptStream(Mechanism):
     weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
     noise: Literal["joint", "laplace"] | None = Field(None, description='"joint" or "laplace"')
 
+    @classmethod
+    def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
+        """As any mechanism's."""
+        for number in numbers:
+            yield f", {number} samples", {"sampling": {"method": "equally_spaced", "n_samples": number}}
+
     def check(self, model: PrivacyModel) -> None:
         """Do nothing: what it is made with stands in other tables."""
 
@@ -71,6 +86,12 @@ class Laplace(Mechanism):
 
 class Fourier(Mechanism):
     n_coefficients: int = Field(10, description="an integer of at least 1")
+
+    @classmethod
+    def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
+        """As any mechanism's."""
+        for number in numbers:
+            yield f", {number} coefficients", {"mechanism": {"n_coefficients": number}}
 
 
 class Kellaris(Mechanism):

@@ -81,6 +81,11 @@ class Privacy(Section):
         "letters, digits, '_', '.' or '-'"
     )
     alpha: Positive = Field(description='a decimal string greater than 0, such as "10"')
+    budget_alpha: Positive | None = Field(
+        None,
+        description="the alpha of the population's other streams, where this stream is of another quantity "
+        "and has an alpha of its own: a decimal string greater than 0",
+    )
     resolution: Positive = Field(
         "0.001", validate_default=True, description="a decimal string greater than 0"
     )
@@ -131,6 +136,12 @@ class Budget(Section):
     ) = Field(
         description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
         'with HistoryInformed and its scale also "model"',
+    )
+    stream_share: PositiveShare = Field(
+        "1",
+        validate_default=True,
+        description="a share of epsilon in (0, 1] that this stream plans with; the population's other "
+        "streams have the rest",
     )
     restatement_share: Share = Field(
         "0",

@@ -23,8 +23,9 @@ Identity = tuple[object, ...] | None
 
 @dataclass(frozen=True)
 class FileFacts:
-    """size: in bytes. written: when the file was last written, by its folder or store; None where that does
-    not say.
+    """What a folder or store says of a file.
+
+    size: in bytes. written: when it was last written; None where that is not said.
     """
 
     size: int

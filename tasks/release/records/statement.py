@@ -55,6 +55,7 @@ def statement_of(
         day=calendar.day,
         standard_errors=errors,
         supplier_rounding=settings.input.supplier_rounding,
+        budget_alpha=settings.privacy.budget_alpha,
         long_spans=() if release.simulated else long_spans_of(settings, day, revision),
         optimality=None if release.optimality is None else rounded(release.optimality),
         bands=_bands(release) if settings.counts_known else None,

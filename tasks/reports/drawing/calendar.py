@@ -49,7 +49,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Month:
-    """name: "2016-02". marks: 31 of them, None where there is no such day or it is outside the span."""
+    """A row of a calendar.
+
+    name: "2016-02". marks: 31 of them, None where there is no such day or it is outside the span.
+    """
 
     name: str
     marks: tuple[Mark | None, ...]
@@ -57,7 +60,7 @@ class Month:
 
 @dataclass(frozen=True)
 class Year:
-    """words: how many days are how."""
+    """The months of a year. words: how many days are how."""
 
     number: int
     months: tuple[Month, ...]
@@ -66,7 +69,10 @@ class Year:
 
 @dataclass(frozen=True)
 class LevelRow:
-    """cells: (state, what stands in the cell, what is read out) of each of the last days."""
+    """The last days of a level.
+
+    cells: (state, what stands in the cell, what is read out) of each of the last days.
+    """
 
     name: str
     cells: tuple[tuple[str, str, str], ...]

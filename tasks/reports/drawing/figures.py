@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.catalogue.about import called
+from optstream.catalogue.nodes import called
 from tasks.reports.drawing.paths import Scale, band, dots, line
 from tasks.reports.facts import Daily, Node, PublicFacts, Recent
 from tasks.reports.numbers import MONTHS, day_in_words, shown, ticks
@@ -24,7 +24,9 @@ PERCENT_A_LETTER = 2.6
 
 @dataclass(frozen=True)
 class Plot:
-    """line, dots, band: SVG paths in a box `width` wide; dots are values by themselves, which a line hides.
+    """A plot as values that a template shows.
+
+    line, dots, band: SVG paths in a box `width` wide; dots are values by themselves, which a line hides.
 
     y_labels, x_labels: text and percent from top and left.
     words: what the plot shows, in a sentence.

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from tasks.release.build_mechanism import mechanism_for
 from tasks.sample_data.load_shapes import daily_load, region_of
 
 Values = NDArray[np.float64]
-SAMPLE_COUNTS = (5, 10, 20)
+NUMBERS = (5, 10, 20)
+"""Of samples and coefficients, as far as a window has so many steps."""
 SEED_OF_DAYS = 0
 
 
@@ -80,34 +82,24 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
     """The configured mechanism, and every other under the same model, tree and level shares."""
     yield Choice("as configured", {}, settings)
     budget = settings.budget.model_copy(update={"stages": None})
-    for count in (count for count in SAMPLE_COUNTS if count <= settings.privacy.window):
-        sampling = Sampling(method="equally_spaced", n_samples=count)
-        for features in dict.fromkeys((bool(settings.features_.named), False)):
-            label = f"OptStream, {count} samples" + (", features" if features else "")
-            keys: dict[str, dict[str, Any]] = {
-                "mechanism": {"name": "OptStream"},
-                "sampling": {"method": "equally_spaced", "n_samples": count},
-            }
-            if not features:
+    numbers = [number for number in NUMBERS if number <= settings.privacy.window]
+    for name, section in MECHANISMS.items():
+        own = section(name=name)
+        if own.kind.also_called:
+            continue
+        features = ("features" in section.tables and bool(settings.features_.named), False)
+        for (suffix, tables), featured in product(section.variants(numbers), dict.fromkeys(features)):
+            keys = {**tables, "mechanism": {"name": name, **tables.get("mechanism", {})}}
+            if "features" in section.tables and not featured:
                 keys["features"] = {}
             changed = {
-                "mechanism": MECHANISMS["OptStream"](name="OptStream"),
-                "sampling": sampling,
+                "mechanism": section(**keys["mechanism"]),
+                "sampling": Sampling(**keys["sampling"]) if "sampling" in keys else None,
+                "features_": settings.features_ if featured else Features(),
                 "budget": budget,
-                "features_": settings.features_ if features else Features(),
             }
+            label = f"{name}{suffix}{', features' if featured else ''}"
             yield Choice(label, keys, settings.model_copy(update=changed))
-    plain = {"sampling": None, "features_": Features(), "budget": budget}
-    for name, section in MECHANISMS.items():
-        if section.tables or name == "Uniform":  # it stands above; Laplace by another name
-            continue
-        counts = SAMPLE_COUNTS if "n_coefficients" in section.model_fields else (None,)
-        for coefficients in counts:
-            own = {"name": name} if coefficients is None else {"name": name, "n_coefficients": coefficients}
-            label = name if coefficients is None else f"{name}, {coefficients} coefficients"
-            yield Choice(
-                label, {"mechanism": own}, settings.model_copy(update={**plain, "mechanism": section(**own)})
-            )
 
 
 def share_choices(choice: Choice) -> Iterator[Choice]:

@@ -30,7 +30,10 @@ _JINJA.filters["percent"] = percent
 
 @dataclass(frozen=True)
 class Finding:
-    """experiment: whose. title: what is asked. verdict: what this finding answers. claim: checked."""
+    """A sentence of the page that stands while its claim does.
+
+    experiment: whose. title: what is asked. verdict: what this finding answers. claim: checked.
+    """
 
     experiment: int
     title: str

@@ -1,4 +1,4 @@
-"""docs/evaluation.md: made from results; what is written by hand lies in `page.md`."""
+"""The page docs/evaluation.md is made from results here; what is written by hand lies in `page.md`."""
 
 from collections.abc import Sequence
 from pathlib import Path

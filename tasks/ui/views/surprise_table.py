@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from datetime import date
 
-from optstream.mechanisms import HistoryInformed
 from tasks.monitoring.compared import MOST_DAYS, Comparison
 from tasks.reports.numbers import shown, unit_of
 from tasks.ui.snapshot import Snapshot
@@ -60,7 +59,7 @@ def surprise_table(snapshot: Snapshot) -> SurpriseTable | None:
         ),
         len(found.newest),
         found.far,
-        issubclass(settings.mechanism.kind, HistoryInformed),
+        settings.mechanism.kind.has_self_check,
         tuple(reversed(view.facts.unlike)),
         unit_of(settings.published.value),
     )

@@ -1,6 +1,7 @@
 """The release flow's graph: what may be repeated, what is kept, and the same steps without a server."""
 
 import gc
+from collections import Counter
 from datetime import date
 from functools import partial
 
@@ -8,11 +9,12 @@ import pytest
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration import calls, release
+from flows.orchestration import calls, configuration, release
+from optstream.catalogue import index
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.stream import PrivatePeriod
-from tasks.release import publish, steps
+from tasks.release import publish, run, steps
 from tasks.release.day import Requested, Status
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
@@ -50,6 +52,30 @@ def test_only_what_draws_nothing_is_repeated_and_nothing_is_kept():
     repeated = {task.name for task in TASKS if task.retries}
     assert repeated == {"ingest", "publish", "publish revisions"}
     assert all(task.cache_policy is NO_CACHE and task.persist_result is False for task in TASKS)
+
+
+def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_catalogue_once(
+    installation, monkeypatch
+):
+    installation.release(DAYS[0])
+    done = Counter()
+
+    def counting(module, name):
+        genuine = getattr(module, name)
+
+        def counted(*given, **named):
+            done[name] += 1
+            return genuine(*given, **named)
+
+        monkeypatch.setattr(module, name, counted)
+
+    index.parse_catalogue.cache_clear()
+    counting(configuration, "load_settings")
+    counting(run, "mechanism_for")
+    (ended,) = release.release_days.fn(str(installation.folder / "optstream.toml"), [str(DAYS[1])])
+    assert ended.outcome.status is Status.PUBLISHED
+    assert (done["load_settings"], done["mechanism_for"]) == (1, 1)
+    assert index.parse_catalogue.cache_info().misses == 2  # what was there, and what is published
 
 
 @pytest.mark.slow

@@ -3,8 +3,9 @@
 import pytest
 
 from optstream.catalogue import check_files
-from optstream.catalogue.about import MOST_CORNERS, About, NodeFacts, parse_about, put_about
+from optstream.catalogue.about import MOST_CORNERS, About, parse_about, put_about
 from optstream.catalogue.layout import ABOUT
+from optstream.catalogue.nodes import NodeFacts
 from optstream.errors import ParameterError, PublicationError
 
 SQUARE = (((4.0, 45.0), (5.0, 45.0), (5.0, 46.0), (4.0, 46.0)),)

@@ -14,15 +14,9 @@ from optstream.noise import simulated_noise
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.privacy.sensitivity import l1_score_change
 from optstream.privacy.sparse_vector import sparse_vector_scales
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 SCALES = sparse_vector_scales(10, 4, Fraction(1))
-
-
-class NoNoise:
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
 
 
 def score(series, start, end):
@@ -87,15 +81,15 @@ def test_lemma_6_is_attained_by_one_end_both_ends_and_all_steps(length):
 
 def test_without_noise_a_line_needs_its_ends_only_and_a_corner_becomes_a_point():
     line = np.arange(12, dtype=np.int64)[None] * 10
-    assert choose_points(line, 3, 5, rule(), SCALES, True, NoNoise()) == (0, 10, 11)
+    assert choose_points(line, 3, 5, rule(), SCALES, True, SilentNoise()) == (0, 10, 11)
     corner = np.array([[0, 0, 0, 0, 0, 50, 100, 150, 200, 250, 300, 350]])
-    chosen = choose_points(corner, 4, 5, rule(), SCALES, True, NoNoise())
+    chosen = choose_points(corner, 4, 5, rule(), SCALES, True, SilentNoise())
     assert chosen[:2] == (0, 5)
 
 
 def test_under_strict_no_step_is_taken_unasked():
     line = np.arange(12, dtype=np.int64)[None] * 10
-    assert choose_points(line, 3, 5, rule(), SCALES, False, NoNoise()) == (0,)
+    assert choose_points(line, 3, 5, rule(), SCALES, False, SilentNoise()) == (0,)
 
 
 def test_the_first_point_is_always_in_and_no_more_than_wanted_are_taken():
@@ -122,7 +116,7 @@ def test_no_window_ever_holds_one_point_more_over_days_of_any_length():
                 rule(10, window, length, taken, at),
                 SCALES,
                 True,
-                NoNoise() if kind != "random" else simulated_noise(number),
+                SilentNoise() if kind != "random" else simulated_noise(number),
             )
             taken += [at + step for step in own]
             at += length

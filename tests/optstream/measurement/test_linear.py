@@ -14,6 +14,7 @@ from optstream.measurement.priced import query_weights
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import AggregationTree, Feature, PrivatePeriod
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "S1": "S", "S2": "S"})
 FEATURES = [Feature((range(0, 2), range(2, 6)), "parts"), Feature((range(0, 6),), "day")]
@@ -45,19 +46,11 @@ def measure(units, noise, **changes):
     return measure_points_and_sums(period, TREE, **(arguments | changes))
 
 
-class NoNoise:
-    """Shows the queries themselves, to test them; never private."""
-
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
-
-
-class CountedNoise(NoNoise):
+class CountedNoise(SilentNoise):
     """Remembers at which scale how many samples were drawn."""
 
     def __init__(self):
+        super().__init__()
         self.drawn = {}
 
     def discrete_laplace(self, scale, size):
@@ -71,7 +64,7 @@ def answers(measured):
 
 def test_points_and_sums_are_those_of_every_node():
     units = np.arange(18).reshape(3, 6)
-    measured = measure(units, NoNoise())
+    measured = measure(units, SilentNoise())
     nodes = TREE.add_up(units)
     assert np.array_equal(measured.points, nodes[:, [1, 4]])
     sums, *_ = measured.answers.values
@@ -104,7 +97,8 @@ def test_the_charge_bounds_the_l1_change_of_the_answers(data):
         after[data.draw(st.integers(0, 2)), step] += data.draw(st.sampled_from([-alpha, alpha]))
     priced = [replace(spend, alpha_units=alpha) for spend in spends()]
     difference = np.abs(
-        answers(measure(after, NoNoise(), spends=priced)) - answers(measure(before, NoNoise(), spends=priced))
+        answers(measure(after, SilentNoise(), spends=priced))
+        - answers(measure(before, SilentNoise(), spends=priced))
     )
     charge = sum(spend.charges[step] for spend in priced for step in changed)
     assert difference.sum() / Fraction(8) <= charge
@@ -126,7 +120,7 @@ def test_a_roaming_device_moves_every_level_by_its_leaves_together(data):
     priced = [replace(spend, alpha_units=5, leaves_changed=model.leaves_changed(3)) for spend in spends()]
     for level in range(3):
         own = [spend for spend in priced if spend.level == level]
-        noiseless = [answers(measure(values, NoNoise(), spends=own)) for values in (before, after)]
+        noiseless = [answers(measure(values, SilentNoise(), spends=own)) for values in (before, after)]
         moved = np.abs(noiseless[1] - noiseless[0]).sum() / Fraction(8)
         assert moved <= sum(spend.charges[step] for spend in own for step in changed)
 
@@ -135,7 +129,7 @@ def test_the_charge_is_attained():
     """All steps of one leaf up by alpha: the bound of Lemma 3 is met, so a smaller one would be wrong."""
     before, after = np.zeros((3, 6), dtype=np.int64), np.zeros((3, 6), dtype=np.int64)
     after[1] = 1
-    difference = np.abs(answers(measure(after, NoNoise())) - answers(measure(before, NoNoise())))
+    difference = np.abs(answers(measure(after, SilentNoise())) - answers(measure(before, SilentNoise())))
     assert difference.sum() / Fraction(8) == sum(sum(spend.charges) for spend in spends())
 
 

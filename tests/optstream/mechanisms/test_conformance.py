@@ -13,6 +13,7 @@ from optstream import mechanisms
 from optstream.errors import ParameterError
 from optstream.ledger.accounting.spends import covers
 from optstream.mechanisms import Hierarchical, Laplace
+from optstream.mechanisms.base import Mechanism
 from optstream.noise import secure_noise, simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
@@ -221,7 +222,10 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
     assert all((release.state is not None) == mechanism.adaptive for release in released)
     assert (mechanism.recall([]) is not None) == mechanism.adaptive
     assert mechanism.has_paper_scales == hasattr(mechanism, "calibration")
-    assert mechanism.revises == hasattr(mechanism, "revise")
+    assert mechanism.revises == (type(mechanism).revise is not Mechanism.revise)
+    assert mechanism.has_self_check == (type(mechanism).events is not Mechanism.events)
+    assert mechanism.takes_covariates == hasattr(mechanism, "covariates")
+    assert mechanism.one_leaf_a_period == hasattr(mechanism, "leaves_per_period")
     assert (mechanism.tree_class is None) == hasattr(mechanism, "tree")
     if mechanism.noise_is_known:
         one, other = (release.noise_standard_errors for release in released)

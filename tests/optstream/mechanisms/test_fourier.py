@@ -19,6 +19,7 @@ from optstream.noise import secure_noise, simulated_noise
 from optstream.privacy import PeriodSpend, PrivacyModel, charged_to_windows, worst_window
 from optstream.stream import AggregationTree, PrivatePeriod
 from optstream.stream.private_period import open_private_period
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 DAY = PrivacyModel("1", 48, 10)
 ROAMING = PrivacyModel("1/3", 48, 10, unit="roaming", leaves_per_step=2)
@@ -27,15 +28,6 @@ ALIGNED = PrivacyModel("1", 48, 10, windows="aligned")
 EXACT = PrivacyModel(10**12, 48, 10)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
 ALMOST = 1 - Fraction(1, 2**40)
-
-
-class Silent:
-    """A noise source without noise, for what is published when there is hardly any."""
-
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
 
 
 def history_of(mechanism, lengths):
@@ -119,7 +111,7 @@ def lost_by_a_roaming_device(scale, n_coefficients):
     flat = PrivatePeriod.from_values(np.zeros((48, 48)), resolution=ONE_DEVICE.resolution, first_step=0)
     moved = PrivatePeriod.from_values(np.eye(48), resolution=ONE_DEVICE.resolution, first_step=0)
     mechanism = Fourier(ONE_DEVICE, n_coefficients)
-    one, other = (mechanism.measure(side, noise=Silent()).answers.values[0] for side in (flat, moved))
+    one, other = (mechanism.measure(side, noise=SilentNoise()).answers.values[0] for side in (flat, moved))
     return np.abs(one - other).sum() / scale
 
 
@@ -146,7 +138,7 @@ def test_no_parameter_limits_where_a_device_may_be():
 def test_without_noise_it_publishes_the_low_frequencies_of_numpys_transform(n_steps, n_coefficients):
     values = days(3, n_steps) - 400
     mechanism = Fourier(DAY, n_coefficients, shortest_period=1)
-    released = mechanism.release(values, noise=Silent()).values
+    released = mechanism.release(values, noise=SilentNoise()).values
     transform = np.fft.rfft(values)
     if 2 * n_coefficients - 1 < n_steps:
         transform[:, n_coefficients:] = 0
@@ -166,7 +158,7 @@ def test_all_frequencies_and_hardly_any_noise_give_the_values_back(n_steps):
 @pytest.mark.parametrize("value", [0.0, -7.5, 2.0**38])
 def test_level_series_huge_and_negative_ones_come_through(value):
     values = np.full((2, 48), value)
-    released = Fourier(EXACT, 1).release(values, noise=Silent()).values
+    released = Fourier(EXACT, 1).release(values, noise=SilentNoise()).values
     np.testing.assert_allclose(released, values, atol=0.002, rtol=2.0**-26)
     assert np.array_equal(values, np.full((2, 48), value))
 
@@ -287,7 +279,7 @@ def test_who_changes_leaf_at_each_step_loses_more_unless_the_unit_says_so(unit, 
         leaves=lambda step: (step,),
     )
     mechanism = Fourier(model, 5)
-    one, other = (mechanism.measure(side[0], noise=Silent()).answers.values[0] for side in pair.sides)
+    one, other = (mechanism.measure(side[0], noise=SilentNoise()).answers.values[0] for side in pair.sides)
     # discrete Laplace noise loses exactly this
     lost = np.abs(one - other).sum() / mechanism.scale
     assert (lost > 1) == too_much

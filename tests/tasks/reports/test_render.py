@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from optstream.catalogue.about import About, NodeFacts
+from optstream.catalogue.about import About
+from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.page import curves_named
 from optstream.estimation.optimality import Optimality
 from tasks.reports import Node, public_page

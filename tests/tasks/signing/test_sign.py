@@ -9,7 +9,6 @@ from base64 import b64encode
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from importlib.resources import files
 
 import fsspec
 import pytest
@@ -28,6 +27,7 @@ from tasks.operations.permissions import check_trusted
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested, Status
 from tasks.release.each import each
+from tasks.schemas.json_schema import schema_of
 from tasks.signing.key import new_key, read_key
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -87,8 +87,7 @@ def test_what_a_night_publishes_is_signed_and_verified(signed):
     assert problems(signed) == []
     document = json.loads(get(signed, "catalogue.json"))
     assert document["sequence"] == 2
-    schema = json.loads(files("tasks.schemas").joinpath("optstream.catalogue-2.schema.json").read_text())
-    assert list(Draft202012Validator(schema).iter_errors(document)) == []
+    assert list(Draft202012Validator(schema_of("optstream.catalogue/2")).iter_errors(document)) == []
     assert take_back(signed, DAY).status is Status.WITHDRAWN
     assert days_in(signed) == [NEXT]
     assert problems(signed) == []

@@ -20,6 +20,7 @@ from tasks.studies.audit_compromised import (
     marked_by_ledger,
 )
 from tasks.studies.audit_rows import broken_row_subjects, row_subjects
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 pytestmark = pytest.mark.slow
 
@@ -32,18 +33,9 @@ def named(subjects):
     return [pytest.param(subject, id=f"{subject.name}: {subject.neighbours}") for subject in subjects]
 
 
-class Silent:
-    """No noise: to read off the exact answers, which are then compared."""
-
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
-
-
 def exact_loss(subject):
     """Of Laplace noise: by how far the answers differ, over its scale."""
-    one, other = (subject.sample(side, 1, Silent()).numbers for side in (0, 1))
+    one, other = (subject.sample(side, 1, SilentNoise()).numbers for side in (0, 1))
     mechanism, _ = subject.histories[0][0]
     return np.abs(one - other).sum() / float(mechanism.plan(1, 0)[0].scale)
 

@@ -14,8 +14,9 @@ import typer
 from flows.cli.commands.readers.export_rows import signed_by
 from flows.cli.console import Terminal
 from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app, parse_exactly
-from optstream.catalogue.about import called, read_about
+from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.nodes import called
 from optstream.catalogue.questions.from_folder import ask as ask_folder
 from optstream.catalogue.questions.from_folder import step_minutes_of
 from optstream.catalogue.questions.published_answers import read_answers

@@ -3,7 +3,6 @@
 400 runs of each side, 1,500 of controls, error 1e-9 an audit.
 """
 
-import numpy as np
 import pytest
 
 from optstream.audit import Case, HistorySubject, amended_subjects, hasty_subjects
@@ -15,17 +14,9 @@ from optstream.audit.subjects.amendments import (
     released_days,
 )
 from optstream.noise import simulated_noise
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 AMENDED, HASTY = amended_subjects(), hasty_subjects()
-
-
-class Silent:
-    """No noise: to read off the exact answers, which are then compared."""
-
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
 
 
 def by_name(subjects):
@@ -34,7 +25,7 @@ def by_name(subjects):
 
 def loss(subject):
     """Exact: Laplace noise tells the distance of what it is added to, over its scale."""
-    drawn = [subject.sample(side, 1, Silent()).numbers[0] for side in (0, 1)]
+    drawn = [subject.sample(side, 1, SilentNoise()).numbers[0] for side in (0, 1)]
     scales = [mechanism.plan(1, 0)[0].scale for mechanism, _ in subject.histories[0] for _ in range(WINDOW)]
     return sum(abs(a - b) / scale for a, b, scale in zip(*drawn, scales, strict=True))
 

@@ -6,7 +6,14 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import publish, read_published, stage, withdraw
-from optstream.catalogue.reading.selection import as_sdmx_csv, by_day, select_rows
+from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.reading.selection import (
+    as_sdmx_csv,
+    by_day,
+    exported_columns,
+    select_rows,
+    with_names,
+)
 from optstream.errors import ParameterError
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 
@@ -63,3 +70,18 @@ def test_sdmx_csv_has_an_observation_for_each_instant_of_a_node(folder):
     daily = as_sdmx_csv(by_day(rows, "load_mw"), "load_mw", daily=True)
     assert daily["TIME_PERIOD"].unique().sort().to_list() == ["2016-02-02", "2016-02-03"]
     assert "NOISE_SE_AT_MOST" in daily.columns
+
+
+def test_names_stand_beside_their_nodes_and_every_column_has_its_meaning(folder):
+    rows = select_rows(folder, first=DAYS[2])
+    named = with_names(rows, {"84": NodeFacts("Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)})
+    assert named.columns[named.columns.index("node") + 1] == "name"
+    assert dict(named.select("node", "name").unique().iter_rows()) == {
+        node: "Auvergne" if node == "84" else None for node in rows["node"].unique()
+    }
+    assert with_names(rows, {"FR": NodeFacts(latitude=46.0, longitude=2.0)}).equals(rows)
+    assert with_names(named, {"84": NodeFacts("another")}).equals(named)
+    for frame, daily in ((named, False), (by_day(rows, "load_mw"), True)):
+        told = exported_columns("load_mw", daily, frame.columns)
+        assert [column.name for column in told] == frame.columns
+        assert all(column.meaning for column in told)

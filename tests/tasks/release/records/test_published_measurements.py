@@ -164,7 +164,7 @@ def test_lost_and_damaged_ones_come_back_whatever_is_configured_by_then(installa
     folder = installation.folder / "published"
     manifest = json.loads((folder / read_catalogue(folder).entry(DAY).manifest).read_text())
     assert manifest["statement"]["measurements"]["file"].endswith(file.name)
-    assert [one.message for one in validator("optstream.manifest-1").iter_errors(manifest)] == []
+    assert [one.message for one in validator("optstream.manifest/1").iter_errors(manifest)] == []
 
 
 def test_in_an_object_store_they_come_and_go_with_their_day(installation):

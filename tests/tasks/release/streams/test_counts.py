@@ -3,7 +3,6 @@
 import json
 import re
 from datetime import date, timedelta
-from importlib import resources
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -12,6 +11,7 @@ from optstream import read_published
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
+from tasks.schemas.json_schema import schema_of
 
 pytestmark = pytest.mark.slow
 
@@ -40,9 +40,9 @@ def test_days_are_published_with_bands_and_cost_no_more_than_the_grant(counts):
     assert known.height > rows.height / 2
     assert (known["load_mw_low"] <= known["load_mw_high"]).all()
     assert known["load_mw"].is_between(known["load_mw_low"], known["load_mw_high"]).all()
-    text = (resources.files("tasks.schemas") / "optstream.manifest-1.schema.json").read_text(encoding="utf-8")
+    validator = Draft202012Validator(schema_of("optstream.manifest/1"))
     for data in counts.files("published/manifests").values():
         manifest = json.loads(data)
-        Draft202012Validator(json.loads(text)).validate(manifest)
+        validator.validate(manifest)
         assert '"counts": true' in json.dumps(manifest)
         assert "load_mw_low and load_mw_high" in json.dumps(manifest)

@@ -19,18 +19,10 @@ from optstream.privacy import StepSpend, worst_window
 from tasks.ingest import discover, ingest
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 REGIONS = 8
-
-
-class Silent:
-    """No noise: only to read off the exact answers, which are then compared."""
-
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
 
 
 @pytest.fixture
@@ -115,7 +107,7 @@ def lost(installation, one, other):
     total = 0
     for day, mine, theirs in zip(DAYS, one, other, strict=True):
         whole = mechanism_for(installation.settings, day)
-        sides = [whole.measure(side, noise=Silent()).parts for side in (mine, theirs)]
+        sides = [whole.measure(side, noise=SilentNoise()).parts for side in (mine, theirs)]
         for (_, mechanism), *answers in zip(whole.levels, *sides, strict=True):
             plan = mechanism.plan(mine.n_steps, mine.first_step)[0]
             scale = plan.scale if isinstance(plan, StepSpend) else mechanism.scale

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from flows.cli.commands.readers.ask_questions import app
 from optstream import Question, ask, read_answers
 from optstream.catalogue import publish, stage
-from optstream.catalogue.about import About, NodeFacts, put_about
+from optstream.catalogue.about import About, put_about
+from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.questions.published_answers import put_answers
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 

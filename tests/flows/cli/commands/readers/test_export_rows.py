@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from flows.cli.commands.readers import export_rows
 from flows.cli.commands.readers.export_rows import app
 from optstream.catalogue import publish, read_published, stage
-from optstream.catalogue.about import About, NodeFacts, put_about
+from optstream.catalogue.about import About, put_about
+from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.conftest import make_rows, make_statement

@@ -1,0 +1,31 @@
+"""What values of several documents are."""
+
+from typing import Annotated, TypeVar, Union
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+
+Date = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+Fraction = Annotated[
+    str,
+    Field(pattern="^[0-9]+(/[0-9]+)?$", description="exact: a whole number, or numerator/denominator"),
+]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Text = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+DataFile = Annotated[
+    str,
+    Field(pattern=r"^data/date=[0-9]{4}-[0-9]{2}-[0-9]{2}/release-[0-9a-f]{64}\.parquet$"),
+]
+Given = TypeVar("Given")
+OrAbsent = Union[Given, SkipJsonSchema[None]]  # noqa: UP007  # `|` of a variable is no type that takes one
+"""A key that may be absent, and is never null."""
+
+
+class Part(BaseModel):
+    """An object of a document, which has no other keys."""
+
+    model_config = ConfigDict(extra="forbid")

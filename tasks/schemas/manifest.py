@@ -1,0 +1,189 @@
+"""The manifest of a published release, with its statement."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from tasks.schemas.fields import Count, DataFile, Date, Fraction, Hash, Name, OrAbsent, Part, Positive, Text
+
+Known = Literal["all", "some", "none"]
+Size = Annotated[float, Field(ge=0)]
+JOINT = ("noise", "joint_over", "n_nodes")
+
+
+class Model(Part):
+    """The privacy guarantee."""
+
+    epsilon: Fraction
+    window_length: Positive
+    alpha: Fraction
+    resolution: Fraction
+    unit: Literal["customer", "roaming"]
+    leaves_per_step: Positive
+    windows: Literal["sliding", "aligned"]
+
+
+class Mechanism(Part):
+    """The mechanism, with all its parameters."""
+
+    model_config = ConfigDict(extra="allow")
+    name: Text
+    level_shares: OrAbsent[
+        Annotated[
+            list[Fraction],
+            Field(
+                min_length=1,
+                description="each level's share of epsilon, root first; absent in older releases",
+            ),
+        ]
+    ] = None
+    tree_sha256: OrAbsent[
+        Annotated[
+            str,
+            Field(
+                pattern="^[0-9a-f]{64}$",
+                description="identifies the day's tree and those before it; only where the hierarchy changes",
+            ),
+        ]
+    ] = None
+
+
+class Noise(Part):
+    """The noise of one measurement; the last three keys are of joint noise alone."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"dependentRequired": {one: [key for key in JOINT if key != one] for one in JOINT}},
+    )
+    level: Count
+    stage: str
+    scale: Fraction | None
+    scale_units: Fraction | None
+    noise: OrAbsent[str] = None
+    joint_over: OrAbsent[Count] = None
+    n_nodes: OrAbsent[Positive] = None
+
+
+class LongSpan(Part):
+    """What all readings of one customer in so many days in a row lose by the plan."""
+
+    n_days: Positive
+    epsilon: Fraction
+    delta: Fraction
+    plain_sum: Annotated[Fraction, Field(description="epsilon at delta 0")]
+    composed: Literal["draws", "windows", "plain"]
+
+
+class StandardErrors(Part):
+    """Of which values the columns *_noise_se and *_se are known."""
+
+    noise: Known
+    posterior: Known
+    in_words: Text
+
+
+class Measurements(Part):
+    """The file of the noisy measurements that the release is computed from."""
+
+    file: Annotated[
+        str,
+        Field(
+            pattern=r"^measurements/date=[0-9]{4}-[0-9]{2}-[0-9]{2}/revision-[0-9]+-[0-9a-f]{64}\.parquet$",
+            description="relative to the published folder",
+        ),
+    ]
+    file_hash: Annotated[Hash, Field(description="SHA-256 of that file")]
+    later: OrAbsent[
+        Annotated[
+            list[Annotated[str, Field(json_schema_extra={"format": "date"})]],
+            Field(
+                min_length=1,
+                description="the later days that a new estimate is made of; absent for a first one",
+            ),
+        ]
+    ] = None
+
+
+class Bands(Part):
+    """Of which counts the columns *_low and *_high are known."""
+
+    known: Known
+    share: Annotated[Fraction, Field(description="of steps that a band is to hold at least")]
+    in_words: Text
+
+
+class Consistency(Part):
+    """How near the values are to the optimum of the program that respects the lower bound."""
+
+    gap: Annotated[Size, Field(description="primal less dual objective, the sum of weights * misfit^2 / 2")]
+    distance: Annotated[
+        Size,
+        Field(description="how many of its own standard errors any sum of values may be from the optimum's"),
+    ]
+    residual: Annotated[
+        Size,
+        Field(description="by how many standard deviations of a measurement optimality is missed at most"),
+    ]
+    rounds: Count
+    converged: bool
+    in_words: Text
+
+
+class Statement(Part):
+    """What the release says of itself."""
+
+    format: Literal["optstream.statement/1"]
+    stream: Name
+    period: Date
+    revision: Count
+    vintage: Count
+    value_column: Text
+    step_minutes: Annotated[int, Field(ge=1, le=1440)]
+    time_zone: Text
+    day: Literal["elapsed", "fixed"]
+    privacy_model: Model
+    privacy_in_words: Text
+    mechanism: Mechanism
+    calibration: Literal["strict", "paper"]
+    epsilon_plan: Fraction
+    epsilon_own: Fraction
+    noise: list[Noise]
+    simulated: Annotated[Literal[False], Field(description="a release of seeded noise is never published")]
+    code_version: Text
+    configuration_hash: Hash
+    supplier_rounding: OrAbsent[
+        Annotated[
+            Fraction,
+            Field(
+                description="of alpha, the part that is the supplier's rounding of sums; absent where none is"
+            ),
+        ]
+    ] = None
+    long_spans: OrAbsent[
+        Annotated[
+            list[LongSpan],
+            Field(min_length=1, description="absent in releases from before it was stated"),
+        ]
+    ] = None
+    standard_errors: OrAbsent[
+        Annotated[StandardErrors, Field(description="absent in releases from before there were such columns")]
+    ] = None
+    measurements: OrAbsent[Annotated[Measurements, Field(description="absent where it is not published")]] = (
+        None
+    )
+    bands: OrAbsent[Annotated[Bands, Field(description="absent where readings are no counts")]] = None
+    consistency: OrAbsent[
+        Annotated[
+            Consistency,
+            Field(description="absent where no value lay below the bound, and in older releases"),
+        ]
+    ] = None
+
+
+class Manifest(Part):
+    """The whole document."""
+
+    format: Literal["optstream.manifest/1"]
+    file: DataFile
+    file_hash: Hash
+    rows_hash: Hash
+    statement: Statement

@@ -1,0 +1,146 @@
+"""What `optstream status --json` and `optstream watch --json` print."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from tasks.monitoring.alarms.alarm import Kind, Severity
+from tasks.monitoring.days import State
+from tasks.schemas.fields import Count, Date, Instant, OrAbsent, Part, Positive, Text
+
+Amount = Annotated[
+    str,
+    Field(pattern="^-?([0-9]+(/[0-9]+)?|inf)$", description="exact; inf where noise was compromised"),
+]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Level(Part):
+    """A level of the hierarchy."""
+
+    level: Count
+    nodes: Positive
+    share: str
+
+
+class LevelOfDay(Part):
+    """How far a level has come on a day."""
+
+    level: Count
+    state: State
+    nodes_without_input: Count
+
+
+class Day(Part):
+    """A day of the calendar."""
+
+    date: Date
+    state: State
+    revision: Count | None
+    file: str | None
+    note: str
+    waiting_for: OrAbsent[
+        Annotated[
+            list[str],
+            Field(min_length=1, description="the fewest nodes that cover the leaves without a complete dump"),
+        ]
+    ] = None
+    levels: OrAbsent[
+        Annotated[list[LevelOfDay], Field(description="a fine day has all nodes of all levels")]
+    ] = None
+    days_until_raw_expires: OrAbsent[Annotated[int, Field(description="negative when past")]] = None
+    accepted: OrAbsent[Annotated[Literal[True], Field(description="a person accepted the gap")]] = None
+
+
+class Alarm(Part):
+    """An alarm or a warning."""
+
+    kind: Kind
+    severity: Severity
+    stream: str
+    day: Date | None
+    node: str | None
+    suggestion: Annotated[str | None, Field(description="the node that was probably meant")]
+    words: Text
+
+
+class Window(Part):
+    """Windows that have the same left."""
+
+    first_step: int
+    last_step: int
+    begin_first: str | None
+    begin_last: str | None
+    left: Amount
+    left_float: float | None
+
+
+class DayLeft(Part):
+    """What a day could still be charged."""
+
+    date: Date
+    left: Amount
+    left_float: float | None
+    may_be_released: Annotated[bool | None, Field(description="null for a day with a release")]
+
+
+class Budget(Part):
+    """The privacy budget, by the accountant."""
+
+    window_steps: Positive
+    grant: Amount
+    grant_float: float | None
+    spent: Amount
+    spent_float: float | None
+    left: Amount
+    left_float: float | None
+    windows: Annotated[list[Window], Field(description="those that the last release or a later one meets")]
+    days: list[DayLeft]
+
+
+class Audit(Part):
+    """The newest audit of the stream."""
+
+    at: Instant
+    passed: bool
+    same_configuration: bool
+
+
+class Region(Part):
+    """The readings of a region that were replaced, as shares."""
+
+    region: str
+    clamped: Share
+    absent: Share
+    doubled: Share
+    most: Share
+    most_day: Date
+
+
+class ReplacedReadings(Part):
+    """Regions with readings that were clamped, absent or doubled."""
+
+    day: Date | None
+    note: Text
+    regions: list[Region]
+
+
+class Status(Part):
+    """The whole document."""
+
+    format: Literal["optstream.status/3"]
+    stream: str
+    at: Instant
+    live: Annotated[bool, Field(description="whether days are expected up to yesterday")]
+    first_day: Date | None
+    last_day: Date | None
+    levels: Annotated[list[Level], Field(min_length=1, description="root first")]
+    counts: dict[State, Positive]
+    days: Annotated[list[Day], Field(description="rising, without gaps")]
+    alarms: list[Alarm]
+    budget: Budget
+    last_audit: Audit | None
+    replaced_readings: Annotated[
+        ReplacedReadings, Field(description="depends on readings, for the trusted zone alone")
+    ]
+    published: str

@@ -1,0 +1,127 @@
+"""Streams of one privacy budget that measure other quantities: each has an alpha of its own (Lemma 12a)."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.privacy import PrivacyModel, StepSpend
+
+
+def product(kit, alpha="3", budget_alpha="1", stream="gas", **more):
+    """Terms of a stream whose readings move by another alpha than the budget's."""
+    terms = kit.terms(stream, **more)
+    model = PrivacyModel(terms.model.epsilon, terms.model.window_length, alpha, resolution="1")
+    return replace(terms, model=model, budget_alpha=None if budget_alpha is None else Fraction(budget_alpha))
+
+
+def plan_of(alpha_units, scale, first_step=0, n_steps=4):
+    """A measurement a step, with discrete Laplace noise of this scale."""
+    ones = (Fraction(1),) * n_steps
+    return (StepSpend(0, "samples", first_step, ones, Fraction(scale), alpha_units),)
+
+
+def exact_loss(moves, scales, reach=400):
+    """The largest log ratio of the joint law of independent answers, each moved by so many units.
+
+    By enumeration of each answer: the ratio of a product is the product of the ratios.
+    """
+    worst = 0.0
+    for move, scale in zip(moves, scales, strict=True):
+        k = np.arange(-reach, reach)
+        worst += float(np.max(np.abs(k - move) - np.abs(k)) / scale)
+    return worst
+
+
+def test_what_both_lose_is_what_the_ledger_charges(ledger, publish, reserve, kit):
+    """One customer's readings move by 1 in one stream and by 3 in the other, at each step of a window."""
+    with pytest.raises(LedgerError, match="the alpha of stream 'gas' differ"):
+        ledger.enrol(product(kit, budget_alpha=None), kit.now)
+    ledger.enrol(product(kit), kit.now)
+    publish("day 0", plan_of(1, 8))
+    publish("day 0", plan_of(3, 24), stream="gas")
+    charged = ledger.worst("customers").epsilon
+    assert charged == 4 * (Fraction(1, 8) + Fraction(3, 24)) == 1
+    assert float(charged) == pytest.approx(exact_loss([1, 3] * 4, [8, 24] * 4))
+    # the control: a change of 3 in both would lose more than was charged
+    assert exact_loss([3, 3] * 4, [8, 24] * 4) > float(charged) + 0.9
+    with pytest.raises(BudgetError):
+        reserve("day 1", plan_of(3, 24, first_step=1), stream="gas")
+    assert ledger.verify() == []
+
+
+def test_a_plan_is_priced_by_the_alpha_of_its_own_stream(ledger, reserve, kit):
+    gas = product(kit)
+    ledger.enrol(gas, kit.now)
+    with pytest.raises(LedgerError, match="priced for another alpha"):
+        reserve("day 0", plan_of(1, 24), stream="gas", terms=gas)
+    reserve("day 0", plan_of(3, 24), stream="gas", terms=gas)
+
+
+@pytest.mark.parametrize("amended", ["load", "gas"])
+def test_an_amendment_moves_the_alpha_of_every_product_by_the_same_factor(ledger, publish, kit, amended):
+    ledger.enrol(product(kit), kit.now)
+    publish("day 0", plan_of(1, 16))
+    publish("day 0", plan_of(3, 48), stream="gas")
+    assert ledger.worst("customers").epsilon == Fraction(1, 2)
+    load = kit.terms()
+    twice = replace(load, model=replace(load.model, alpha=Fraction(2)))
+    gas = product(kit, alpha="6", budget_alpha="2")
+    ledger.amend({"load": twice, "gas": gas}[amended], "larger changes", kit.now)
+    assert ledger.terms("load") == twice
+    assert ledger.terms("gas") == gas
+    # a change twice as large in each is two neighbours of before
+    assert ledger.worst("customers").epsilon == 1
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize(
+    "terms", [{"alpha": "4"}, {"alpha": "3", "budget_alpha": "2"}, {"budget_alpha": None}]
+)
+def test_a_product_with_releases_keeps_its_alpha_for_one_of_the_budget(ledger, publish, kit, terms):
+    """Its spends would be priced by a factor that is not theirs."""
+    ledger.enrol(product(kit), kit.now)
+    publish("day 0", plan_of(3, 48), stream="gas")
+    other = product(kit, **terms)
+    with pytest.raises(LedgerError, match="differ"):
+        ledger.enrol(other, kit.now)
+    with pytest.raises(LedgerError, match="by the same factor"):
+        ledger.amend(other, "another alpha", kit.now)
+    assert ledger.terms("gas") == product(kit)
+
+
+def test_before_its_first_release_a_product_may_have_any_alpha(ledger, publish, kit):
+    publish("day 0", plan_of(1, 16))
+    for alpha in ("3", "1/2", "7"):
+        ledger.enrol(product(kit, alpha=alpha), kit.now)
+        assert ledger.terms("gas").alpha_ratio == Fraction(alpha)
+    assert ledger.verify() == []
+
+
+def test_the_budgets_alpha_must_agree(ledger, publish, kit):
+    publish("day 0", plan_of(1, 16))
+    with pytest.raises(LedgerError, match="shared, and the alpha of stream 'gas' differ"):
+        ledger.enrol(product(kit, budget_alpha="2"), kit.now)
+    with pytest.raises(ParameterError, match="greater than 0"):
+        product(kit, budget_alpha="0")
+
+
+def test_random_pairs_of_products_lose_what_is_charged(kit):
+    """Pure arithmetic: 200 random pairs, alphas and amendments, the charge against the exact loss."""
+    from optstream.privacy import worst_window
+    from optstream.privacy.amendment import repriced
+
+    generator = np.random.default_rng(27)
+    for _ in range(200):
+        alphas, grown = generator.integers(1, 6, 2).tolist(), int(generator.integers(1, 4))
+        scales = [int(scale) for scale in generator.integers(5, 40, 2)]
+        plans = [plan_of(alpha, scale, n_steps=2) for alpha, scale in zip(alphas, scales, strict=True)]
+        budget = PrivacyModel("1", 2, str(alphas[0]), resolution="1")
+        after = replace(budget, alpha=budget.alpha * grown)
+        priced = [repriced(spend, budget, after) for plan in plans for spend in plan]
+        moves = [alpha * grown for alpha in alphas]
+        charged = worst_window(priced, 2).epsilon
+        assert math.isclose(float(charged), exact_loss(moves * 2, scales * 2), rel_tol=1e-12)

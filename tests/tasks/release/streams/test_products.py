@@ -1,0 +1,83 @@
+"""Electricity and gas of the same people: two streams, one ledger, one privacy budget that they divide."""
+
+import json
+from datetime import date
+from fractions import Fraction
+
+import pytest
+
+from optstream.catalogue.statements.statement import ReleaseStatement
+from tasks.release.day import Status
+from tests.tasks.two_regions import CONFIGURATION, Installation
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+
+
+@pytest.fixture
+def products(tmp_path):
+    """By name: electricity with alpha 1, gas with alpha 3 and another resolution; half of epsilon each."""
+    ledger = f'url = "sqlite:///{tmp_path}/ledger/ledger.sqlite"'
+    (tmp_path / "ledger").mkdir(mode=0o700)
+    both = {}
+    for name in ("electricity", "gas"):
+        (tmp_path / name).mkdir()
+        text = CONFIGURATION.replace("two-regions", name).replace(
+            'url = "sqlite:///trusted/ledger.sqlite"', ledger
+        )
+        text = text.replace("[budget]", '[budget]\nstream_share = "1/2"')
+        if name == "gas":
+            text = text.replace('alpha = "1"', 'alpha = "3"\nbudget_alpha = "1"\nresolution = "1"')
+        (tmp_path / name / "optstream.toml").write_text(text)
+        both[name] = Installation(tmp_path / name)
+        both[name].simulate(DAY, NEXT)
+    return both
+
+
+def statuses(days):
+    return {work.outcome.status for work in days.values()}
+
+
+def test_two_products_are_released_within_one_epsilon(products):
+    for one in products.values():
+        assert statuses(one.release(DAY, NEXT)) == {Status.PUBLISHED}
+    ledger = products["gas"].ledger
+    # whole sample points a window leave a little of each half
+    assert Fraction(99, 100) < ledger.worst("people").epsilon <= 1
+    assert ledger.verify() == []
+
+
+def test_a_product_that_plans_with_all_of_it_is_refused(products):
+    products["electricity"].release(DAY, NEXT)
+    gas = products["gas"]
+    gas.configure('stream_share = "1/2"', 'stream_share = "1"')
+    assert statuses(gas.release(DAY)) == {Status.REFUSED}
+
+
+def test_the_statement_says_that_others_share_the_budget(products):
+    for name, one in products.items():
+        one.release(DAY)
+        (manifest,) = (one.folder / "published/manifests").rglob("*.json")
+        statement = ReleaseStatement.from_document(json.loads(manifest.read_text())["statement"])
+        assert ("streams of another quantity" in statement.in_words()) is (name == "gas")
+        assert statement.budget_alpha == (Fraction(1) if name == "gas" else None)
+        assert statement.epsilon_plan <= Fraction(1, 2)
+        assert statement.epsilon_of_grant == 1
+
+
+def test_restatements_have_their_part_of_the_streams_share(products):
+    gas = products["gas"]
+    gas.configure('stream_share = "1/2"', 'stream_share = "1/2"\nrestatement_share = "1/10"')
+    assert gas.settings.model_of(0).epsilon == Fraction(9, 20)
+    assert gas.settings.model_of(1).epsilon == gas.settings.kept_for_restatements == Fraction(1, 20)
+    products["electricity"].release(DAY)
+    gas.release(DAY)
+    assert statuses(gas.release(DAY, restate=True)) == {Status.PUBLISHED}
+    assert gas.ledger.worst("people").epsilon <= 1
+
+
+def test_keys_of_products_change_no_hash_where_they_are_left_out(installation):
+    before = installation.settings.configuration_hash
+    installation.configure("[budget]", '[budget]\nstream_share = "1"')
+    assert installation.settings.configuration_hash == before
+    installation.configure('stream_share = "1"', 'stream_share = "1/2"')
+    assert installation.settings.configuration_hash != before
