@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 Entries = tuple[tuple[int | None, str], ...]
 """(running index of the first step, hash of the list up to here); None for the oldest tree, then rising."""
@@ -60,6 +59,9 @@ def from_list(stored: Sequence[Sequence[int | str | None]], hierarchy_hash: str)
     return found or ((None, hierarchy_hash),)  # type: ignore[return-value]  # checked by `problem_of`
 
 
-def trees_said(body: Mapping[str, Any]) -> Entries:
+def trees_said(body: Mapping[str, object]) -> Entries:
     """Return the list of trees that an event about a stream's terms says."""
-    return from_list(body.get("hierarchy", ()), body["hierarchy_hash"])
+    given = body.get("hierarchy", ())
+    if not isinstance(given, list | tuple):
+        raise TypeError("a list of trees is a list")
+    return from_list(given, str(body["hierarchy_hash"]))

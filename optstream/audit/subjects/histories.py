@@ -16,7 +16,17 @@ HandOn = Callable[[Mechanism, State | None, int], State | None]
 """From a period's mechanism, the state before and the period's first step to the state that it is given."""
 
 
-def _as_it_is(_: Mechanism, state: State | None, __: int) -> State | None:
+def as_it_is(_mechanism: Mechanism, state: State | None, _first_step: int) -> State | None:
+    """Return the state that the period before left.
+
+    Args:
+        _mechanism: Of the period.
+        state: What the period before left.
+        _first_step: Of the period.
+
+    Returns:
+        The same.
+    """
     return state
 
 
@@ -44,7 +54,7 @@ class HistorySubject:
     neighbours: str
     claimed: float
     make: Callable[[], tuple[History, History]]
-    hand_on: HandOn = _as_it_is
+    hand_on: HandOn = as_it_is
 
     @cached_property
     def histories(self) -> tuple[History, History]:
@@ -70,7 +80,7 @@ class HistorySubject:
         return sampled(self.histories[side], n_runs, noise, self.hand_on)
 
 
-def sampled(history: History, n_runs: int, noise: NoiseSource, hand_on: HandOn = _as_it_is) -> Outputs:
+def sampled(history: History, n_runs: int, noise: NoiseSource, hand_on: HandOn = as_it_is) -> Outputs:
     """Return all measurements of so many independent runs, as `HistorySubject.sample` does."""
     noises = [BufferedNoise(noise)] * len(history)
     return outputs_of(
@@ -78,7 +88,7 @@ def sampled(history: History, n_runs: int, noise: NoiseSource, hand_on: HandOn =
     )
 
 
-def release(history: History, noises: Sequence[NoiseSource], hand_on: HandOn = _as_it_is) -> list[Measured]:
+def release(history: History, noises: Sequence[NoiseSource], hand_on: HandOn = as_it_is) -> list[Measured]:
     """Measure the periods in a row, each with its own noise source and what is handed on of the state that
     the one before left.
     """

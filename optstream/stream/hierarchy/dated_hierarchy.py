@@ -105,11 +105,19 @@ class DatedHierarchy:
         return found
 
     def nodes(self) -> tuple[str, ...]:
-        """Return every code that is valid on some day, those of the oldest tree first."""
+        """Return every code that is valid on some day.
+
+        Returns:
+            Codes, those of the oldest tree first.
+        """
         return tuple(dict.fromkeys(node for _, tree in self.periods for node in tree.nodes))
 
     def leaves(self) -> tuple[str, ...]:
-        """Return every code of a leaf on some day, those of the oldest tree first."""
+        """Return every code of a leaf on some day.
+
+        Returns:
+            Codes, those of the oldest tree first.
+        """
         return tuple(dict.fromkeys(leaf for _, tree in self.periods for leaf in tree.leaves))
 
     def units(self) -> tuple[Unit, ...]:

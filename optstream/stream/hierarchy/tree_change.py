@@ -146,7 +146,11 @@ class TreeChange:
                 yield f"{now!r:.80} is a leaf, and nothing can be put below it: split it"
 
     def to_document(self) -> dict[str, object]:
-        """Return the change as JSON, the same for the same change whatever the order of its tables."""
+        """Return the change as JSON.
+
+        Returns:
+            The day, and the operations that it has, in their order.
+        """
         found: dict[str, object] = {"valid_from": self.valid_from.isoformat()}
         for one in fields(self)[1:]:
             given = getattr(self, one.name)
