@@ -24,6 +24,7 @@ Named = tuple[str, int | None]
 Generation = tuple[str, int | None, object]
 """Period, revision, generation of its spends."""
 EVENTS_AT_ONCE = 200
+NOTHING_RESERVED = -(2**62)
 
 RecordedGuarantees = dict[tuple[object, object], list[object]]
 """What events say of each privacy guarantee, by privacy budget and number."""
@@ -43,7 +44,7 @@ class EventRecord:
     guarantees: RecordedGuarantees = field(default_factory=dict)
     terms: Said | None = None
     trees: Entries | None = None
-    reserved_until: int = -(2**62)
+    reserved_until: int = NOTHING_RESERVED
     tree_problems: list[int] = field(default_factory=list)
 
 
@@ -130,7 +131,8 @@ def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
 def _replay_trees(event: int, kind: str, body: Said, told: EventRecord) -> None:
     """Take the list of trees that an event about the stream's terms says, and judge how it was changed."""
     trees = trees_said(body)
-    is_kept = kind == "amended" or told.trees is None
+    # until something is reserved, terms may be any
+    is_kept = kind == "amended" or told.trees is None or told.reserved_until == NOTHING_RESERVED
     if not is_kept and not continues(told.trees or (), trees, told.reserved_until):
         told.tree_problems.append(event)
     told.trees = trees
