@@ -66,9 +66,8 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         detail = stream_detail(found, clock())
         view = found.view
         newest = view.days[-1].day if view and view.days else None
-        nodes, leaves = (
-            (found.settings.tree.nodes, found.settings.tree.leaves) if found.settings else ((), ())
-        )
+        tree = found.settings.tree_of(found.settings.local_day(clock())) if found.settings else None
+        nodes, leaves = ((), ()) if tree is None else (tree.nodes, tree.leaves)
         return html(
             "stream",
             detail=detail,
@@ -182,7 +181,7 @@ def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
     """The stream, the node and the days that an address names; the newest published day without any."""
     found, name = looks.of(request.path_params["name"]), request.path_params["node"]
     view, settings = found.view, found.settings
-    if view is None or settings is None or name not in settings.tree.nodes:
+    if view is None or settings is None or name not in settings.dated_hierarchy.nodes():
         raise HTTPException(404)
     listed = [one.day for one in view.days if one.listed is not None]
     newest = listed[-1] if listed else found.at.date()

@@ -13,6 +13,7 @@
     questions/date=2016-02-01/answers-<hash>.parquet  the answers of the windows that end on a day
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     about.json                                        publisher, licence, names of nodes, where they are given
+    hierarchy.parquet                                 units and the days on which they hold, if these change
     datapackage.json, croissant.json, dcat.jsonld     the folder as other tools know it, made of all that
     deployment-card.html, deployment-card.json        how its privacy is kept, as the public registry asks
     index.html                                        the page of the data users, made of all that
@@ -34,6 +35,7 @@ from datetime import date
 CATALOGUE = "catalogue.json"
 PAGE = "index.html"
 ABOUT = "about.json"
+HIERARCHY = "hierarchy.parquet"
 DATA_PACKAGE = "datapackage.json"
 CROISSANT = "croissant.json"
 DCAT = "dcat.jsonld"

@@ -18,6 +18,7 @@ from optstream.catalogue.layout import (
     DATA,
     DESCRIPTIONS,
     ERRORS,
+    HIERARCHY,
     INCOMING,
     LOCK,
     MANIFESTS,
@@ -85,7 +86,7 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Ite
     curves: names of the figures that it loads.
     """
     if catalogue.entries:
-        names = (PAGE, ABOUT, *DESCRIPTIONS, CURVES, *curves, *HIDDEN, ".")
+        names = (PAGE, ABOUT, HIERARCHY, *DESCRIPTIONS, CURVES, *curves, *HIDDEN, ".")
         transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
 
 

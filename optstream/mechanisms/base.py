@@ -20,6 +20,7 @@ from optstream.mechanisms.values import as_period, check_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+from optstream.stream.hierarchy.tree_map import TreeMap
 
 
 class Mechanism(Afterwards):
@@ -92,6 +93,20 @@ class Mechanism(Afterwards):
             ParameterError: For a state that another mechanism left, or a period of a length for which the
                 mechanism was not made (too short, or not that of its features).
         """
+
+    def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
+        """Return what a period left, as the memory of a period with another tree; free.
+
+        Args:
+            state: Public, of the last period with the tree before.
+            between: From the nodes of that tree to those of this mechanism's.
+            first_step: Running index of the first step of the period.
+
+        Returns:
+            The state where every node stands where it stood; None where nodes came or went, and the mechanism
+            begins anew.
+        """
+        return state if between.is_renaming else None
 
     @property
     def own_tree(self) -> AggregationTree | None:

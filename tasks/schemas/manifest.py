@@ -37,6 +37,15 @@ class Mechanism(Part):
             ),
         ]
     ] = None
+    tree_sha256: OrAbsent[
+        Annotated[
+            str,
+            Field(
+                pattern="^[0-9a-f]{64}$",
+                description="identifies the day's tree and those before it; only where the hierarchy changes",
+            ),
+        ]
+    ] = None
 
 
 class Noise(Part):

@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 
 import polars as pl
@@ -86,15 +87,16 @@ class Installation:
 
     def simulate(self, *days):
         settings = self.settings
-        simulate(
-            settings.input_folder,
-            leaves=settings.tree.leaves,
-            calendar=settings.calendar,
-            days=days,
-            seed=1,
-            schema=settings.input.schema_,
-            layout_of=settings.input_of,
-        )
+        for tree, own in groupby(sorted(days), settings.tree_of):
+            simulate(
+                settings.input_folder,
+                leaves=tree.leaves,
+                calendar=settings.calendar,
+                days=list(own),
+                seed=1,
+                schema=settings.input.schema_,
+                layout_of=settings.input_of,
+            )
 
     def run(self, **changes):
         run = Run(self.settings, self.ledger, secure_noise(), f"owner {self.now}", lambda: self.now)

@@ -7,6 +7,7 @@ from typing import Any
 
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     ABOUT,
@@ -15,6 +16,7 @@ from optstream.catalogue.layout import (
     DATA,
     DESCRIPTIONS,
     ERRORS,
+    HIERARCHY,
     LARGEST_MEASUREMENTS,
     LARGEST_RELEASE,
     MEASUREMENTS,
@@ -117,9 +119,10 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
     """
     keys = read_public_keys(public_key)
     names = [(CATALOGUE, LARGEST_CATALOGUE)]
-    always = {CATALOGUE, ABOUT, ANSWERS_INDEX, *DESCRIPTIONS}
+    always = {CATALOGUE, ABOUT, HIERARCHY, ANSWERS_INDEX, *DESCRIPTIONS}
     names += [
         (ABOUT, LARGEST_ABOUT),
+        (HIERARCHY, LARGEST_HIERARCHY),
         (ANSWERS_INDEX, LARGEST_INDEX),
         *((name, LARGEST_METADATA) for name in DESCRIPTIONS),
     ]
@@ -136,11 +139,12 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
 
 
 def _check_about(storage: Storage) -> Iterator[str]:
-    """Yield a line if `about.json` is there and is none."""
-    try:
-        read_about(storage)
-    except PublicationError as error:
-        yield str(error)
+    """Yield a line if `about.json` or `hierarchy.parquet` is there and is none."""
+    for read in (read_about, find_hierarchy):
+        try:
+            read(storage)
+        except PublicationError as error:
+            yield str(error)
 
 
 def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:

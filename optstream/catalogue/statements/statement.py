@@ -24,6 +24,8 @@ from optstream.privacy.model import Calibration, PrivacyModel
 from optstream.stream.calendar import DayKind
 
 FORMAT = "optstream.statement/1"
+TREE = "tree_sha256"
+"""In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LONGEST_TEXT = 200
 TEXTS = ("stream", "code_version", "configuration_hash", "time_zone")
 PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "calibration", "simulated")

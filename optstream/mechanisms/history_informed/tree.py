@@ -13,6 +13,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
+from optstream.mechanisms.history_informed.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.mechanisms.history_informed.covariate_memory import COVARIATES, late_part, used_covariates
 from optstream.mechanisms.history_informed.history_informed import READY, HistoryInformed
 from optstream.mechanisms.history_informed.small_counts import small_leaf_level
@@ -31,10 +32,11 @@ from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
+from optstream.stream.hierarchy.tree_map import TreeMap
 
 ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
-LEARNED = ("prior", "began", "learned", "events", COVARIATES)
+LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
 """What the tree's state holds beside its levels'; covariates on its way to a draw alone."""
 
 
@@ -122,6 +124,19 @@ class HistoryInformedTree(Hierarchical):
         """The level of small counts that is measured at blocks of its own (`small_leaf_level`); else None."""
         return small_leaf_level(self.tree, self.pattern.figures, self.level_shares)
 
+    def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
+        """Return what the tree before had learned and measured, at the nodes of this one (`changed_tree`)."""
+        if between.is_renaming:
+            return state
+        levels, known = level_states(state), _guessed(state)
+        if known:
+            # what was guessed at an earlier change, as it is known by now
+            histories = {int(level): self._belief(own).history for level, own in levels.items() if own}
+            told = {str(level): one.to_document() for level, one in refined(known, histories).items()}
+            levels = {level: {**own, "history": told[level]} if own else own for level, own in levels.items()}
+        carried = carried_levels(levels, between)
+        return {**state, "levels": carried, GUESSED: guesses(between, first_step)}
+
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """Return the levels' plans in a row, at blocks for which all levels together have headroom."""
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
@@ -185,7 +200,8 @@ class HistoryInformedTree(Hierarchical):
         for (level, _), part in zip(self.levels, measured.parts, strict=True):
             before = self._belief(part.before, part)
             histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
-        return self.pattern._belief(_learned(measured.before), 0), histories
+        belief = self.pattern._belief(_learned(measured.before), 0)
+        return belief, refined(_guessed(measured.before), histories)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return None: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
@@ -218,7 +234,7 @@ class HistoryInformedTree(Hierarchical):
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
-        return belief, histories
+        return belief, refined(_guessed(last.state), histories)
 
     def measured(self, measured: Measured) -> bool:
         """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
@@ -260,10 +276,13 @@ class HistoryInformedTree(Hierarchical):
         learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
         after = {key: value for key, value in learned.items() if key != COVARIATES}
         after["began"] = began if belief.began is None else belief.began
+        oldest = end - self.pattern.history_days * self.pattern.public_days.steps_per_day
+        guessed = [one for one in _guessed(state) if one["since"] > oldest]
+        guessed_part = {GUESSED: guessed} if guessed else {}
         return replace(
             drawn,
-            before={"mechanism": NAME, **learned, **late_part(state)},
-            state={**drawn.state, ELSEWHERE: seen, **after},
+            before={"mechanism": NAME, **learned, **guessed_part, **late_part(state)},
+            state={**drawn.state, ELSEWHERE: seen, **after, **guessed_part},
         )
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
@@ -281,12 +300,17 @@ class HistoryInformedTree(Hierarchical):
         levels = level_states(state)
         belief = self.pattern._belief(_learned(state), 0)
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self._dense}
-        return self._estimates.refreshed(belief, histories, first_step)
+        return self._estimates.refreshed(belief, refined(_guessed(state), histories), first_step)
 
     def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
         given = (document or {}).get("history")
         n_series = len(part.points) if part is not None else len(given["sums"]) if given else 0
         return self.pattern._belief(document, n_series)
+
+
+def _guessed(state: State | None) -> list[dict[str, Any]]:
+    """What was guessed of leaves that a change of the tree brought, while their past is looked at."""
+    return list((state or {}).get(GUESSED, ()))
 
 
 def _learned(state: State | None) -> dict[str, Any]:

@@ -167,15 +167,17 @@ def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Itera
         elif leaf is not None:
             words = (
                 f"{folder} is there, which no leaf is called, and region={leaf}{_known_as(settings, leaf)} "
-                f"is not: if it was renamed, deliver it as region={leaf}; nothing of the day is released "
+                f'is not: if it was renamed, add renamed = {{ {leaf} = "{node}" }} to [[hierarchy.changes]] '
+                f"from its first day on, or deliver it as region={leaf}; nothing of the day is released "
                 "before"
             )
         else:
-            leaf = None if arrival.absent else nearest(name, settings.tree.leaves)
+            leaf = None if arrival.absent else nearest(name, settings.tree_of(arrival.day).leaves)
             like = "" if leaf is None else f" (the nearest is {settings.called(leaf)})"
             words = (
                 f"{folder} is there, and no leaf of the hierarchy is called so{like}: remove its dump of the "
-                "day, or add it to [hierarchy]; nothing of the day is released before"
+                "day, or add it to [[hierarchy.changes]] from its first day on; nothing of the day is "
+                "released before"
             )
         yield replace(_said(made, Kind.UNKNOWN_REGION, words), node=node, suggestion=leaf)
 

@@ -42,7 +42,7 @@ def statement_of(
         revision=revision,
         vintage=vintage,
         model=settings.model,
-        mechanism={**settings.describe_mechanism(), **_covariates(settings, release)},
+        mechanism={**settings.describe_mechanism(day), **_covariates(settings, release)},
         calibration=settings.privacy.calibration,
         epsilon_plan=release.epsilon,
         epsilon_own=release.epsilon_alone,

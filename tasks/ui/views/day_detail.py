@@ -95,12 +95,12 @@ def day_detail(
     alarms = tuple(alarm for alarm in view.alarms if alarm.day == day)
     return DayDetail(
         mark,
-        settings.tree.nodes[0] if days[day].listed is not None else "",
+        settings.tree_of(day).nodes[0] if days[day].listed is not None else "",
         alarms,
         tuple(_actions(days[day], facts, settings, snapshot.file, bool(alarms))),
         happened(facts, runs, {one.link for one in snapshot.docs}, settings.called),
         tuple(_row(one, facts, model) for one in facts.records),
-        tuple(dump_rows(facts, parts_of(settings), settings.called, view.facts.suspect.get(day))),
+        tuple(dump_rows(facts, parts_of(settings, day), settings.called, view.facts.suspect.get(day))),
         tuple(_lineage(days[day], facts)),
         around[0],
         around[1],

@@ -158,9 +158,11 @@ def _band(snapshot: Snapshot) -> str:
     catalogue, figures = snapshot.view.facts.catalogue, snapshot.figures
     if catalogue is None or figures is None:
         return ""
-    listed = [entry.file_hash for entry in catalogue.entries if not entry.withdrawn]
-    root = snapshot.settings.tree.nodes[0]
-    of_newest = figures.filter((pl.col("file_hash") == (listed or [""])[-1]) & (pl.col("node") == root))
+    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    if not listed:
+        return ""
+    root = snapshot.settings.tree_of(listed[-1].period).nodes[0]
+    of_newest = figures.filter((pl.col("file_hash") == listed[-1].file_hash) & (pl.col("node") == root))
     for mean, *errors in of_newest.select("mean", "model", "noise").iter_rows():
         for kind, error in zip(("total", "noise only"), errors, strict=True):
             if error is not None and isfinite(error) and isfinite(mean) and mean:

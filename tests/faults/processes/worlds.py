@@ -227,7 +227,11 @@ def _configure(world: World, spec: Spec, ledger: str, published: str) -> None:
     world.configuration.write_text(text)
     settings = world.settings
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=DAYS,
+        seed=1,
     )
 
 

@@ -50,10 +50,10 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
     for keys in ("", 'noise = "joint"'):
         settings = stream(keys, WORD, name)
         assert kinds(settings) == [JointSpend, JointSpend]
-        assert settings.describe_mechanism()["leaves_per_period"] == 1
+        assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
         spends = mechanism_for(settings, DAY).plan(48)
         assert [entry.needs_one_leaf for entry in noise_scales(spends)] == [False, True]
-    assert "leaves_per_period" not in stream().describe_mechanism()
+    assert "leaves_per_period" not in stream().describe_mechanism(date.min)
 
 
 @pytest.mark.parametrize(("word", "leaves"), [("", StepSpend), (WORD, JointSpend)])
@@ -122,7 +122,7 @@ def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(points)
         own = mechanism_for(settings, day)
         own.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
         assert own.epsilon == mechanism.epsilon
-    assert settings.describe_mechanism()["leaves_per_period"] == 1
+    assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
     assert points(WORD, "").configuration_hash != settings.configuration_hash
 
 
