@@ -1,6 +1,6 @@
 """The nation's error before and after a change of the hierarchy, on the real load of the French regions.
 
-    python -m benchmarks.changed_hierarchy --data FOLDER
+    python -m benchmarks.history.changed_hierarchy --data FOLDER
 
 `HistoryInformed` releases the days of 2016 before a change and after it, three times with the same noise:
 with what was learned carried over, with all forgotten (which is what an amendment does), and with a hierarchy
