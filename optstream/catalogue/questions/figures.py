@@ -62,7 +62,9 @@ class DayFigures:
         together = np.einsum("rn,rst->nst", terms.nodes[:, at, at], steps, optimize=True)
         spectrum, basis = np.linalg.eigh(together)
         parts = basis * np.sqrt(np.maximum(spectrum, 0.0))[:, None, :]
-        return (None, parts) if self.errors.of == "whole" else (parts, None)
+        if self.errors.of == "noise":
+            return parts, None
+        return (parts if np.array_equal(self.noise, self.whole) else None), parts
 
     @property
     def days_independent(self) -> bool:

@@ -229,7 +229,7 @@ def event_body(terms: StreamTerms, amendment: int) -> dict[str, object]:
 def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     """Return a stream's row as terms."""
     grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
-    model = json.loads(stream.model)
+    model = dict(json.loads(stream.model))
     budget_alpha = model.pop("budget_alpha", None)
     amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
     return StreamTerms(
