@@ -18,7 +18,7 @@ def test_ten_thousand_leaves_are_released_and_verified(tmp_path):
     assert set(found["seconds"]) >= STEPS
     assert 0 < max(found["gib"].values()) < gib
     rows = read_published(settings.published_folder)
-    assert len(rows) == len(settings.tree.nodes) * settings.calendar.n_steps(DAY)
+    assert len(rows) == len(settings.tree_of(DAY).nodes) * settings.calendar.n_steps(DAY)
     assert rows["visits"].min() >= 0
     words = ("-m", "flows.cli.main", "ledger", "verify", "--json", "--config", str(settings.file))
     assert in_process(*words)[0]
@@ -42,5 +42,5 @@ def test_it_prints_a_table_for_each_size_beside_its_limits(capsys, monkeypatch):
 def test_metered_dumps_have_a_row_for_each_customer(tmp_path):
     settings = prepared(tmp_path, 9, "Laplace", is_metered=True)
     assert million.peer(settings) >= 0
-    assert len(settings.tree.leaves) == 9
-    assert settings.tree.n_levels == 3
+    assert len(settings.tree_of(DAY).leaves) == 9
+    assert settings.tree_of(DAY).n_levels == 3

@@ -1,5 +1,7 @@
 """The benchmark of the whole path releases its days, new estimates included, and prints every step."""
 
+from datetime import date
+
 import pytest
 
 from benchmarks.history import whole_path
@@ -18,5 +20,5 @@ def test_every_step_has_a_row(capsys, monkeypatch):
 
 def test_the_tree_and_its_dumps_are_laid_out(tmp_path):
     settings = prepared(tmp_path, 40, "0.1", [whole_path.FIRST])
-    assert len(settings.tree.nodes) == 40
+    assert len(settings.tree_of(date.min).nodes) == 40
     assert len(list(settings.input_folder.rglob("*.parquet"))) == 1

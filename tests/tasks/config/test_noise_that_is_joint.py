@@ -60,7 +60,7 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
 def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leaves):
     settings = stream("n_blocks = 16\nblock_length = 1", word, "HistoryInformed")
     assert kinds(settings) == [JointSpend, leaves]
-    assert settings.describe_mechanism().get("leaves_per_period") == (1 if word else None)
+    assert settings.describe_mechanism(date.min).get("leaves_per_period") == (1 if word else None)
     root, _ = mechanism_for(settings, DAY).plan(48)
     assert noise_scales([root])[0].to_document(1)["noise"] == "joint over 6 blocks"
     joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
