@@ -4,13 +4,15 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
 
     program        question                                                    peer
     nights.nightly_run  where the seconds of a night go                        a bare script
-    nights.many_leaves  a night of many leaves, step by step: time, memory     polars' own sums
+    million        a night of many leaves, step by step: time, memory          polars' own sums
+    nights.bounded_program  the bounded estimate up to a million leaves        OSQP, Clarabel, a reconciler
     backfill       how long years take, and whether days become slower         a bare script
     ingest         a large metered dump: time, memory, keyed hashes            polars' own sums
     ledger_growth  whether the ledger stays fast as it grows                   bare SQLite commits
     release_time   measuring and estimating a period                           cvxpy, numpy
     mechanisms     error, cost and time of all mechanisms on public series     Laplace
     history_cost   HistoryInformed by number of nodes                          OptStream
+    history.whole_path  its night from dump to file, with new estimates        none
     history_proxy  what a public proxy is worth to a stream that begins        general prior medians
     history.covariates  what public temperature is worth to HistoryInformed    no covariate
     fast_report    FAST's figures 6 to 18, algorithms as printed               Fast, Fourier, Laplace

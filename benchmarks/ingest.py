@@ -19,6 +19,7 @@ import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -55,7 +56,7 @@ def sums(config: Path) -> NDArray[Any]:
     cells = cells_of(inspected(settings, [dump_of(settings, DAY)]), settings)
     if not cells.select((pl.col("step") >= 0).all()).item():
         raise SystemExit("the laid-out dump has rows without a step")
-    units = np.zeros((len(settings.tree.leaves), STEPS), dtype=np.int64)
+    units = np.zeros((len(settings.tree_of(date.min).leaves), STEPS), dtype=np.int64)
     np.add.at(units, (cells["leaf"].to_numpy(), cells["step"].to_numpy()), cells["units"].to_numpy())
     return units
 

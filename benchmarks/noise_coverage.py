@@ -40,7 +40,7 @@ def settings_with(epsilon: str, folder: Path) -> Settings:
 
 def coverage_of(settings: Settings, n_days: int) -> NDArray[np.float64]:
     """Return the share of steps that the band held, (n_nodes,)."""
-    tree, calendar, held = settings.tree, settings.calendar, []
+    tree, calendar, held = settings.tree_of(date.min), settings.calendar, []
     for number in range(n_days):
         day = FIRST + timedelta(days=number * EVERY_DAYS)
         truth = tree.add_up(
@@ -65,8 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for epsilon in EPSILONS:
             settings = settings_with(epsilon, Path(folder))
-            by_node, depths = coverage_of(settings, given.days), settings.tree.depths
-            held = [by_node, *(by_node[depths == level] for level in range(len(settings.tree.levels)))]
+            by_node, depths = coverage_of(settings, given.days), settings.tree_of(date.min).depths
+            held = [
+                by_node,
+                *(by_node[depths == level] for level in range(len(settings.tree_of(date.min).levels))),
+            ]
             whole, *by_level = (round(float(each.mean()), 3) for each in held)
             rows.append({"epsilon": epsilon, "held": whole, "held_by_level": by_level})
             show(f"{rows[-1]}")

@@ -1,6 +1,6 @@
 """The contract of the private period: every leaf, every step, integers of the configured resolution."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import date
 
 import polars as pl
@@ -42,13 +42,14 @@ CONTRACT = Contract(
 
 def private_period_metrics(
     periods: Sequence[tuple[date, PrivatePeriod | None]],
-    tree: AggregationTree,
+    tree_of: Callable[[date], AggregationTree],
     calendar: Calendar,
     model: PrivacyModel,
 ) -> pl.DataFrame:
     """Return a row for each day, from public facts about its period: type, shape, place and resolution."""
     rows = []
     for day, period in periods:
+        tree = tree_of(day)
         held = period if isinstance(period, PrivatePeriod) else None
         facts = {
             "day": day.isoformat(),

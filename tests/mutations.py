@@ -69,9 +69,9 @@ MUTATIONS = (
     ),
     Mutation(
         "a block that all levels share is asked about at one level's charge",
-        "optstream/mechanisms/history_informed/tree.py",
-        "sum((own.unit_charge for _, own in levels), Fraction(0))",
-        "levels[0][1].unit_charge",
+        "optstream/mechanisms/history_informed/tree_levels.py",
+        "sum((own.unit_charge for own in kind), Fraction(0))",
+        "kind[0].unit_charge if kind else Fraction(0)",
     ),
     Mutation(
         "a plan with joint noise is scaled for a group fewer than a window meets",
@@ -79,6 +79,27 @@ MUTATIONS = (
         "JointGroups(tuple(layouts), worst_sum(layouts, window_length, windows))",
         "JointGroups(tuple(layouts), worst_sum(layouts, window_length, windows) - 1)",
         ("tests/optstream/mechanisms/test_laplace.py",),
+    ),
+    Mutation(
+        "pieces of blocks that midnight cuts are measured in groups",
+        "optstream/mechanisms/history_informed/block_groups.py",
+        " if len(part) == blocks.length)",
+        ")",
+        ("tests/optstream/mechanisms/history_informed/test_joint_blocks.py",),
+    ),
+    Mutation(
+        "a group beside Laplace noise at other levels is asked about at the charge of one of its blocks",
+        "optstream/privacy/rules/headroom.py",
+        "(layers[number].apart, [(one,) for one in own])",
+        "(layers[number].apart, [own])",
+        ("tests/optstream/mechanisms/history_informed/test_joint_blocks.py",),
+    ),
+    Mutation(
+        "what a window costs of blocks in groups is looked at from one place of their cycle",
+        "optstream/mechanisms/history_informed/block_groups.py",
+        "for n in self.period_lengths] for place in places]",
+        "for n in self.period_lengths] for place in places[:1]]",
+        ("tests/optstream/mechanisms/history_informed/test_joint_blocks.py",),
     ),
     Mutation(
         "days of another plan are taken for the plan's own",
@@ -96,8 +117,8 @@ MUTATIONS = (
     Mutation(
         "a rest of a day's measurements is a group of its own",
         "optstream/privacy/rules/groups.py",
-        "n_groups = len(parts) // least",
-        "n_groups = -(-len(parts) // least)",
+        "cut_evenly(parts, len(parts) // least)",
+        "cut_evenly(parts, -(-len(parts) // least))",
     ),
     Mutation(
         "joint noise where customers change leaf",

@@ -1,13 +1,17 @@
-"""moto's S3 as a server of the tests' own: in a process of its own, in memory, gone when they end."""
+"""moto's S3 as a server of the tests' own: in a process of its own, in memory, gone when they end.
+
+Where OPTSTREAM_TEST_S3 has the address of another server, such as that of `tests/ceph_gateway.sh`, it is
+taken instead; it must let in the user of `Server.environment`.
+"""
 
 import importlib.util
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from itertools import count
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +40,6 @@ class Server:
     """address: its URL. Buckets are made on demand and never emptied."""
 
     address: str
-    numbers: Iterator[int] = field(default_factory=count)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -53,7 +56,7 @@ class Server:
 
     def new_bucket(self) -> str:
         """The name of an empty one. The environment must be the server's."""
-        name = f"bucket-{next(self.numbers)}"
+        name = f"bucket-{secrets.token_hex(6)}"
         filesystem().call_s3("create_bucket", Bucket=name)
         return name
 
@@ -72,7 +75,10 @@ def is_installed() -> bool:
 
 @contextmanager
 def temporary_s3() -> Iterator[Server]:
-    """A server, stopped afterwards."""
+    """A server, stopped afterwards; or the one that OPTSTREAM_TEST_S3 names."""
+    if given := os.environ.get("OPTSTREAM_TEST_S3"):
+        yield Server(given)
+        return
     with subprocess.Popen(
         [sys.executable, "-c", SERVE],
         stdout=subprocess.PIPE,

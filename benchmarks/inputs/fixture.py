@@ -121,7 +121,12 @@ def stream(
     file.write_text(text, encoding="utf-8")
     settings = load_settings(file)
     if days:
-        simulate(settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days)
+        simulate(
+            settings.input_folder,
+            leaves=settings.tree_of(date.min).leaves,
+            calendar=settings.calendar,
+            days=days,
+        )
     return settings
 
 

@@ -83,7 +83,7 @@ def bare_night(settings: Settings, day: date) -> float:
 def release_itself(settings: Settings) -> float:
     """Return the seconds of measure and estimate with secure noise, median of 21, in a warm process."""
     mechanism = mechanism_for(settings, FIRST)
-    load = [[4500.0] * 48] * len(settings.tree.leaves)
+    load = [[4500.0] * 48] * len(settings.tree_of(date.min).leaves)
     return statistics.median(
         timed(lambda: mechanism.release(load, noise=secure_noise()))[0].wall for _ in range(21)
     )

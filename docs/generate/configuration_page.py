@@ -11,6 +11,7 @@ from pydantic_core import PydanticUndefined
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
+from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.config.tables.questions import Asked
 from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change, PublishedAbout
@@ -44,6 +45,8 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
             found[name] = ("[questions.NAME]", keys_of(Asked))
         if name == "input":
             found["input.changes"] = ("[[input.changes]]", keys_of(Change))
+        if name == "hierarchy":
+            found["hierarchy.changes"] = (HIERARCHY_CHANGES, keys_of(HierarchyChange))
         if name == "published":
             found["published.about"] = ("[published.about]", keys_of(PublishedAbout))
     shared: dict[type[Section], list[str]] = {}

@@ -49,11 +49,11 @@ def make_picture(settings: Settings, day: date | None, region: str | None, seed:
         raise ParameterError(
             f"{settings.published_folder} has no published rows of {day or 'any day'}; name a day that it has"
         )
-    leaves = released.filter(pl.col("node").is_in(settings.tree.leaves))
+    leaves = released.filter(pl.col("node").is_in(settings.tree_of(date.min).leaves))
     if region is None:
         region = str(leaves.group_by("node").agg(pl.col("load_mw").sum()).sort("load_mw", "node")["node"][-1])
-    elif region not in settings.tree.leaves:
-        known = ", ".join(settings.tree.leaves)
+    elif region not in settings.tree_of(date.min).leaves:
+        known = ", ".join(settings.tree_of(date.min).leaves)
         raise ParameterError(f"region {region!r} is no leaf of the hierarchy; the leaves are {known}")
     mechanism = mechanism_of(settings, day)
     first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
@@ -61,7 +61,7 @@ def make_picture(settings: Settings, day: date | None, region: str | None, seed:
         released,
         _by_node(settings, simulated_truth(settings, day, seed), "load_mw"),
         _by_node(settings, noise_band(mechanism, first_step, n_steps), "half_width_mw"),
-        names={node: _title(node) for node in (settings.tree.nodes[0], region)},
+        names={node: _title(node) for node in (settings.tree_of(date.min).nodes[0], region)},
         title=f"One released day: {day:%d %B %Y}".replace(": 0", ": "),
         subtitle=_subtitle(settings),
         measured_steps=mechanism.sampling.positions(n_steps, first_step, settings.privacy.window),
@@ -100,7 +100,7 @@ def simulated_truth(settings: Settings, day: date, seed: int) -> NDArray[np.floa
     if settings.metered:
         raise ConfigurationError("the picture is of aggregated input; input.schema is metered")
     layout, rows = settings.input_of(day), []
-    for leaf in settings.tree.leaves:
+    for leaf in settings.tree_of(date.min).leaves:
         expected = aggregated_day(leaf, day, settings.calendar, seed, None)
         laid_out = as_laid_out(expected, layout)
         folder = dump_folder(settings.input_folder, leaf, day)
@@ -114,12 +114,12 @@ def simulated_truth(settings: Settings, day: date, seed: int) -> NDArray[np.floa
                 "that the dumps were simulated with, or simulate them"
             )
         rows.append(expected["value"].to_numpy())
-    return settings.tree.add_up(np.array(rows))
+    return settings.tree_of(date.min).add_up(np.array(rows))
 
 
 def _by_node(settings: Settings, values: NDArray[np.float64], column: str) -> pl.DataFrame:
     n_nodes, n_steps = values.shape
-    nodes, steps = np.repeat(settings.tree.nodes, n_steps), np.tile(np.arange(n_steps), n_nodes)
+    nodes, steps = np.repeat(settings.tree_of(date.min).nodes, n_steps), np.tile(np.arange(n_steps), n_nodes)
     return pl.DataFrame({"node": nodes, "step": steps.astype(np.int32), column: values.ravel()})
 
 

@@ -78,7 +78,7 @@ def live_pages(browser: Any, config: Path, into: Path) -> None:
         ("overview", "/", 360, "dark"),
         ("stream", stream, 1440, "light"),
         ("day", f"{stream}/days/{newest}", 1440, "light"),
-        ("node", f"{stream}/nodes/{settings.tree.nodes[0]}", 1440, "dark"),
+        ("node", f"{stream}/nodes/{settings.tree_of(date.min).nodes[0]}", 1440, "dark"),
     ):
         with opened(browser, looks, path, width=width, scheme=scheme) as shown:
             if name == "node":

@@ -43,7 +43,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
     )
     if not released:
         return
-    tree = settings.tree
+    tree = settings.tree_of(max(day.day for day in released))
     create_table_artifact(
         key="optstream-nodes",
         table=[

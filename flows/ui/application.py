@@ -17,6 +17,8 @@ from flows.ui.guard import OPEN, Guard
 from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from tasks.contracts.results import folder_of
+from tasks.monitoring.alarms.conditions import DEPENDS
+from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
@@ -32,6 +34,8 @@ DATA_DOCS = {
     "form-action 'none'; frame-ancestors 'none'; sandbox"
 }
 """Of Great Expectations' pages, whose style stands in them: no script, and no origin of ours."""
+FEW_NODES = 40
+"""That are listed all at once; of more, the leaves are folded."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -62,15 +66,22 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         detail = stream_detail(found, clock())
         view = found.view
         newest = view.days[-1].day if view and view.days else None
+        tree = found.settings.tree_of(found.settings.local_day(clock())) if found.settings else None
+        nodes, leaves = ((), ()) if tree is None else (tree.nodes, tree.leaves)
         return html(
             "stream",
             detail=detail,
             home=_home(found),
             newest=newest,
-            nodes=found.settings.tree.nodes if found.settings else (),
+            nodes=nodes,
+            inner=[node for node in nodes if node not in leaves],
+            leaves=leaves,
+            few=FEW_NODES,
             called=None if found.settings is None else found.settings.called,
             most=MOST_ALARMS,
             open_years=OPEN_YEARS,
+            depends=DEPENDS,
+            replaced_days=SUSPECT_DAYS,
         )
 
     def day(request: Request) -> Response:
@@ -81,9 +92,14 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         detail = day_detail(found, facts, wanted, runs)
         if detail is None:
             raise HTTPException(404)
-        home = _home(found)
         return html(
-            "day", detail=detail, name=found.stream, home=home, most=MOST_ALARMS, runs_problem=problem
+            "day",
+            detail=detail,
+            name=found.stream,
+            home=_home(found),
+            most=MOST_ALARMS,
+            runs_problem=problem,
+            depends=DEPENDS,
         )
 
     def nodes(request: Request) -> Response:
@@ -165,7 +181,7 @@ def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
     """The stream, the node and the days that an address names; the newest published day without any."""
     found, name = looks.of(request.path_params["name"]), request.path_params["node"]
     view, settings = found.view, found.settings
-    if view is None or settings is None or name not in settings.tree.nodes:
+    if view is None or settings is None or name not in settings.dated_hierarchy.nodes():
         raise HTTPException(404)
     listed = [one.day for one in view.days if one.listed is not None]
     newest = listed[-1] if listed else found.at.date()

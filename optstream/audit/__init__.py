@@ -19,6 +19,7 @@ from optstream.audit.attack import ERROR, audit
 from optstream.audit.cases import Case, control_cases, mechanism_cases, our_cases
 from optstream.audit.result import AuditResult
 from optstream.audit.subjects.amendments import amended_subjects, hasty_subjects
+from optstream.audit.subjects.changed_trees import broken_tree_subjects, changed_tree_subjects
 from optstream.audit.subjects.histories import HistorySubject
 from optstream.audit.subjects.mechanism import MechanismSubject
 from optstream.audit.subjects.neighbours import Neighbours, make_neighbours, worst_cases
@@ -35,6 +36,8 @@ __all__ = [
     "Subject",
     "amended_subjects",
     "audit",
+    "broken_tree_subjects",
+    "changed_tree_subjects",
     "control_cases",
     "hasty_subjects",
     "make_neighbours",

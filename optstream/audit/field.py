@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from optstream import mechanisms
 from optstream.mechanisms import MECHANISMS, Fast, Fourier, Hierarchical, HistoryInformed, Laplace
@@ -44,6 +45,13 @@ def _joint(model: PrivacyModel) -> SeriesMechanism:
     return Laplace(model, noise, period_lengths=(3, 4), n_nodes=1)
 
 
+def _joint_blocks(model: PrivacyModel) -> SeriesMechanism:
+    """Return HistoryInformed with joint noise over pairs of blocks; with its own for roaming devices."""
+    noise: Noise | None = "joint" if model.unit == "customer" else None
+    given: dict[str, Any] = {"group_size": 2, "period_lengths": (3, 4), "n_nodes": 1}
+    return HistoryInformed(model, 2, 1, days=PublicDays(1), relearn_days=1, noise=noise, **given)
+
+
 def _history_informed(model: PrivacyModel) -> SeriesMechanism:
     """Return HistoryInformed over days of one step, so that a few periods teach it something."""
     return HistoryInformed(model, n_blocks=1, block_length=2, days=PublicDays(1), relearn_days=1)
@@ -66,7 +74,10 @@ OWN: dict[str, tuple[FieldCase, ...]] = {
         for name in ("BudgetDistribution", "BudgetAbsorption")
     },
     "Fast": (FieldCase("Fast", _fast, PrivacyModel("1", 4, 1), base=2.0, lengths=((4,), (3, 5))),),
-    "HistoryInformed": (FieldCase("HistoryInformed", _history_informed, PAIR),),
+    "HistoryInformed": (
+        FieldCase("HistoryInformed", _history_informed, PAIR),
+        FieldCase("HistoryInformed, joint noise", _joint_blocks, PAIR, lengths=((4,), (4, 3))),
+    ),
 }
 """Those that show more elsewhere than in a pair of steps, or need other parameters than their defaults."""
 FIELD = tuple(

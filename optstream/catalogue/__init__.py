@@ -13,6 +13,7 @@ from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.noise_scales import NoiseScale, noise_scales
 from optstream.catalogue.statements.standard_errors import StandardErrors, error_columns
 from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.sums.stated_errors import StatedErrors
 from optstream.catalogue.sweep import finish_listing
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 
@@ -27,6 +28,7 @@ __all__ = [
     "ReleaseStatement",
     "StagedRelease",
     "StandardErrors",
+    "StatedErrors",
     "StatedMeasurements",
     "Withdrawal",
     "band_columns",

@@ -6,10 +6,14 @@
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
     measurements/date=2016-02-01/revision-0-<hash>.parquet
                                                       the noisy integers a release is made of, if told
+    errors/date=2016-02-01/revision-0-vintage-0-<hash>.parquet
+                                                      how the errors of a release's values hang together
+    superseded_errors/date=2016-02-01/…               the same of files that were replaced
     questions.json                                    questions that are answered beside the data, if any
     questions/date=2016-02-01/answers-<hash>.parquet  the answers of the windows that end on a day
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     about.json                                        publisher, licence, names of nodes, where they are given
+    hierarchy.parquet                                 units and the days on which they hold, if these change
     datapackage.json, croissant.json, dcat.jsonld     the folder as other tools know it, made of all that
     deployment-card.html, deployment-card.json        how its privacy is kept, as the public registry asks
     index.html                                        the page of the data users, made of all that
@@ -31,6 +35,7 @@ from datetime import date
 CATALOGUE = "catalogue.json"
 PAGE = "index.html"
 ABOUT = "about.json"
+HIERARCHY = "hierarchy.parquet"
 DATA_PACKAGE = "datapackage.json"
 CROISSANT = "croissant.json"
 DCAT = "dcat.jsonld"
@@ -43,6 +48,8 @@ DATA = "data"
 MANIFESTS = "manifests"
 SUPERSEDED = "superseded"
 MEASUREMENTS = "measurements"
+ERRORS = "errors"
+SUPERSEDED_ERRORS = "superseded_errors"
 QUESTIONS = "questions"
 ANSWERS_INDEX = "questions.json"
 SIGNATURES = "signatures"
@@ -52,11 +59,14 @@ LARGEST_RELEASE = 2**32
 """Bytes of one release's Parquet file, which anyone may have written."""
 LARGEST_MEASUREMENTS = 2**32
 """Bytes of one day's file of measurements, likewise."""
+LARGEST_ERRORS = 2**31
+"""Bytes of one release's file of errors, likewise."""
 LARGEST_ANSWERS = 2**30
 """Bytes of one day's file of answers, likewise."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
+_ERRORS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-vintage-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
 _RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")
 
 
@@ -109,6 +119,27 @@ def measurements_name(name: str) -> tuple[int, str] | None:
     """Return the revision and the hash that a file of measurements is named by; None for other names."""
     found = _MEASUREMENTS.fullmatch(name)
     return (int(found[1]), found[2]) if found else None
+
+
+def errors_folder(period: date) -> str:
+    """Return the folder of the errors of a day's release, relative to the published folder."""
+    return f"{ERRORS}/date={period.isoformat()}"
+
+
+def errors_file(period: date, revision: int, vintage: int, file_hash: str) -> str:
+    """Return where the errors of a release are, relative to the published folder."""
+    return f"{errors_folder(period)}/revision-{revision}-vintage-{vintage}-{file_hash}.parquet"
+
+
+def errors_name(name: str) -> tuple[int, int, str] | None:
+    """Return revision, vintage and hash that a file of errors is named by; None for other names."""
+    found = _ERRORS.fullmatch(name)
+    return (int(found[1]), int(found[2]), found[3]) if found else None
+
+
+def superseded_errors_folder(period: date) -> str:
+    """Return the folder of the errors of a day's replaced releases: one that holds no release."""
+    return f"{SUPERSEDED_ERRORS}/date={period.isoformat()}"
 
 
 def answers_folder(period: date) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
-from optstream.catalogue.layout import MANIFESTS, measurements_file, release_name
+from optstream.catalogue.layout import MANIFESTS, release_name
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease
@@ -103,13 +103,13 @@ def publish(
 @dataclass(frozen=True)
 class _File:
     """The files that are to be written of one release. document: its statement as the footer has it.
-    measurements: the name and the bytes of that file, where there is one.
+    beside: the names and the bytes of the files that belong to it.
     """
 
     entry: Entry
     data: bytes
     document: dict[str, Any]
-    measurements: tuple[str, bytes] | None
+    beside: tuple[tuple[str, bytes], ...]
 
 
 def _publish_in_transaction(
@@ -135,7 +135,7 @@ def _publish_in_transaction(
     for (staged, statement), document in zip(releases, documents, strict=True):
         key = (statement.period, statement.revision, statement.vintage)
         entry = Entry(*key, staged.file_hash, staged.rows_hash, head)
-        files.append(_File(entry, staged.data, document, _named_measurements(staged, statement)))
+        files.append(_File(entry, staged.data, document, _files_beside(staged, statement)))
     return _put(transaction, known, files, signer)
 
 
@@ -177,7 +177,7 @@ def _put(
         transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
     listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
     cleared = [clear_superseded(transaction, entry) for entry in listed]
-    names = [(file.entry.period, file.measurements[0]) for file in files if file.measurements]
+    names = [(file.entry.period, name) for file in files for name, _ in file.beside]
     settle_times(transaction, catalogue, listed, names)
     changes = zip(listed, written, cleared, strict=True)
     return tuple(
@@ -187,22 +187,26 @@ def _put(
 
 def _write(transaction: Transaction, file: _File, signer: Signer | None) -> bool:
     manifest = _manifest(file.entry, file.document)
-    changed = file.measurements is not None and transaction.create_new(*file.measurements)
+    changed = sum(transaction.create_new(name, data) for name, data in file.beside) > 0
     changed = transaction.create_new(file.entry.file, file.data) or changed
     changed = transaction.create_new(file.entry.manifest, manifest) or changed
     return changed if signer is None else signer.sign(transaction, manifest) or changed
 
 
-def _named_measurements(staged: StagedRelease, statement: ReleaseStatement) -> tuple[str, bytes] | None:
-    """Return where the measurements of a release go, and their bytes, which must be those that it states."""
-    stated, data = statement.measurements, staged.measurements
-    if (stated and stated.file_hash) != (None if data is None else hashlib.sha256(data).hexdigest()):
+def _files_beside(staged: StagedRelease, statement: ReleaseStatement) -> tuple[tuple[str, bytes], ...]:
+    """Return where the files beside a release go, and their bytes, which must be those that it states.
+
+    The file of errors may be missing: a release whose errors nobody can make any more to the last digit is
+    worth publishing again.
+    """
+    stated, optional = statement.beside, statement.errors and statement.errors.file_hash
+    known = {hashlib.sha256(data).hexdigest(): data for data in staged.beside.values()}
+    if {digest for _, digest in stated} - {optional} != known.keys() - {optional}:
         raise PublicationError(
-            f"the measurements of {statement.period} differ from their hash in the statement; stage it again"
+            f"the files beside the release of {statement.period} differ from their hashes in its statement; "
+            "stage it again"
         )
-    if stated is None or data is None:
-        return None
-    return measurements_file(statement.period, statement.revision, stated.file_hash), data
+    return tuple((name, known[digest]) for name, digest in stated if digest in known)
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """A release as the bytes that will be published: pure, nothing is written."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -21,14 +22,14 @@ class StagedRelease:
         rows_hash: SHA-256 of its rows (`hash_rows`).
         file_hash: SHA-256 of `data`.
         name: Its file name, which holds the file's hash.
-        measurements: The bytes of the file of measurements that its statement names; None for none.
+        beside: The bytes of the files that its statement names, by their SHA-256.
     """
 
     data: bytes = field(repr=False)
     rows_hash: str
     file_hash: str
     name: str
-    measurements: bytes | None = field(default=None, repr=False)
+    beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
 def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:

@@ -14,10 +14,13 @@ from optstream.catalogue.index import Entry, find_catalogue
 from optstream.catalogue.layout import (
     LARGEST_RELEASE,
     data_folder,
+    errors_folder,
+    errors_name,
     is_release_name,
     measurements_folder,
     measurements_name,
     release_name,
+    superseded_errors_folder,
     superseded_folder,
 )
 from optstream.catalogue.parquet import decode
@@ -39,7 +42,11 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     ]
     for name in dead:
         transaction.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
-    if dead and not transaction.is_alone:
+    folder = errors_folder(entry.period)
+    replaced = _errors_through(transaction, folder, (entry.revision, entry.vintage - 1))
+    for name in replaced:
+        transaction.move(f"{folder}/{name}", f"{superseded_errors_folder(entry.period)}/{name}")
+    if (dead or replaced) and not transaction.is_alone:
         _follow_a_withdrawal(transaction, entry.period)
     return bool(dead)
 
@@ -98,7 +105,17 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     # a file whose name is no measurements' is nobody's to list
     drawn = [name for name, told in known if told and (transaction.is_alone or told[0] <= through)]
     transaction.remove(folder, drawn)
+    for folder in (errors_folder(period), superseded_errors_folder(period)):
+        told = _errors_through(transaction, folder, (through, 2**31))
+        transaction.remove(folder, told)
+        found |= bool(told)
     return found or bool(drawn)
+
+
+def _errors_through(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
+    """Return the files of errors in a folder of releases up to this rank: nobody lists them again."""
+    known = [(name, errors_name(name)) for name in transaction.names_in(folder)]
+    return [name for name, told in known if told and told[:2] <= rank]
 
 
 def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:

@@ -17,6 +17,8 @@ from optstream.catalogue.layout import (
     CURVES,
     DATA,
     DESCRIPTIONS,
+    ERRORS,
+    HIERARCHY,
     INCOMING,
     LOCK,
     MANIFESTS,
@@ -24,12 +26,17 @@ from optstream.catalogue.layout import (
     PAGE,
     QUESTIONS,
     SUPERSEDED,
+    SUPERSEDED_ERRORS,
     answers_folder,
     data_folder,
+    errors_folder,
     measurements_folder,
+    superseded_errors_folder,
     superseded_folder,
 )
 
+FOLDERS = (data_folder, superseded_folder, measurements_folder, errors_folder, superseded_errors_folder)
+"""Of a day."""
 HIDDEN = (INCOMING, LOCK)
 """What copies of the folder carry along too, though no reader needs it."""
 
@@ -56,20 +63,20 @@ def settle_times(
     transaction: Transaction,
     catalogue: Catalogue,
     touched: Iterable[Entry],
-    measurements: Iterable[tuple[date, str]] = (),
+    beside: Iterable[tuple[date, str]] = (),
 ) -> None:
     """Give what a publication touched those times, as far as the place can (`Transaction.settle`).
 
-    measurements: the files of measurements that it wrote, each with its day.
+    beside: the files beside releases that it wrote, each with its day.
     """
     listed = catalogue_time(catalogue)
     places: dict[str, datetime] = {}
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
-        folders = (data_folder, superseded_folder, measurements_folder)
-        places |= dict.fromkeys((folder(entry.period) for folder in folders), listed)
-    places |= {name: release_time(period) for period, name in measurements}
-    places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, MEASUREMENTS, SUPERSEDED, *HIDDEN, "."), listed)
+        places |= dict.fromkeys((folder(entry.period) for folder in FOLDERS), listed)
+    places |= {name: release_time(period) for period, name in beside}
+    parts = (DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS, SUPERSEDED)
+    places |= dict.fromkeys((CATALOGUE, *parts, *HIDDEN, "."), listed)
     transaction.settle(places)
 
 
@@ -79,7 +86,7 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Ite
     curves: names of the figures that it loads.
     """
     if catalogue.entries:
-        names = (PAGE, ABOUT, *DESCRIPTIONS, CURVES, *curves, *HIDDEN, ".")
+        names = (PAGE, ABOUT, HIERARCHY, *DESCRIPTIONS, CURVES, *curves, *HIDDEN, ".")
         transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,33 +56,35 @@ class ErrorFactor:
     """
 
     parts: Floats
+    n_earlier: ClassVar[int] = 0
 
-    @classmethod
-    def of_covariance(cls, covariance: Floats) -> "ErrorFactor":
-        """Return the parts of a covariance.
-
-        Args:
-            covariance: (n_series, n_steps, n_series, n_steps), positive semidefinite to rounding.
-
-        Returns:
-            As many parts as it needs, to rounding.
-        """
-        shape = covariance.shape[:2]
-        size = shape[0] * shape[1]
-        spectrum, basis = np.linalg.eigh(covariance.reshape(size, size))
-        kept = spectrum > 1e-12 * max(float(spectrum[-1]), 0.0)
-        return cls((basis[:, kept] * np.sqrt(spectrum[kept])).reshape(*shape, int(kept.sum())))
-
-    def standard_error(self, weights: Floats) -> float:
-        """Return the standard error of a weighted sum of values.
+    def between(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariance of weighted sums, (p, q, p, q): see `CovarianceOfSums`.
 
         Args:
-            weights: (n_series, n_steps).
+            leaves: (p, n_series), weights.
+            times: (q, n_steps), likewise.
 
         Returns:
-            In the unit of the readings.
+            In the squared unit of the readings.
         """
-        return float(np.linalg.norm(np.tensordot(weights, self.parts, axes=2)))
+        sums = self._sums(leaves, times)
+        return np.asarray(np.tensordot(sums, sums, axes=(2, 2)))
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of the same sums alone, (p, q).
+
+        Args:
+            leaves: (p, n_series), weights.
+            times: (q, n_steps), likewise.
+
+        Returns:
+            In the squared unit of the readings.
+        """
+        return np.asarray((self._sums(leaves, times) ** 2).sum(axis=2))
+
+    def _sums(self, leaves: Floats, times: Floats) -> Floats:
+        return np.asarray(np.einsum("il,ts,lsk->itk", leaves, times, self.parts, optimize=True))
 
 
 def noise_factor(

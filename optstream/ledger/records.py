@@ -7,6 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from optstream.errors import ParameterError
+from optstream.ledger.dated_trees import Entries, problem_of
 from optstream.privacy import PrivacyModel, Spend
 
 LONGEST_NAME = 500
@@ -39,15 +40,18 @@ class StreamTerms:
         model: The privacy guarantee. Epsilon and alpha are exact; the window is counted in steps.
         budget_alpha: The alpha that the streams of the budget agree on, where this one, a product of another
             quantity, has an alpha of its own; else None (Lemma 12a, docs/privacy.md).
-        hierarchy_hash: Identifies the aggregation tree.
+        hierarchy_hash: Identifies the aggregation tree, or the list of trees by the days on which they hold.
         calibration: "strict", or "paper" for the noise scales of the papers.
         calendar: How steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; equal step
             indices of one privacy budget must mean the same time.
         document: Whatever else is worth keeping, as JSON text; it may change at any time and is only
             recorded.
+        trees: (first step, hash) of each tree of the list, None as the oldest one's step; the hash is of the
+            list up to it, the last one `hierarchy_hash`. Empty for one tree.
 
     Raises:
-        ParameterError: A name is empty, longer than 500 characters or not printable; `document` is not JSON.
+        ParameterError: A name is empty, longer than 500 characters or not printable; `document` is not JSON;
+            `trees` is no such list.
     """
 
     stream: str
@@ -57,9 +61,15 @@ class StreamTerms:
     calibration: str
     calendar: str
     document: str = "{}"
+    trees: Entries = ()
     budget_alpha: Fraction | None = None
 
     def __post_init__(self) -> None:
+        if not self.trees:
+            object.__setattr__(self, "trees", ((None, self.hierarchy_hash),))
+        problem = problem_of(self.trees, self.hierarchy_hash)
+        if problem:
+            raise ParameterError(f"trees of StreamTerms {problem}")
         if self.budget_alpha is not None and not self.budget_alpha > 0:
             raise ParameterError("budget_alpha of StreamTerms must be greater than 0")
         for name in ("stream", "grant", "hierarchy_hash", "calibration", "calendar"):

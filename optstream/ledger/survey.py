@@ -14,6 +14,7 @@ from optstream.ledger.accounting.long_span import Spent, spent_over
 from optstream.ledger.database.engine import reading
 from optstream.ledger.database.rows import rows
 from optstream.ledger.database.schema import EventRow, ReleaseRow, StreamRow
+from optstream.ledger.dated_trees import Entries, trees_said
 from optstream.ledger.export import Batch, batches
 from optstream.ledger.records import (
     GuaranteeLoss,
@@ -169,6 +170,24 @@ class Survey:
         with reading(self._engine) as connection:
             found = connection.execute(of_kind)
             return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in found}
+
+    def trees(self, stream: str) -> dict[int, Entries]:
+        """Return the list of trees under which the days of each privacy guarantee were planned.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            By number of the privacy guarantee, as `ReleaseOutline.amendment` names it; empty for an unknown
+            stream.
+        """
+        query = select(EventRow.body).where(EventRow.stream_id == id_of(stream), EventRow.period.is_(None))
+        found = {}
+        with reading(self._engine) as connection:
+            for text in connection.execute(query.order_by(EventRow.number)).scalars():
+                body = json.loads(text)
+                found[int(body.get("amendment", 0))] = trees_said(body)
+        return found
 
     def events_of(self, stream: str, period: str | None = None, first: int = 0) -> tuple[ReleaseEvent, ...]:
         """Return what happened to the releases of a period, or to a stream.

@@ -1,13 +1,14 @@
 """Measurements of sums over blocks of consecutive steps of plain series, with Laplace or joint noise."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from optstream.measurement.answers import answers_with_noise
 from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
-from optstream.privacy import StepSpend
+from optstream.privacy import JointSpend, StepSpend
 from optstream.stream import BlockSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
@@ -30,7 +31,7 @@ def measure_blocks(
 
     Returns:
         `BlockSums` of shape (n_series, n_parts), with one variance a series, or one an answer for joint
-        noise; the parts as public choices; no points.
+        noise; the parts, and the sizes of their groups, as public choices; no points.
 
     Raises:
         ParameterError: The spend prices other steps, or groups other parts; then nothing was drawn.
@@ -42,6 +43,8 @@ def measure_blocks(
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
     n_variances = 1 if isinstance(spend, StepSpend) else len(parts)
     variances = np.tile(answer_variances(spend, n_variances), (len(units), 1))
-    choices = {"blocks": [[part.start, part.stop] for part in parts]}
+    choices: dict[str, Any] = {"blocks": [[part.start, part.stop] for part in parts]}
+    if isinstance(spend, JointSpend):
+        choices["group_sizes"] = [len(group) for group in spend.groups]
     drawn = linear_noise(spend, exact.shape, noise)
     return answers_with_noise(period, BlockSums, exact, drawn, variances, spend, noise.simulated, choices)

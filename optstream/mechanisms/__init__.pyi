@@ -7,12 +7,12 @@ from .hierarchical import Hierarchical as Hierarchical
 from .history_informed.history_informed import HistoryInformed as HistoryInformed
 from .history_informed.tree import HistoryInformedTree as HistoryInformedTree
 from .laplace import Laplace as Laplace
+from .laplace import Uniform as Uniform
 from .optstream.optstream import OptStream as OptStream
 from .pegasus.pegasus import PeGaSus as PeGaSus
 from .pegasus.tree import PeGaSusTree as PeGaSusTree
 from .period_release import Release as Release
 from .sample import Sample as Sample
-from .uniform import Uniform as Uniform
 from .w_event.budget_absorption import BudgetAbsorption as BudgetAbsorption
 from .w_event.budget_distribution import BudgetDistribution as BudgetDistribution
 

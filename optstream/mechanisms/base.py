@@ -1,7 +1,7 @@
 """What every mechanism is: a plan that is priced, a draw that costs it, an estimate that is free."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -11,16 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.estimation.error_factor import ErrorFactor, noise_factor
+from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
+from optstream.mechanisms.afterwards import Afterwards
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.values import as_period, check_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+from optstream.stream.hierarchy.tree_map import TreeMap
 
 
-class Mechanism(ABC):
+class Mechanism(Afterwards):
     """Base of every mechanism: a plan that is priced, a draw that costs it, an estimate that is free.
 
     Flow, audit and conformance suite ask nothing else of one. What is true of a mechanism stands in its class
@@ -32,9 +35,6 @@ class Mechanism(ABC):
             periods go one by one and a state goes from each to the next.
         noise_is_known: Whether how noisy each value will be is known before anything is drawn.
         has_paper_scales: Whether it takes `calibration`, and "paper" is another scale.
-        revises: Whether it learns more of a period from what is measured after it (`revise`).
-        has_self_check: Whether it tells days that were unlike all others (`events`).
-        days_independent: Whether the errors of one period's estimate are independent of another's.
         one_leaf_a_period: Whether, for unit "customer", it is priced for customers whose readings of a period
             lie in so many leaves as its `leaves_per_period`, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
@@ -48,9 +48,6 @@ class Mechanism(ABC):
     adaptive: ClassVar[bool] = False
     noise_is_known: ClassVar[bool] = True
     has_paper_scales: ClassVar[bool] = False
-    revises: ClassVar[bool] = False
-    has_self_check: ClassVar[bool] = False
-    days_independent: ClassVar[bool] = True
     one_leaf_a_period: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = False
     chooses_shares: ClassVar[bool] = False
@@ -96,6 +93,20 @@ class Mechanism(ABC):
             ParameterError: For a state that another mechanism left, or a period of a length for which the
                 mechanism was not made (too short, or not that of its features).
         """
+
+    def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
+        """Return what a period left, as the memory of a period with another tree; free.
+
+        Args:
+            state: Public, of the last period with the tree before.
+            between: From the nodes of that tree to those of this mechanism's.
+            first_step: Running index of the first step of the period.
+
+        Returns:
+            The state where every node stands where it stood; None where nodes came or went, and the mechanism
+            begins anew.
+        """
+        return state if between.is_renaming else None
 
     @property
     def own_tree(self) -> AggregationTree | None:
@@ -168,68 +179,6 @@ class Mechanism(ABC):
             By measured level, in the unit of the readings; empty where points are not equally spaced.
         """
         return {}
-
-    def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others; free.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            The days' numbers on the public clock, rising; () for a mechanism without a self-check.
-
-        Raises:
-            ParameterError: As `estimate`.
-        """
-        return ()
-
-    def measured(self, measured: Measured) -> bool:
-        """Return whether these are measurements of which `revise` makes a new estimate.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            False for a mechanism that does not revise.
-        """
-        return False
-
-    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return a period estimated again, from what was measured after it too; free.
-
-        Args:
-            measured: Of the period; must be `measured` by this mechanism where it revises.
-            later: The following periods' measurements, in order, likewise.
-
-        Returns:
-            The new estimate, with the spends of `measured`; the first one where nothing is learned from
-            later periods.
-
-        Raises:
-            ParameterError: As `estimate`.
-        """
-        return self.estimate(measured)
-
-    def error_covariance(
-        self,
-        measured: Measured,
-        later: Sequence[Measured],
-        asked: range | None = None,
-        sums: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64] | None:
-        """Return how the errors of leaves hang together over periods (`days_independent`); free.
-
-        Args:
-            measured: Of the period; must be `measured` by this mechanism.
-            later: The periods after it that its estimate is made of, as for `revise`; none for `estimate`.
-            asked: Running steps, the period's and others before it; None for the period's own.
-            sums: (n_sums, n_asked), sums of the steps that are asked for in their place.
-
-        Returns:
-            (n_leaves, n, n_leaves, n), n steps or sums, in the squared unit of the readings; None where that
-            is not worked out.
-        """
-        return None
 
     def foreseen(self) -> "Mechanism | None":
         """Return a mechanism of the same scales whose noise is known before the draw, for a preview.
@@ -324,12 +273,12 @@ class Mechanism(ABC):
         values: NDArray[np.float64],
         standard_errors: NDArray[np.float64] | None = None,
         optimality: Optimality | None = None,
-        error_factor_of: Callable[[], ErrorFactor | None] | None = None,
+        errors_together_of: Callable[[], CovarianceOfSums | None] | None = None,
     ) -> Release:
         noise_of = partial(self._noise_standard_errors, measured)
-        noise_factor_of = partial(self.noise_factor, measured)
+        noise_together_of = partial(self.noise_factor, measured)
         if standard_errors is None and self.misses_only_noise(measured):
-            standard_errors, error_factor_of = noise_of(), noise_factor_of
+            standard_errors, errors_together_of = noise_of(), noise_together_of
         return Release(
             values=values,
             measured=measured,
@@ -341,8 +290,8 @@ class Mechanism(ABC):
             standard_errors=standard_errors,
             optimality=optimality,
             noise_of=noise_of,
-            noise_factor_of=noise_factor_of,
-            error_factor_of=error_factor_of,
+            noise_together_of=noise_together_of,
+            errors_together_of=errors_together_of,
             tree=self.own_tree,
         )
 

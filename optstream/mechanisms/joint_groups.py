@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import Literal, TypeVar, get_args
+from typing import Literal, Protocol, TypeVar, get_args
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
@@ -118,7 +118,16 @@ class PointGroups:
         return cut([range(point, point + 1) for point in points], self.least)
 
 
-Found = TypeVar("Found", JointGroups, PointGroups)
+class Expected(Protocol):
+    """Groups of joint noise that say how much noise is expected of them."""
+
+    @property
+    def error(self) -> Fraction | float:
+        """As Laplace noise's is counted that it is compared with."""
+        ...
+
+
+Found = TypeVar("Found", bound=Expected)
 
 
 @dataclass(frozen=True)
@@ -165,12 +174,12 @@ class JointTerms:
         Raises:
             ParameterError: Joint noise was asked for, and cannot be had; it says why.
         """
-        if not self._allowed(model):
+        if not self.allowed(model):
             return None
         unit_scale = model.leaves_per_step * model.alpha_units / model.epsilon
         lengths = self.period_lengths or (model.window_length,)
         found = _best(lengths, model.window_length, model.windows, unit_scale)
-        return self._wanted(found, model.window_length, f"periods have {min(lengths)} steps or more")
+        return self.wanted(found, model.window_length, f"periods have {min(lengths)} steps or more")
 
     def point_groups(
         self, model: PrivacyModel, sampling: EquallySpaced, unit_scale: Fraction
@@ -188,16 +197,26 @@ class JointTerms:
         Raises:
             ParameterError: As `groups`.
         """
-        if not self._allowed(model):
+        if not self.allowed(model):
             return None
         window = model.window_length
         lengths = self.period_lengths or (window,)
         numbers = _numbers_of_points(lengths, window, sampling)
         found = _best_points(numbers, sampling.n_samples, unit_scale)
-        return self._wanted(found, sampling.n_samples, f"periods have {numbers[0][0]} points or more")
+        return self.wanted(found, sampling.n_samples, f"periods have {numbers[0][0]} points or more")
 
-    def _allowed(self, model: PrivacyModel) -> bool:
-        """Whether noise may be joint at all. Raises ParameterError where it was asked for and may not."""
+    def allowed(self, model: PrivacyModel) -> bool:
+        """Return whether noise may be joint at all; free.
+
+        Args:
+            model: What the level keeps.
+
+        Returns:
+            False also where nobody said for which series or periods it is.
+
+        Raises:
+            ParameterError: It was asked for, and no lemma allows it.
+        """
         if self.noise == "laplace" or self.n_nodes is None:
             return False
         if may_be_joint(model, self.n_nodes, self.declared_leaves):
@@ -210,8 +229,20 @@ class JointTerms:
             )
         return False
 
-    def _wanted(self, found: Found | None, laplace: int, periods: str) -> Found | None:
-        """Return what was found unless Laplace noise is expected to err less. Raises as `groups`."""
+    def wanted(self, found: Found | None, laplace: int, periods: str) -> Found | None:
+        """Return what was found unless Laplace noise is expected to err less; free.
+
+        Args:
+            found: The best groups; None where there are none.
+            laplace: The error of Laplace noise, as theirs is counted.
+            periods: How large periods are, for the message.
+
+        Returns:
+            None for Laplace noise.
+
+        Raises:
+            ParameterError: There are none, and they were asked for.
+        """
         if found is None and self.noise == "joint":
             raise ParameterError(
                 f'noise = "joint" needs two measurements or more in every period, and a scale of at least a '

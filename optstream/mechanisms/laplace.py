@@ -1,8 +1,9 @@
-"""Laplace: noise on every step."""
+"""Laplace: noise on every step; and Uniform, the w-event model's name for it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
@@ -142,3 +143,26 @@ class Laplace(OnlineMechanism):
         scale = self._scale(self.model.epsilon / groups.worst)
         alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
         return JointSpend(0, SAMPLES, first_step, n_steps, chosen, scale, alpha, self.n_nodes, leaves)
+
+
+@dataclass(frozen=True)
+class Uniform(Laplace):
+    """epsilon divided evenly over the steps of a window, every step published.
+
+    The same parameters, measurements, noise and cost as `Laplace`, under the name by which the w-event
+    literature compares with it; kept so that a comparison can be read beside its paper.
+
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
+
+    Args:
+        model: As for `Laplace`.
+        noise: As for `Laplace`.
+        period_lengths: As for `Laplace`.
+        n_nodes: As for `Laplace`.
+        declared_leaves: As for `Laplace`.
+
+    Raises:
+        ParameterError: As `Laplace`.
+    """
+
+    also_called: ClassVar[str | None] = "Laplace"

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation.error_factor import BAND, ErrorFactor, SumOfValues
+from optstream.estimation.error_factor import BAND, SumOfValues
+from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import AggregationTree, Measured
@@ -43,8 +44,8 @@ class Release:
             each, both in the band, nan where nothing is known; None but for counts.
         covariates: Public series, with the values that the estimate went by.
         noise_of: Computes `noise_standard_errors`.
-        noise_factor_of: Computes what `sum` needs of the noise.
-        error_factor_of: Computes what `sum` needs of the whole error; None where that is not known.
+        noise_together_of: Computes what `sum` needs of the noise.
+        errors_together_of: Computes what `sum` needs of the whole error; None where that is not known.
         tree: Whose nodes the values are of; None over plain series.
     """
 
@@ -60,8 +61,8 @@ class Release:
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     covariates: tuple[Covariate, ...] = ()
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
-    noise_factor_of: Callable[[], ErrorFactor | None] | None = field(default=None, repr=False)
-    error_factor_of: Callable[[], ErrorFactor | None] | None = field(default=None, repr=False)
+    noise_together_of: Callable[[], CovarianceOfSums | None] | None = field(default=None, repr=False)
+    errors_together_of: Callable[[], CovarianceOfSums | None] | None = field(default=None, repr=False)
     tree: AggregationTree | None = field(default=None, repr=False)
 
     @cached_property
@@ -96,24 +97,30 @@ class Release:
         rows, weights = self._rows(nodes)
         chosen = self._columns(steps)
         value = float(self.values[np.ix_(rows, chosen)].sum())
-        spread = np.zeros((weights.size, self.values.shape[1]))
-        spread[:, chosen] = weights[:, None]
-        noise, whole = self.noise_factor, self.error_factor
-        return SumOfValues(
-            value,
-            None if whole is None else whole.standard_error(spread),
-            None if noise is None else noise.standard_error(spread),
+        noise, whole = (
+            self._error_of(one, weights, chosen) for one in (self.noise_together, self.errors_together)
         )
+        return SumOfValues(value, whole, noise)
+
+    def _error_of(
+        self, together: CovarianceOfSums | None, leaves: NDArray[np.float64], steps: list[int]
+    ) -> float | None:
+        """Return the standard error of the sum over these leaves and steps; None where it is not known."""
+        if together is None:
+            return None
+        times = np.zeros((1, self.values.shape[1] + together.n_earlier))
+        times[0, steps] = 1.0
+        return float(np.sqrt(together.variances(leaves[None], times)[0, 0]))
 
     @cached_property
-    def noise_factor(self) -> ErrorFactor | None:
-        """What the noise alone did to the leaves' values, in independent parts; None where not known."""
-        return self.noise_factor_of() if self.noise_factor_of else None
+    def noise_together(self) -> CovarianceOfSums | None:
+        """How what the noise alone did to the leaves' values hangs together; None where not known."""
+        return self.noise_together_of() if self.noise_together_of else None
 
     @cached_property
-    def error_factor(self) -> ErrorFactor | None:
-        """The whole errors of the leaves' values, likewise."""
-        return self.error_factor_of() if self.error_factor_of else None
+    def errors_together(self) -> CovarianceOfSums | None:
+        """How the whole errors of the leaves' values hang together, likewise."""
+        return self.errors_together_of() if self.errors_together_of else None
 
     def _rows(self, nodes: Sequence[str] | None) -> tuple[list[int], NDArray[np.float64]]:
         """Return the places of nodes, and for each leaf, or plain series, whether it lies in one of them."""

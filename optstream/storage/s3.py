@@ -73,7 +73,7 @@ class S3Store(Store):
         return self._put(name, data, IfNoneMatch="*")
 
     def put_instead(self, name: str, data: bytes, tag: str) -> bool:
-        return self._put(name, data, IfMatch=tag)
+        return self._put(name, data, IfMatch=tag.strip('"') if self.bare_tags else tag)
 
     def _put(self, name: str, data: bytes, **condition: str) -> bool:
         try:

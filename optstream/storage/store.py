@@ -34,6 +34,9 @@ class Store:
     they may hold parts of credentials.
     """
 
+    bare_tags = False
+    """Whether conditions name tags without the quotes that they are given with."""
+
     def __init__(self, url: StoreUrl, filesystem: Any) -> None:
         self.url, self.filesystem = url, filesystem
         self._root: str = filesystem._strip_protocol(url.text)

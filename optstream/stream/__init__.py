@@ -4,6 +4,9 @@ from optstream.stream.aggregation_tree import AggregationTree
 from optstream.stream.answers import BlockSums, FeatureSums, FourierCoordinates
 from optstream.stream.calendar import Calendar, days_from
 from optstream.stream.feature import Feature
+from optstream.stream.hierarchy.dated_hierarchy import DatedHierarchy
+from optstream.stream.hierarchy.tree_change import TreeChange
+from optstream.stream.hierarchy.units import Unit
 from optstream.stream.measured import Measured
 from optstream.stream.private_period import PrivatePeriod
 from optstream.stream.public_days import PublicDays
@@ -13,6 +16,7 @@ __all__ = [
     "AggregationTree",
     "BlockSums",
     "Calendar",
+    "DatedHierarchy",
     "Feature",
     "FeatureSums",
     "FourierCoordinates",
@@ -21,5 +25,7 @@ __all__ = [
     "PublicDays",
     "RawState",
     "State",
+    "TreeChange",
+    "Unit",
     "days_from",
 ]

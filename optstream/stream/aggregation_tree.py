@@ -68,6 +68,17 @@ class AggregationTree:
         index = {name: number for number, name in enumerate(nodes)}
         return cls(tuple(nodes), tuple(-1 if (up := parents[name]) is None else index[up] for name in nodes))
 
+    def parents_by_name(self) -> tuple[tuple[str, str | None], ...]:
+        """Return every node with its parent.
+
+        Returns:
+            (node, its parent) in the order of `nodes`, the root's parent None.
+        """
+        return tuple(
+            (node, None if up < 0 else self.nodes[up])
+            for node, up in zip(self.nodes, self.parents, strict=True)
+        )
+
     @cached_property
     def leaves(self) -> tuple[str, ...]:
         """The nodes without children, in the order of `nodes`."""

@@ -7,10 +7,12 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.covariates.covariate_columns import MOST_GROUPS
-from optstream.stream import AggregationTree, Calendar, Feature
+from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
+from optstream.stream.hierarchy.dated_hierarchy import hierarchy_problems
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
 from tasks.config.tables.fields import step_minutes
+from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.config.tables.mechanisms import Mechanism, kinds_with
 from tasks.config.tables.questions import question_problems
@@ -18,6 +20,7 @@ from tasks.config.tables.schedule import schedule_problems
 from tasks.config.tables.sections import (
     Budget,
     Features,
+    Hierarchy,
     Input,
     Privacy,
     Published,
@@ -28,6 +31,8 @@ from tasks.config.tables.sections import (
 )
 from tasks.config.zones import zone_checks
 
+Trees = tuple[AggregationTree, ...]
+"""The tree of every day, by day; none where the hierarchy is not usable itself."""
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
 
 
@@ -35,43 +40,47 @@ def cross_checks(
     sections: Mapping[str, Any], parents: Mapping[str, str | None] | None, folder: Path
 ) -> list[str]:
     """Return the problems between keys; a check whose sections are not themselves valid is left out."""
-    tree, problems = _tree(parents)
+    trees, problems = _trees(parents, sections.get("hierarchy"))
     present = set(sections)
     if "stream" in present:
         problems += _calendar(sections["stream"], sections.get("features"))
     if {"mechanism", "privacy"} <= present:
         problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
     if {"mechanism", "stream"} <= present:
-        problems += _joint_noise(sections["mechanism"], sections["stream"], tree)
+        problems += _joint_noise(sections["mechanism"], sections["stream"], trees)
     if {"mechanism", "release"} <= present:
         problems += _revisions(sections["mechanism"], sections["release"])
     if {"privacy", "sampling"} <= present:
         problems += _sampling(sections["privacy"], sections["sampling"], sections.get("mechanism"))
     if {"stream", "privacy"} <= present:
-        problems += _bounds(sections["stream"], sections["privacy"], tree)
+        problems += _bounds(sections["stream"], sections["privacy"], trees)
     if "budget" in present:
-        problems += _budget(sections["budget"], tree)
+        problems += _budget(sections["budget"], trees)
     if {"input", "privacy"} <= present:
         problems += factor_problems(sections["input"], sections["privacy"])
     if {"input", "published"} <= present:
         problems += _input(sections["input"], sections["published"], sections.get("stream"))
     if {"covariates", "mechanism"} <= present:
-        problems += _covariates(sections["covariates"], sections["mechanism"], tree)
+        problems += _covariates(sections["covariates"], sections["mechanism"], trees)
     if {"questions", "stream"} <= present:
-        problems += question_problems(sections["questions"], step_minutes(sections["stream"].step), tree)
+        problems += question_problems(sections["questions"], step_minutes(sections["stream"].step), trees)
     if "schedule" in present:
         problems += schedule_problems(sections["schedule"], sections.get("watch", Watch()))
     problems += zone_checks(sections, folder)
     return problems
 
 
-def _tree(parents: Mapping[str, str | None] | None) -> tuple[AggregationTree | None, list[str]]:
-    if parents is None:
-        return None, []
-    try:
-        return AggregationTree.from_parents(parents), []
-    except ParameterError as error:
-        return None, [f"hierarchy: {error}"]
+def _trees(
+    parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None
+) -> tuple[tuple[AggregationTree, ...], list[str]]:
+    """The tree of every day, by day; none where the hierarchy is not usable itself."""
+    if parents is None or hierarchy is None:
+        return (), []
+    given, changes = tuple(parents.items()), changes_of(hierarchy.changes)
+    problems = [f"hierarchy: {problem}" for problem in hierarchy_problems(given, changes)]
+    if problems:
+        return (), problems
+    return tuple(tree for _, tree in DatedHierarchy(given, changes).periods), []
 
 
 def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
@@ -112,10 +121,10 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
         )
 
 
-def _joint_noise(mechanism: Mechanism, stream: Stream, tree: AggregationTree | None) -> Iterator[str]:
+def _joint_noise(mechanism: Mechanism, stream: Stream, trees: Trees) -> Iterator[str]:
     if getattr(mechanism, "noise", None) != "joint" or stream.leaves_per_period is not None:
         return
-    if tree is not None and len(tree.leaves) > 1:
+    if any(len(tree.leaves) > 1 for tree in trees):
         yield (
             'mechanism.noise "joint" at levels of several nodes is for customers whose readings of a day lie '
             'in one leaf: say so with stream.leaves_per_period = 1, which stream.unit "customer" and '
@@ -123,14 +132,15 @@ def _joint_noise(mechanism: Mechanism, stream: Stream, tree: AggregationTree | N
         )
 
 
-def _covariates(covariates: Covariates, mechanism: Mechanism, tree: AggregationTree | None) -> Iterator[str]:
+def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> Iterator[str]:
     if covariates.given and not mechanism.kind.takes_covariates:
         able = kinds_with("takes_covariates")
         yield f"{COVARIATES} is for mechanism.name {able}; got {mechanism.name!r}: leave it out"
-    if tree is not None and len(tree.nodes) * len(covariates.given) > MOST_ROWS:
+    n_nodes = max((len(tree.nodes) for tree in trees), default=0)
+    if n_nodes * len(covariates.given) > MOST_ROWS:
         yield (
             f"{COVARIATES} may have at most {MOST_ROWS:,} series of nodes together, for estimates "
-            f"hold all in memory; got {len(covariates.given)} for each of {len(tree.nodes):,} nodes: leave "
+            f"hold all in memory; got {len(covariates.given)} for each of {n_nodes:,} nodes: leave "
             "some out"
         )
     names = [one.name for one in covariates.given]
@@ -138,9 +148,10 @@ def _covariates(covariates: Covariates, mechanism: Mechanism, tree: AggregationT
         place = f"{COVARIATES} {number}:"
         if one.name in names[: number - 1]:
             yield f"{place} name must not be that of another covariate; got {one.name!r}"
-        if tree is None:
+        if not trees:
             continue
-        unknown = [node for node in one.nodes if node not in tree.nodes]
+        tree = max(trees, key=lambda one: len(one.nodes))
+        unknown = [node for node in one.nodes if all(node not in tree.nodes for tree in trees)]
         if unknown:
             known = f"such as {tree.leaves[0]!r:.80}"
             yield f"{place} nodes must be of the hierarchy, {known}; got {unknown[0]!r:.80}"
@@ -178,7 +189,7 @@ def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None)
             yield f'sampling.{key} must be left out for method "equally_spaced": it is for "l1"'
 
 
-def _bounds(stream: Stream, privacy: Privacy, tree: AggregationTree | None) -> Iterator[str]:
+def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
     low, high = privacy.bounds
     if low >= high:
         yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
@@ -199,25 +210,25 @@ def _bounds(stream: Stream, privacy: Privacy, tree: AggregationTree | None) -> I
         got = privacy.lower_bound
         yield f"privacy.lower_bound must be below the upper of privacy.bounds, {high}; got {got}"
     # Two hours more than a day, for the day on which the clock goes back.
-    cells = (len(tree.leaves) if tree else 1) * (26 * 60 // step_minutes(stream.step))
+    cells = max((len(tree.leaves) for tree in trees), default=1) * (26 * 60 // step_minutes(stream.step))
     if largest * cells >= LARGEST_UNITS * 2**12:
         yield "privacy.bounds are too large for the sums of a day to stay exact; choose a coarser resolution"
 
 
-def _budget(budget: Budget, tree: AggregationTree | None) -> Iterator[str]:
+def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
     levels = budget.levels if isinstance(budget.levels, tuple) else ()
     for key, shares in (("levels", levels), ("stages", budget.stages or ())):
         if sum(shares) > 1:
             yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
     if budget.restatement_share == 1:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
-    if tree is None or not levels:
+    if not trees or not levels:
         return
-    if len(levels) != tree.n_levels:
-        yield f"budget.levels must have a share for each of {tree.n_levels} levels; got {len(levels)}"
+    if len(levels) != trees[0].n_levels:
+        yield f"budget.levels must have a share for each of {trees[0].n_levels} levels; got {len(levels)}"
         return
-    with_leaves = sorted({int(tree.depths[index]) for index in tree.leaf_indices})
-    for level in with_leaves:
+    with_leaves = {int(tree.depths[index]) for tree in trees for index in tree.leaf_indices}
+    for level in sorted(with_leaves):
         if levels[level] == 0:
             yield (
                 f"budget.levels[{level}] must be greater than 0, for leaves stand on level {level}: "

@@ -90,6 +90,7 @@ folder = "published"
 value = "load_mw"
 # rounding = "unbiased"         # for many small counts, whose means over time are to stay; else "nearest"
 # not_before = "06:00"          # of the day after: a drawn day is held until then; a later run publishes it
+# errors = false                # no files of how sure sums are: see docs/data/sums.md
 # measurements = true           # the noisy measurements beside each release: see docs/data/measurements.md
 # publisher = "Example Grid"    # for the page's citation; so too licence = "CC BY 4.0"
 # signing_key = "trusted/signing.pem"  # `optstream keys new` makes it; readers check with its public key

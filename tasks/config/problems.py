@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
+from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
 from tasks.config.tables.questions import MOST_QUESTIONS, NAMED, Asked
 from tasks.config.tables.sections import CHANGES, MOST_FEATURES, Change
 
@@ -53,6 +54,9 @@ def problems_of(
             case ("changes", int(number), *_) if name == "input":
                 place, known, within = f"{CHANGES} {number + 1}: ", keys(Change), table["changes"][number]
                 path = entry["loc"][2:]
+            case ("changes", int(number), *_) if name == "hierarchy":
+                place, known = f"{HIERARCHY_CHANGES} {number + 1}: ", keys(HierarchyChange)
+                path, within = entry["loc"][2:], table["changes"][number]
             case ("given", int(number), *_) if name == "covariates":
                 place, known = f"{COVARIATES} {number + 1}: ", keys(PublicSeries)
                 path, within = entry["loc"][2:], table["given"][number]

@@ -14,10 +14,11 @@ from pydantic import Field, SerializeAsAny
 
 from optstream.catalogue.nodes import NodeFacts, called
 from optstream.catalogue.questions.question import Question
+from optstream.catalogue.statements.statement import TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree, Calendar, Feature
+from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
 from optstream.stream.public_days import PublicDays
 from tasks.config.checks import day_lengths
 from tasks.config.folders import Folders
@@ -25,6 +26,7 @@ from tasks.config.paths import absolute
 from tasks.config.shape import PLACES, hash_of
 from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.fields import step_minutes
+from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.questions import Questions, asked_of
@@ -87,7 +89,7 @@ class Settings(Folders):
         schedule: None where not given; see `scheduling`.
         questions: What is asked of the published values; they shape no release. See `asked`.
         covariates: Public series that explain part of the readings; none where not given.
-        parents: (node, parent) in input order, the root's parent None.
+        parents: (node, parent) of the oldest tree in input order, the root's parent None; see `tree_of`.
         node_facts: Names and places, of the nodes that have any; they shape no release.
     """
 
@@ -144,9 +146,20 @@ class Settings(Folders):
         return self.model.epsilon * self.budget.stream_share * self.budget.restatement_share
 
     @cached_property
-    def tree(self) -> AggregationTree:
-        """The aggregation tree."""
-        return AggregationTree.from_parents(dict(self.parents))
+    def dated_hierarchy(self) -> DatedHierarchy:
+        """The oldest tree and its changes; `tree_of` is what holds on a day."""
+        return DatedHierarchy(self.parents, changes_of(self.hierarchy.changes))
+
+    def tree_of(self, day: date) -> AggregationTree:
+        """Return the aggregation tree that holds on a day.
+
+        Args:
+            day: The local day.
+
+        Returns:
+            The tree.
+        """
+        return self.dated_hierarchy.tree_of(day)
 
     @cached_property
     def calendar(self) -> Calendar:
@@ -163,8 +176,11 @@ class Settings(Folders):
         """Steps of every kind of day that the calendar has, rising."""
         return tuple(sorted(day_lengths(self.calendar)))
 
-    def describe_mechanism(self) -> dict[str, Any]:
-        """Return the mechanism and all its parameters, as lineage states them.
+    def describe_mechanism(self, day: date) -> dict[str, Any]:
+        """Return the mechanism of a day and all its parameters, as lineage states them.
+
+        Args:
+            day: The local day.
 
         Returns:
             JSON-ready, public.
@@ -173,13 +189,16 @@ class Settings(Folders):
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]
-        if self.leaves_per_period > 1 and "leaves_per_period" in self.mechanism.kind.__dataclass_fields__:
-            described["leaves_per_period"] = self.leaves_per_period
+        n_leaves = self.leaves_per_period(day)
+        if n_leaves > 1 and "leaves_per_period" in self.mechanism.kind.__dataclass_fields__:
+            described["leaves_per_period"] = n_leaves
         if self.counts_known:
             described["counts"] = True
         if self.declared_leaves is not None and "declared_leaves" in self.mechanism.kind.__dataclass_fields__:
             described["leaves_per_period"] = self.declared_leaves
         described["level_shares"] = [str(share) for share in self.level_shares]
+        if self.dated_hierarchy.changes:
+            described[TREE] = self.dated_hierarchy.hash_of(day)
         return described
 
     @property
@@ -187,10 +206,17 @@ class Settings(Folders):
         """Whether readings are counts, and the mechanism makes use of that: then there are bands."""
         return self.privacy.counts and "counts" in self.mechanism.kind.__dataclass_fields__
 
-    @property
-    def leaves_per_period(self) -> int:
-        """In how many leaves a customer's readings of a day may lie: nothing keeps metered rows in one."""
-        return len(self.tree.leaves) if self.metered and self.model.unit == "customer" else 1
+    def leaves_per_period(self, day: date) -> int:
+        """Return in how many leaves a customer's readings of a day may lie: nothing keeps metered rows in
+        one.
+
+        Args:
+            day: The local day.
+
+        Returns:
+            The number of leaves of its tree, or 1.
+        """
+        return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
 
     @property
     def declared_leaves(self) -> int | None:
@@ -230,7 +256,9 @@ class Settings(Folders):
     def _chosen_shares(self) -> tuple[Fraction, ...]:
         days, counts = PublicDays(self.calendar.slots), self.privacy.counts
         pattern = self.mechanism.kind(self.model_of(0), days=days, counts=counts, **self.mechanism.parameters)
-        shares: tuple[Fraction, ...] = on_tree(pattern, self.tree, "model").level_shares
+        # of the oldest tree: another list after each change would leave out the blocks of the days before it
+        oldest = self.dated_hierarchy.periods[0][1]
+        shares: tuple[Fraction, ...] = on_tree(pattern, oldest, "model").level_shares
         return shares
 
     @property
@@ -285,6 +313,18 @@ class Settings(Folders):
         """
         return now.astimezone(ZoneInfo(self.stream.time_zone)).date()
 
+    def name_of(self, node: str) -> str | None:
+        """Return the name of a node.
+
+        Args:
+            node: Its code.
+
+        Returns:
+            None where it has none.
+        """
+        told = self.node_facts.get(node)
+        return None if told is None else told.name
+
     def called(self, node: str) -> str:
         """Return what a person is told of a node: its name with its code, "Bretagne (53)".
 
@@ -328,4 +368,7 @@ class Settings(Folders):
     @property
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
-        return hash_of(self.model_dump(mode="json", exclude=PLACES, by_alias=False))
+        document = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
+        if self.hierarchy.changes:
+            document["hierarchy_changes"] = [one.to_document() for one in self.dated_hierarchy.changes]
+        return hash_of(document)

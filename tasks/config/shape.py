@@ -32,7 +32,7 @@ def hash_of(document: dict[str, Any]) -> str:
     """
     for key in ("folder", "raw_retention_days", "time_limit"):
         del document["input"][key]
-    for key in ("folder", "not_before", "measurements", "signing_key", "public_keys"):
+    for key in ("folder", "not_before", "errors", "measurements", "signing_key", "public_keys"):
         del document["published"][key]
     for key in ("publisher", "licence", "about"):
         del document["published"][key]

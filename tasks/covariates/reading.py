@@ -61,7 +61,7 @@ def read_covariates(
             place=absolute(given.path, settings.folder),
             private={key: zone for key, zone in zones.items() if isinstance(zone, Path)},
             time_zone=settings.stream.time_zone,
-            parents=settings.parents,
+            parents=settings.tree_of(until).parents_by_name(),
             until=until,
         )
         try:

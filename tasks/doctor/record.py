@@ -14,7 +14,7 @@ from tasks.config.paths import ledger_database
 from tasks.doctor.finding import Finding, note, warning, wrong
 from tasks.ingest.arrival.discover import MOST_FILES
 from tasks.ingest.arrival.folders import entries_of
-from tasks.ingest.arrival.parts import DATED, parts_of, top_of
+from tasks.ingest.arrival.parts import DATED, parts_of_all_days, top_of
 from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
 from tasks.release.guards.witness import behind
@@ -139,7 +139,7 @@ def _markers(settings: Settings) -> Iterator[Finding]:
 
 def _dated(settings: Settings) -> Iterator[tuple[Location, date, str]]:
     """Each folder of days, and the days that it has folders of, with their names."""
-    for part in parts_of(settings):
+    for part in parts_of_all_days(settings):
         region = settings.input_folder / top_of(part) if part else settings.input_folder
         for name in sorted(_names(region)):
             day = _day(name.removeprefix(DATED)) if name.startswith(DATED) else None

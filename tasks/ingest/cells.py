@@ -68,12 +68,13 @@ def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     part of what it is grouped by, so that counting the kinds needs no columns of their own. Each row is read
     once, whatever it holds.
     """
-    width, n_leaves = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS), len(settings.tree.leaves)
+    width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
+    n_leaves = max(len(file.leaves) for file in files)
     plans = []
     for number, file in enumerate(files):
         found = reading_of(file, settings)
-        place = pl.lit(number * n_leaves) + leaf_of(file, settings).cast(pl.Int64)
-        key = place * width + (step_of(file, settings) + NO_STEP) * len(KINDS) + found.kind
+        place = pl.lit(number * n_leaves) + leaf_of(file).cast(pl.Int64)
+        key = place * width + (step_of(file) + NO_STEP) * len(KINDS) + found.kind
         plans.append(scan(file).select(key=key, units=found.units))
     cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
     key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
@@ -93,8 +94,8 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     for file in files:
         rows = scan(file).select(
             file=pl.lit(file.number, pl.UInt32),
-            leaf=leaf_of(file, settings),
-            step=step_of(file, settings).cast(pl.Int32),
+            leaf=leaf_of(file),
+            step=step_of(file).cast(pl.Int32),
             nobody=customer_of(file).is_null(),
         )
         counted = rows.filter("nobody").group_by(*KEY).agg(no_customer=pl.len().cast(pl.Int64))

@@ -109,10 +109,12 @@ def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     files: list[SourceFile] = []
     for number, dump in enumerate(dumps):
         n_steps, layout = settings.calendar.n_steps(dump.day), settings.input_of(dump.day)
-        for leaf, (part, paths) in enumerate(zip(parts_of(settings), dump.files, strict=True)):
+        parts, leaves = parts_of(settings, dump.day), settings.tree_of(dump.day).leaves
+        for leaf, (part, paths) in enumerate(zip(parts, dump.files, strict=True)):
             folder = place_of(part, dump.day)
             for path in paths:
-                file = SourceFile(len(files), number, leaf, path, f"{folder}/{path.name}", n_steps, layout)
+                name = f"{folder}/{path.name}"
+                file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves)
                 files.append(inspect(file, dump.day, settings))
     return files
 
@@ -172,6 +174,6 @@ def _without(cells: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:
 
 def _units(cells: pl.DataFrame, day: date, settings: Settings) -> NDArray[np.int64]:
     sums = cells.filter(pl.col("step") >= 0).group_by("leaf", "step").agg(pl.col("units").sum())
-    units = np.zeros((len(settings.tree.leaves), settings.calendar.n_steps(day)), dtype=np.int64)
+    units = np.zeros((len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)), dtype=np.int64)
     units[sums["leaf"].to_numpy(), sums["step"].to_numpy()] = sums["units"].to_numpy()
     return units

@@ -1,6 +1,7 @@
 """The raw frame, which the raw contract judges: a row for each (day, region)."""
 
 from collections.abc import Sequence
+from datetime import date
 from fractions import Fraction
 from math import floor
 
@@ -34,13 +35,7 @@ def metrics_of(
     settings: Settings,
 ) -> pl.DataFrame:
     """Return the raw frame, (n_days * n_leaves) rows, its day an index, and with the leaf's."""
-    leaves = settings.tree.leaves
-    lengths = [settings.calendar.n_steps(dump.day) for dump in dumps]
-    days = pl.DataFrame({"steps_expected": lengths}, schema={"steps_expected": pl.Int64}).with_row_index(
-        "day"
-    )
-    regions = pl.DataFrame({"region": leaves}, schema={"region": pl.String}).with_row_index("leaf")
-    grid = days.join(regions, how="cross", maintain_order="left_right")
+    grid = pl.concat(_grid_of(settings, number, dump.day) for number, dump in enumerate(dumps))
     for found in (_cell_counts(cells), _dropped_counts(files, dropped)):
         grid = grid.join(found, on=["day", "leaf"], how="left", maintain_order="left")
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
@@ -51,15 +46,28 @@ def metrics_of(
             for bound in settings.privacy.bounds
         ]
         # Public facts only: how many rows there are, and how large each may be.
-        countable = LARGEST_UNITS * 2**12 // max(*limits, 1) * 1000 // 1001 // len(leaves)
+        countable = LARGEST_UNITS * 2**12 // max(*limits, 1) * 1000 // 1001
         grid = grid.with_columns(
             duplicates=pl.col("dropped_duplicates"),
             two_leaves=pl.col("dropped_two_leaves"),
-            rows_countable=pl.lit(countable, pl.Int64) // pl.col("steps_expected"),
+            rows_countable=pl.lit(countable, pl.Int64)
+            // pl.len().over("day").cast(pl.Int64)
+            // pl.col("steps_expected"),
         )
     else:
         grid = grid.with_columns(duplicates=pl.col("repeated"))
     return grid.select("leaf", *raw_columns(metered=settings.metered))
+
+
+def _grid_of(settings: Settings, number: int, day: date) -> pl.DataFrame:
+    """The leaves of a day, each with the day's index and its own."""
+    regions = pl.DataFrame({"region": settings.tree_of(day).leaves}, schema={"region": pl.String})
+    return regions.select(
+        pl.lit(number, pl.UInt32).alias("day"),
+        pl.lit(settings.calendar.n_steps(day), pl.Int64).alias("steps_expected"),
+        pl.int_range(pl.len(), dtype=pl.UInt32).alias("leaf"),
+        "region",
+    )
 
 
 def _file_faults(files: Sequence[SourceFile]) -> pl.DataFrame:

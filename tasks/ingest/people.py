@@ -101,7 +101,7 @@ def _hash(customer: pl.Expr) -> pl.Expr:
 
 def _keys(file: SourceFile, settings: Settings) -> pl.LazyFrame:
     """For each row the hash of its customer and its step in one integer; null if it has not both."""
-    step, customer = step_of(file, settings), customer_of(file)
+    step, customer = step_of(file), customer_of(file)
     key = _hash(customer) | step.cast(pl.UInt64, strict=False)
     return scan(file).select(key=pl.when((step >= 0) & customer.is_not_null()).then(key))
 

@@ -32,9 +32,10 @@ def places_of(
     """For each day (index) the first place of each (region, rule) that broke."""
     found: dict[int, dict[tuple[str, str], Place]] = {}
     names = {file.number: file.name for file in files}
+    leaves = {file.day: file.leaves for file in files}
     for file in files:
         if file.broken is not None:
-            region = settings.tree.leaves[file.leaf]
+            region = file.leaves[file.leaf]
             found.setdefault(file.day, {}).setdefault(
                 (region, file.broken), Place(file.name, found=file.found)
             )
@@ -43,7 +44,7 @@ def places_of(
         for row in first.iter_rows(named=True):
             step = row["step"] if row["step"] >= 0 else None
             place = Place(names.get(row["file"]), step)
-            found.setdefault(row["day"], {})[settings.tree.leaves[row["leaf"]], rule] = place
+            found.setdefault(row["day"], {})[leaves[row["day"]][row["leaf"]], rule] = place
     return dict(found)
 
 
@@ -65,10 +66,11 @@ def _broken_cells(
 
 
 def _missing(files: Sequence[SourceFile], inside: pl.DataFrame, settings: Settings) -> pl.DataFrame:
-    found = {(file.day, file.leaf, file.n_steps) for file in files if file.broken is None}
+    sound = [file for file in files if file.broken is None]
+    found = {(file.day, file.leaf, file.n_steps) for file in sound}
     if settings.input.region is not None:
-        every = range(len(settings.tree.leaves))
-        found = {(day, leaf, n_steps) for day, _, n_steps in found for leaf in every}
+        # one file or a few a day, with the rows of every leaf
+        found = {(one.day, leaf, one.n_steps) for one in sound for leaf in range(len(one.leaves))}
     expected = pl.DataFrame(
         list(found), schema={"day": pl.UInt32, "leaf": pl.UInt32, "n_steps": pl.Int32}, orient="row"
     )

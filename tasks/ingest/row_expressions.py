@@ -33,11 +33,11 @@ def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
     return scan(file).select(needed).with_row_index(ROW)
 
 
-def leaf_of(file: SourceFile, settings: Settings) -> pl.Expr:
+def leaf_of(file: SourceFile) -> pl.Expr:
     """The index of each row's leaf, uint32; the first of a row whose region is none, or null."""
     if file.layout.region is None:
         return pl.lit(file.leaf, pl.UInt32)
-    return _named_leaf(file.layout.region, settings.tree.leaves).fill_null(0)
+    return _named_leaf(file.layout.region, file.leaves).fill_null(0)
 
 
 def _named_leaf(region: str, leaves: tuple[str, ...]) -> pl.Expr:
@@ -50,12 +50,12 @@ def _type_of(leaves: tuple[str, ...]) -> pl.Enum:
     return pl.Enum(leaves)
 
 
-def step_of(file: SourceFile, settings: Settings) -> pl.Expr:
+def step_of(file: SourceFile) -> pl.Expr:
     """The step of each row, int64; negative: why it has none."""
     stamp = pl.col(file.layout.timestamp).to_physical() - file.start
     step = stamp // file.length
     region = file.layout.region
-    known = pl.lit(True) if region is None else _named_leaf(region, settings.tree.leaves).is_not_null()
+    known = pl.lit(True) if region is None else _named_leaf(region, file.leaves).is_not_null()
     return (
         pl.when(~known)
         .then(NO_LEAF)
@@ -87,8 +87,8 @@ def rows_of(
     units, customer, row."""
     wanted = {
         "file": pl.lit(file.number, pl.UInt32),
-        "leaf": leaf_of(file, settings),
-        "step": step_of(file, settings).cast(pl.Int32),
+        "leaf": leaf_of(file),
+        "step": step_of(file).cast(pl.Int32),
         "units": reading_of(file, settings).units,
     }
     if settings.metered:

@@ -27,9 +27,10 @@ class SourceFile:
     """One file of a chunk: where it stands, and the rule that it broke, if any.
 
     number: index in the chunk. day, leaf: indices; of a file with the rows of every leaf the first leaf's.
-    layout: of its day. start, length: the day's first step and a step's length in the timestamp column's own
-    unit. value, customer: the columns' types. found: of a file without the right columns those that it has,
-    where they are few: many may be a customer's each, and their names are nobody's to show.
+    leaves: those of its day, which `leaf` counts. layout: of its day. start, length: the day's first step and
+    a step's length in the timestamp column's own unit. value, customer: the columns' types. found: of a file
+    without the right columns those that it has, where they are few: many may be a customer's each, and their
+    names are nobody's to show.
     """
 
     number: int
@@ -39,6 +40,7 @@ class SourceFile:
     name: str
     n_steps: int
     layout: Layout
+    leaves: tuple[str, ...] = ()
     broken: str | None = None
     start: int = 0
     length: int = 1

@@ -18,6 +18,7 @@ from tasks.config import Settings
 from tasks.contracts.judging import judge_by_users, keep
 from tasks.contracts.results import PRIVATE_PERIOD, RAW
 from tasks.ingest import IngestedDay
+from tasks.ingest.arrival.discover import several
 from tasks.ingest.arrival.parts import parts_of, place_of
 
 MOST_LISTED = 5
@@ -54,7 +55,7 @@ def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) 
     )
     raw, broken = judge(raw_contract(metered=settings.metered), metrics)
     periods = private_period_metrics(
-        [(day.day, day.period) for day in days], settings.tree, settings.calendar, settings.model
+        [(day.day, day.period) for day in days], settings.tree_of, settings.calendar, settings.model
     )
     private, unfit = judge(CONTRACT, periods)
     stopped, alarms = _messages(settings, days, broken, unfit)
@@ -78,7 +79,7 @@ def _messages(
 ) -> tuple[dict[str, str], defaultdict[str, list[str]]]:
     """Return why each day that stops does, and what else was found, by day."""
     known = {day.day.isoformat(): day for day in days}
-    order = {region: number for number, region in enumerate(settings.tree.leaves)}
+    order = {region: number for number, region in enumerate(settings.dated_hierarchy.leaves())}
     stops: defaultdict[str, dict[str, str | None]] = defaultdict(dict)
     alarms: defaultdict[str, list[str]] = defaultdict(list)
     in_order = sorted(broken, key=lambda one: order[one.region])
@@ -99,7 +100,7 @@ def _messages(
     for one in unfit:
         if one.day not in stops:
             stops[one.day][one.region] = f"the private period {one.says}"
-    return {day: f"{day}: " + "; ".join(filter(None, found.values())) for day, found in stops.items()}, alarms
+    return {day: f"{day}: " + several(filter(None, found.values())) for day, found in stops.items()}, alarms
 
 
 def _likewise(regions: Sequence[str]) -> str:
@@ -138,5 +139,5 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
 
 
 def _folder(settings: Settings, day: date, region: str) -> str:
-    parts = parts_of(settings)
+    parts = parts_of(settings, day)
     return place_of(region, day) if region in parts else f"{place_of(parts[0], day)}, region {region!r}"

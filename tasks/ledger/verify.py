@@ -2,15 +2,22 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.reading.columns import read_statement
+from optstream.catalogue.statements.statement import TREE
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
+from optstream.ledger.dated_trees import Entries, hash_at
 from tasks.config import Settings
+from tasks.ledger.verify_lineage import compare_lineage
 from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
+from tasks.release.records.lineage import told_releases
 from tasks.signing.key import public_keys_of
 
 UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
@@ -57,6 +64,8 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
             f"folders of {', '.join(others)} were not compared: run this with their configurations too"
         )
     counts = ledger.count_by_state(own)
+    if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):
+        notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
     listed = 0 if catalogue is None else len(catalogue.entries)
     return Verification(tuple(problems), tuple(notes), sum(counts.values()), listed)
 
@@ -86,6 +95,7 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
             yield f"stream {settings.stream.name!r} has a release of {one.period!r}, which is no day"
     yield from _published(settings, catalogue, releases)
     if catalogue is not None:
+        yield from _other_trees(settings, catalogue, releases, ledger.trees(settings.stream.name))
         yield from _listed(settings, catalogue, releases, ledger.vintages(settings.stream.name))
         for head in ledger.missing_heads(catalogue.ledger_heads):
             yield (
@@ -95,6 +105,7 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
         found = check_files(settings.published_folder, public_keys_of(settings))
         yield from (f"{settings.published_folder}: {line}" for line in found)
     yield from compare_measurements(settings, releases)
+    yield from compare_lineage(settings, ledger, releases)
 
 
 def _published(
@@ -166,6 +177,31 @@ def _listed(
             yield (
                 f"{place} was withdrawn according to {'catalogue.json' if entry.withdrawn else 'the ledger'} "
                 f"alone; `optstream withdraw --date {entry.period}` completes it"
+            )
+
+
+def _other_trees(
+    settings: Settings,
+    catalogue: Catalogue,
+    releases: Mapping[Key, ReleaseOutline],
+    trees: Mapping[int, Entries],
+) -> Iterator[str]:
+    """Releases whose statement has another tree than the ledger has for their day."""
+    if all(len(one) == 1 for one in trees.values()):
+        return  # no list of trees: every day has the one that the terms are of
+    storage = open_storage(settings.published_folder)
+    for entry in catalogue.entries:
+        release = releases.get(_key(entry))
+        if release is None or entry.withdrawn:
+            continue
+        stated = None
+        with suppress(PublicationError):  # told below, with the file
+            stated = read_statement(storage, entry).mechanism.get(TREE)
+        known = trees.get(release.amendment)
+        if stated is not None and known and stated != hash_at(known, release.first_step):
+            yield (
+                f"{place_of(settings, *_key(entry))} states another hierarchy than the ledger has for that "
+                "day; bring back the ledger that it was released with"
             )
 
 

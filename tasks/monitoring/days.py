@@ -133,15 +133,16 @@ def _of_ledger(
 
 def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime, accepted: bool) -> DayState:
     arrival = facts.arrivals.get(day)
-    parts = parts_of(settings) if arrival is None else (*arrival.waiting, *arrival.broken)
-    leaves = leaves_of(settings, parts)
+    tree = settings.tree_of(day)
+    parts = parts_of(settings, day) if arrival is None else (*arrival.waiting, *arrival.broken)
+    leaves = leaves_of(settings, day, parts)
     state, note = _of_folders(settings, arrival, day in facts.refused, now >= late_from(settings, day))
     return DayState(
         day,
         state,
         note,
-        waiting_for=lacking(settings.tree, leaves),
-        levels=touched(settings.tree, leaves),
+        waiting_for=lacking(tree, leaves),
+        levels=touched(tree, leaves),
         raw_expires=raw_expires(settings, day),
         accepted=accepted,
     )

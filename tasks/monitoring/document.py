@@ -16,7 +16,8 @@ FORMAT = "optstream.status/3"
 
 def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
     """The calendar, the alarms, the budget by the accountant, and the last audit."""
-    tree, facts = settings.tree, view.facts
+    facts = view.facts
+    tree = settings.tree_of(settings.local_day(view.at))
     return {
         "format": FORMAT,
         "stream": view.stream,

@@ -63,7 +63,7 @@ def kept_figures(settings: Settings) -> pl.DataFrame | None:
     """What the pages keep of every published file and node (`tasks.reports.summaries.SCHEMA`): published
     values alone. None where there is none yet.
     """
-    columns = ["file_hash", "node", "mean", "noise", "size"]
+    columns = ["file_hash", "node", "mean", "noise", "model", "size"]
     try:
         return pl.read_parquet(settings.summaries_file, columns=columns)
     except (OSError, pl.exceptions.PolarsError):

@@ -41,4 +41,4 @@ def replaced(facts: Facts) -> tuple[Replaced, ...]:
 
 
 def _largest(one: Suspect) -> float:
-    return max(one.clamped, one.absent, one.doubled)
+    return max(share for _, share in one.shares)

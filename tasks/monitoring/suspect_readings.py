@@ -29,6 +29,11 @@ class Suspect:
     absent: float
     doubled: float
 
+    @property
+    def shares(self) -> tuple[tuple[str, float], ...]:
+        """What happened to readings, in a word, and to which share of them."""
+        return ("clamped", self.clamped), ("absent", self.absent), ("doubled", self.doubled)
+
 
 def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str, Suspect]]:
     """By day, each region with rows, in the tree's order, by the newest validation result of that day.

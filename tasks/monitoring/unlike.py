@@ -41,4 +41,6 @@ def far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Compar
     kept = kept_figures(settings) if len(listed) > LEAST_DAYS else None
     if kept is None:
         return ()
-    return tuple(one for one in compare(kept, listed, settings.tree.leaves) if one.is_far)
+    return tuple(
+        one for one in compare(kept, listed, settings.tree_of(listed[-1].period).leaves) if one.is_far
+    )

@@ -37,7 +37,8 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
     for day in dict.fromkeys(days):
         residue = settings.calendar.first_step(day) % settings.privacy.window
         parts = tuple(feature.parts for feature in settings.features(day))
-        alike.setdefault((settings.calendar.n_steps(day), residue, parts), []).append(day)
+        tree = settings.tree_of(day)
+        alike.setdefault((settings.calendar.n_steps(day), residue, parts, tree), []).append(day)
     periods = tuple(_period(settings, same) for same in alike.values())
     return DryRun(
         stream=settings.stream.name,

@@ -24,16 +24,16 @@ def mechanism_for(
     Raises ParameterError if the parameters do not fit each other, BudgetError for a restatement where no
     share of epsilon is kept back.
     """
-    model, kind = settings.model_of(revision), settings.mechanism.kind
+    model, kind, tree = settings.model_of(revision), settings.mechanism.kind, settings.tree_of(day)
     bound = float(settings.least_units * settings.privacy.resolution)
     offered: dict[str, Callable[[], Any]] = {
-        "tree": lambda: settings.tree,
+        "tree": lambda: tree,
         "level_shares": lambda: settings.level_shares,
         "stage_shares": lambda: settings.budget.stages,
         "lower_bound": lambda: bound,
         "calibration": lambda: settings.privacy.calibration,
         "shortest_period": lambda: settings.shortest_day,
-        "leaves_per_period": lambda: settings.leaves_per_period,
+        "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
         "declared_leaves": lambda: settings.declared_leaves,
         # a zone may have had other days than it has now, and a day of the archive is planned all the same
@@ -47,7 +47,7 @@ def mechanism_for(
     asked = {field.name for field in fields(kind)} - own.keys()
     given = {name: offer() for name, offer in offered.items() if name in asked}
     pattern = kind(model, **given, **own)
-    built: Mechanism = on_tree(pattern, settings.tree, settings.level_shares, bound)
+    built: Mechanism = on_tree(pattern, tree, settings.level_shares, bound)
     return built
 
 

@@ -10,6 +10,7 @@ from optstream.ledger import Ledger, ReleaseRecord
 from optstream.privacy import Spend
 from optstream.stream import Measured, State
 from optstream.stream.calendar import ORIGIN
+from optstream.stream.hierarchy.tree_map import TreeMap
 from tasks.config import Settings
 from tasks.release.build_mechanism import Mechanism
 from tasks.storage.private_files import read_verified
@@ -20,11 +21,14 @@ class Memory:
     """What a period goes on from.
 
     state: public, for the mechanism. folder, digest: where the period before keeps what is not public.
+    closed: a change of the hierarchy lies between, so what is not public is destroyed and goes no further: no
+    unit of noise lies across a change (Lemma 18, docs/privacy.md).
     """
 
     state: State | None = None
     folder: Path | None = None
     digest: str | None = None
+    closed: bool = False
 
 
 def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, revision: int) -> Memory:
@@ -35,7 +39,8 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     restatement goes on from the same day before, but without its raw state, which serves one draw, and that
     was the day's first.
     """
-    earlier = ledger.drawn_before(settings.stream.name, settings.calendar.first_step(day))
+    first_step = settings.calendar.first_step(day)
+    earlier = ledger.drawn_before(settings.stream.name, first_step)
     folder = None
     if earlier is not None:
         folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
@@ -45,11 +50,13 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         # nothing goes on from noise that others know; and what was remembered of other nodes, or in other
         # units, would be read as what it is not, or fail a draw after its first sample
         folder = None
+    between = None if earlier is None else _between(settings, earlier, day)
     if revision:
         if not mechanism.reads_spends:
             return Memory()
         spent = _spent(settings, ledger, day, revision)
-        return Memory(mechanism.recall(spent, _remembered(settings, ledger, folder, earlier)))
+        before = _carried(mechanism, _remembered(settings, ledger, folder, earlier), between, first_step)
+        return Memory(mechanism.recall(spent, before))
     spends = _spent(settings, ledger, day, revision) if mechanism.reads_spends else ()
     if not mechanism.adaptive:
         # what another mechanism may have left is taken all the same, and so destroyed
@@ -57,8 +64,22 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         return Memory(mechanism.recall(spends), folder, digest)
     if earlier is None or folder is None:
         return Memory(mechanism.recall(spends))
-    before = _remembered(settings, ledger, folder, earlier)
-    return Memory(mechanism.recall(spends, before), folder, earlier.measurements_hash)
+    before = _carried(mechanism, _remembered(settings, ledger, folder, earlier), between, first_step)
+    state = mechanism.recall(spends, before)
+    return Memory(state, folder, earlier.measurements_hash, closed=between is not None)
+
+
+def _between(settings: Settings, earlier: ReleaseRecord, day: date) -> TreeMap | None:
+    """What became of the nodes since the period before; None where the hierarchy did not change."""
+    hierarchy, before = settings.dated_hierarchy, date.fromisoformat(earlier.period)
+    return hierarchy.map_between(before, day) if hierarchy.changes_between(before, day) else None
+
+
+def _carried(
+    mechanism: Mechanism, state: State | None, between: TreeMap | None, first_step: int
+) -> State | None:
+    """A memory as it goes on over a change of the hierarchy, from the nodes of then to those of now."""
+    return state if state is None or between is None else mechanism.carried_over(state, between, first_step)
 
 
 def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None, first_step: int) -> bool:

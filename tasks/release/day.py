@@ -149,13 +149,13 @@ class Drawn(Held):
 
 @dataclass(frozen=True)
 class Estimated(Held):
-    """A day's release as rows, not yet held against its contract. measurements: the file of what it is made
-    of, where that is published.
+    """A day's release as rows, not yet held against its contract. beside: the files that its statement names,
+    by their hashes.
     """
 
     rows: "pl.DataFrame" = field(repr=False)
     statement: ReleaseStatement = field(repr=False)
-    measurements: bytes | None = field(default=None, repr=False, kw_only=True)
+    beside: Mapping[str, bytes] = field(default_factory=dict, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,8 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     informed = _informed(run, day, mechanism)
     # Taken permanently: should this draw die, the next one starts without it, and no raw state serves twice.
     raw = take_raw(memory.folder, memory.digest)
-    state = with_raw(memory.state, raw) if raw and mechanism.adaptive else memory.state
+    is_kept = raw and mechanism.adaptive and not memory.closed
+    state = with_raw(memory.state, raw) if raw and is_kept else memory.state
     # what a mechanism learns before it draws may fail, and then nothing was drawn
     state = informed.prepared(state, day.period.first_step)
     memory_bytes = len(json.dumps(public_part(state)))
@@ -232,4 +233,4 @@ def _bytes_held(settings: Settings, day: Reserved, plan: ReleaseRecord | None, m
 
 def _cells(settings: Settings, day: Reserved) -> int:
     """Bytes of one number for each node and step."""
-    return 32 * len(settings.tree.nodes) * day.period.n_steps
+    return 32 * len(settings.tree_of(day.day).nodes) * day.period.n_steps

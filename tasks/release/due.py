@@ -1,7 +1,8 @@
 """Which published days are due a new estimate, by what is measured of them and of the days after.
 
-What is smoothed: a day's measurements and those of the days after it. An amendment, a restatement, a
-withdrawal, compromised noise, or a day that is drawn and not published yet stops it there; a day that was
+What is smoothed: a day's measurements and those of the days after it. An amendment, a change of the
+hierarchy that is more than new codes, a restatement, a withdrawal, compromised noise, or a day that is drawn
+and not published yet stops it there; a day that was
 never drawn is passed over.
 """
 
@@ -68,7 +69,7 @@ def _due(run: Run, days: Days, n_days: int) -> Iterator[Due]:
     for day in published:
         if not 0 < (published[-1] - day).days <= n_days:
             continue
-        later = tuple(_smoothed(days, day, guarantee))
+        later = tuple(_smoothed(run, days, day, guarantee))
         if not later:
             continue
         basis = _basis(day, days[day][-1].measurements_hash, later)
@@ -83,12 +84,15 @@ def _basis(day: date, digest: str | None, later: Sequence[tuple[date, str]]) -> 
     return hashlib.sha256(told.encode()).hexdigest()
 
 
-def _smoothed(days: Days, day: date, guarantee: int) -> Iterator[tuple[date, str]]:
+def _smoothed(run: Run, days: Days, day: date, guarantee: int) -> Iterator[tuple[date, str]]:
     """The days after this one, with the hashes of their measurements, up to the first that stops it."""
+    hierarchy = run.settings.dated_hierarchy
     never_drawn = (ReleaseState.RESERVED, ReleaseState.VOID)
     after = ((one, found) for one, found in days.items() if one > day)
     drawn = ((one, found) for one, found in after if len(found) > 1 or found[0].state not in never_drawn)
     for one, found in takewhile(lambda entry: _is_as_published(entry[1], guarantee), drawn):
+        if hierarchy.changes_between(day, one) and not hierarchy.map_between(day, one).is_renaming:
+            return
         yield one, found[0].measurements_hash or ""
 
 
@@ -103,7 +107,7 @@ def check_later(run: Run, due: Due) -> None:
     """Raise LedgerError unless all days that the new estimate is made of are published as they were."""
     calendar = run.settings.calendar
     steps = range(calendar.first_step(due.day), calendar.first_step(due.later[-1][0]) + 1)
-    now = set(_smoothed(_days_at(run, steps), due.day, run.ledger.guarantee_number(run.stream)))
+    now = set(_smoothed(run, _days_at(run, steps), due.day, run.ledger.guarantee_number(run.stream)))
     gone = [day for day, digest in due.later if (day, digest) not in now]
     if gone:
         raise LedgerError(
@@ -119,7 +123,7 @@ def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
     """
     day, calendar = date.fromisoformat(record.period), run.settings.calendar
     days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day + LONGEST + MARGIN)))
-    after = tuple(_smoothed(days, day, run.ledger.guarantee_number(run.stream)))
+    after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
     for length in range(1, len(after) + 1):
         if _basis(day, record.measurements_hash, after[:length]) == basis:
             return Due(day, record.revision, basis, after[:length])

@@ -7,9 +7,11 @@ from datetime import date
 from optstream.catalogue import StagedRelease, find_catalogue, read_staged, stage
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
+from optstream.mechanisms import Release
+from optstream.mechanisms.base import Mechanism
 from optstream.stream import Measured
 from tasks.release.day import Drawn, Ended, Estimated, Stage, Staged, Status
-from tasks.release.records.published_measurements import published_measurements, with_measurements
+from tasks.release.records.files_beside import files_beside, with_files
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run, renewed, void
@@ -26,19 +28,22 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
             # Another version of the code would encode other bytes: what was staged is what is published.
             kept = read_verified(settings.staging_of(day, revision), record.staged_hash)
             staged, statement = read_staged(kept)
-            whole = with_measurements(run, day, revision, staged, statement)
+            whole = with_files(run, day, staged, statement, lambda: _release(run, drawn, record)[1])
             return Staged(day, revision, drawn.lease, whole, statement)
         if _is_listed(run, day, record):
             # its run died between catalogue and ledger: readers have it, so it is not given up
             run.ledger.record_published(run.stream, day.isoformat(), revision, run.clock(), drawn.reservation)
             return drawn.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
-    measured = _stored(run, drawn, record)
-    mechanism = run.mechanism_of(day, revision)
-    release = mechanism.estimate(measured)
+    mechanism, release = _release(run, drawn, record)
     rows = published_rows(settings, day, release, revision, vintage=0)
-    file, stated = published_measurements(settings, day, revision, mechanism, measured)
-    statement = statement_of(settings, day, release, revision, vintage=0, measurements=stated)
-    return Estimated(day, revision, drawn.lease, rows, statement, measurements=file)
+    beside = files_beside(settings, day, revision, mechanism, release)
+    statement = statement_of(settings, day, release, revision, vintage=0, beside=beside)
+    return Estimated(day, revision, drawn.lease, rows, statement, beside=beside.data)
+
+
+def _release(run: Run, drawn: Drawn, record: ReleaseRecord) -> tuple[Mechanism, Release]:
+    mechanism = run.mechanism_of(drawn.day, drawn.revision)
+    return mechanism, mechanism.estimate(_stored(run, drawn, record))
 
 
 def keep_staged(run: Run, day: Estimated) -> Staged:
@@ -49,11 +54,11 @@ def keep_staged(run: Run, day: Estimated) -> Staged:
 
 
 def keep_bytes(run: Run, day: Estimated) -> StagedRelease:
-    """Write the bytes to be published into the staging, durable: of measurements too, where they are."""
-    staged = replace(stage(day.rows, day.statement), measurements=day.measurements)
+    """Write the bytes to be published into the staging, durable: of the files beside the release, too."""
+    staged = replace(stage(day.rows, day.statement), beside=day.beside)
     folder = run.settings.staging_of(day.day, day.revision)
-    if day.measurements is not None and day.statement.measurements is not None:
-        write_private(folder / day.statement.measurements.file_hash[:NAMED], day.measurements)
+    for digest, data in day.beside.items():
+        write_private(folder / digest[:NAMED], data)
     write_private(folder / staged.file_hash[:NAMED], staged.data)
     return staged
 

@@ -23,7 +23,7 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
         release_metrics(
             day.day,
             day.rows,
-            settings.tree,
+            settings.tree_of(day.day),
             settings.features(day.day),
             value_column=settings.published.value,
             resolution=settings.privacy.resolution,

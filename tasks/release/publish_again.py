@@ -7,6 +7,7 @@ measurements, and no other bytes than the recorded ones are written.
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import date
+from functools import partial
 from hashlib import sha256
 from json import loads
 
@@ -26,8 +27,6 @@ from optstream.catalogue.layout import (
     data_file,
     data_folder,
     manifest_file,
-    measurements_file,
-    measurements_folder,
     release_name,
 )
 from optstream.errors import LedgerError, OptStreamError, PublicationError
@@ -37,7 +36,7 @@ from optstream.stream import Measured
 from tasks.release import revise
 from tasks.release.day import Ended, Requested, Status
 from tasks.release.guards.witness import refuse_older
-from tasks.release.records.published_measurements import Published, published_measurements, with_measurements
+from tasks.release.records.files_beside import FilesBeside, files_beside, with_files
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run
@@ -113,20 +112,21 @@ def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str
     """The bytes with this hash: kept in the staging, or computed again. Raises LedgerError if neither has
     them.
     """
+    estimated = partial(_estimated, run, day, record, number)
     with suppress(LedgerError, OSError):
         kept, said = read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))
-        return with_measurements(run, day, record.revision, kept, said), said
+        return with_files(run, day, kept, said, lambda: estimated()[0]), said
     try:
-        release, (_, stated) = _estimated(run, day, record, number)
+        release, beside = estimated()
     except OptStreamError as error:
         raise LedgerError(f"{_gone(day)}: {error}") from error
     rows = published_rows(run.settings, day, release, record.revision, number)
-    now = statement_of(run.settings, day, release, record.revision, number, stated)
+    now = statement_of(run.settings, day, release, record.revision, number, beside)
     for statement in _statements(run, now, digest):
         with suppress(PublicationError):
             staged = stage(rows, statement)
             if staged.file_hash == digest:
-                return with_measurements(run, day, record.revision, staged, statement), statement
+                return with_files(run, day, staged, statement, lambda: release), statement
     raise LedgerError(
         f"{_gone(day)}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"
@@ -150,24 +150,20 @@ def _statements(run: Run, now: ReleaseStatement, digest: str) -> Iterator[Releas
         yield ReleaseStatement.from_document(loads(text)["statement"])
 
 
-def _estimated(
-    run: Run, day: date, record: ReleaseRecord, number: int
-) -> tuple[Release, Published | tuple[None, None]]:
-    """The release as it follows from the stored measurements: free, and the same each time. Their file, too,
-    where it is published.
-    """
+def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
+    """The release as it follows from the stored measurements, and the files beside it: the same each time."""
     if number:
         return revise.estimated_again(run, record, number)
     folder = run.settings.measurements_of(day, record.revision)
     measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
     mechanism = run.mechanism_of(day, record.revision)
-    file = published_measurements(run.settings, day, record.revision, mechanism, measured)
-    return mechanism.estimate(measured), file
+    release = mechanism.estimate(measured)
+    return release, files_beside(run.settings, day, record.revision, mechanism, release)
 
 
 def _published(run: Run, day: date, staged: Staged, days: Collection[date]) -> Publication:
-    """Publish the bytes; a damaged file in their place is removed first, its damaged manifest, and its
-    damaged measurements.
+    """Publish the bytes; a damaged file in their place is removed first, its damaged manifest, and what is
+    damaged of the files beside it.
     """
     folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
@@ -193,8 +189,8 @@ def _head(run: Run, day: date, staged: StagedRelease, known: str | None) -> str:
 
 
 def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, statement: ReleaseStatement) -> bool:
-    """Remove the listed file's measurements if their bytes are others than their name says; if they are
-    right, the file itself likewise; if that is right, its manifest.
+    """Remove a file beside the listed one if its bytes are others than its name says; if they are right, the
+    file itself likewise; if that is right, its manifest.
 
     Returns False where the catalogue does not list this release: nothing is removed.
     """
@@ -202,10 +198,10 @@ def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, stateme
     entry = catalogue.entry(day) if catalogue else None
     if entry is None or entry.withdrawn or entry.file_hash != staged.file_hash:
         return False
-    if stated := statement.measurements:
-        file = measurements_file(day, statement.revision, stated.file_hash)
-        if _is_damaged(turn, file, stated.file_hash):
-            turn.remove(measurements_folder(day), [file.rpartition("/")[2]])
+    for file, digest in statement.beside:
+        if _is_damaged(turn, file, digest):
+            place, _, last = file.rpartition("/")
+            turn.remove(place, [last])
             return True
     if _is_damaged(turn, data_file(day, staged.file_hash), staged.file_hash):
         turn.remove(data_folder(day), [release_name(staged.file_hash)])

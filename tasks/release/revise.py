@@ -17,7 +17,7 @@ from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Staged, Status
 from tasks.release.due import Due, due_once
 from tasks.release.estimate import keep_bytes
-from tasks.release.records.published_measurements import Published, published_measurements, with_measurements
+from tasks.release.records.files_beside import FilesBeside, files_beside, with_files
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run
@@ -99,15 +99,16 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
             # staged, and its run died: readers may have it already
             kept = read_verified(settings.staging_of(day, revision), known[-1].staged_hash)
             staged, said = read_staged(kept)
-            whole = with_measurements(run, day, revision, staged, said)
+            mechanism, own, later = rests_on
+            whole = with_files(run, day, staged, said, lambda: mechanism.revise(own, later))
             return StagedVintage(day, revision, lease, whole, said, due, known[-1].number)
     # a function of the stored measurements and the configuration alone
     mechanism, own, later = rests_on
     release, number = mechanism.revise(own, later), known[-1].number + 1 if known else 1
     rows = published_rows(settings, day, release, revision, number)
-    file, stated = published_measurements(settings, day, revision, mechanism, own, _days(due, later))
-    statement = statement_of(settings, day, release, revision, number, stated)
-    return Revised(day, revision, lease, rows, statement, due, number, measurements=file)
+    beside = files_beside(settings, day, revision, mechanism, release, _days(due, later))
+    statement = statement_of(settings, day, release, revision, number, beside)
+    return Revised(day, revision, lease, rows, statement, due, number, beside=beside.data)
 
 
 def _days(due: Due, later: Sequence[Measured]) -> list[date]:
@@ -139,11 +140,9 @@ def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, 
     return mechanism, own, later
 
 
-def estimated_again(
-    run: Run, record: ReleaseRecord, number: int
-) -> tuple[Release, Published | tuple[None, None]]:
-    """A vintage that was published before, from the same measurements, and their file where that is
-    published. Draws and costs nothing.
+def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Release, FilesBeside]:
+    """A vintage that was published before, from the same measurements, and the files beside it. Draws and
+    costs nothing.
 
     Raises LedgerError where they are gone, or a day that it was made of was taken back or restated since.
     """
@@ -154,5 +153,6 @@ def estimated_again(
     if isinstance(rests_on, str):
         raise LedgerError(rests_on)
     mechanism, own, later = rests_on
-    file = published_measurements(run.settings, due.day, due.revision, mechanism, own, _days(due, later))
-    return mechanism.revise(own, later), file
+    release = mechanism.revise(own, later)
+    days = _days(due, later)
+    return release, files_beside(run.settings, due.day, due.revision, mechanism, release, days)

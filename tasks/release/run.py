@@ -1,6 +1,5 @@
 """A run and the days that it holds: who releases, under which guarantee, what the ledger knows, giving up."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -57,16 +56,16 @@ class Run:
 
 def terms_of(settings: Settings) -> StreamTerms:
     """The privacy guarantee under which the configured stream is released."""
-    tree = json.dumps([settings.tree.nodes, settings.tree.parents])
-    calendar = settings.calendar
+    calendar, hashes = settings.calendar, settings.dated_hierarchy.hashes
     return StreamTerms(
         stream=settings.stream.name,
         grant=settings.privacy.population,
         model=settings.model,
-        hierarchy_hash=hashlib.sha256(tree.encode()).hexdigest(),
+        hierarchy_hash=hashes[-1][1],
         calibration=settings.privacy.calibration,
         calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}",
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
+        trees=tuple((None if day is None else calendar.first_step(day), name) for day, name in hashes),
         budget_alpha=settings.privacy.budget_alpha,
     )
 

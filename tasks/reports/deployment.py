@@ -1,6 +1,7 @@
 """The deployment card of a stream as files: what ledger and configuration add to the published folder."""
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 from optstream.catalogue.layout import CARD, CARD_PAGE
@@ -12,12 +13,13 @@ from tasks.config import Settings
 from tasks.reports.render import templates_of
 
 
-def deployment_of(settings: Settings, ledger: Ledger) -> Deployment:
+def deployment_of(settings: Settings, ledger: Ledger, day: date) -> Deployment:
     """Return what ledger and configuration add to a stream's card: public facts alone.
 
     Args:
         settings: Of the stream.
         ledger: Open.
+        day: The day whose mechanism and hierarchy it describes.
 
     Returns:
         With the configured privacy guarantee alone where the ledger knows no stream of this name yet.
@@ -29,11 +31,11 @@ def deployment_of(settings: Settings, ledger: Ledger) -> Deployment:
         n_compromised=len(ledger.event_times(name, "compromised")),
         n_sharing=len(ledger.siblings(name)),
         restatement_share=settings.budget.restatement_share,
-        mechanism=settings.describe_mechanism(),
+        mechanism=settings.describe_mechanism(day),
         bounds=settings.privacy.bounds,
         metered=settings.metered,
         step_minutes=settings.calendar.step_minutes,
-        n_leaves=len(settings.tree.leaves),
+        n_leaves=len(settings.tree_of(day).leaves),
     )
 
 

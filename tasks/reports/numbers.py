@@ -35,6 +35,14 @@ def shown(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def share_in_percent(share: float) -> str:
+    """One decimal; what is not zero is never shown as zero, nor what is not all as all."""
+    text = f"{100 * share:.1f} %"
+    if share > 0 and text == "0.0 %":
+        return "< 0.1 %"
+    return "> 99.9 %" if share < 1 and text == "100.0 %" else text
+
+
 def amount(value: Fraction | float) -> str:
     """An epsilon: six digits, "∞" where noise was compromised, "≈ 0" for what only rounding left."""
     try:

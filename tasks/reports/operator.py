@@ -73,7 +73,7 @@ def operator_facts(
     page = view.facts.page
     own = [] if page is None else [one for one in page.streams if one.terms.stream == settings.stream.name]
     charges = tuple(one for stream in own for one in stream.releases)
-    nodes = tuple(len(level) for level in settings.tree.levels)
+    nodes = tuple(len(level) for level in settings.tree_of(settings.local_day(now)).levels)
     return OperatorFacts(
         view,
         nodes,

@@ -149,7 +149,6 @@ def _environment() -> Environment:
         brief=numbers.brief,
         decimal=numbers.decimal,
         percent=lambda share: f"{100 * share:.0f} %",
-        share=lambda share: f"{100 * share:.1f} %",
         in_words=_in_words,
         days_left=days_left,
         with_code=with_code,
@@ -174,7 +173,12 @@ def templates_of(package: str, **filters: Callable[..., Any]) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    usual = {"day": numbers.day_in_words, "amount": numbers.amount, "shown": numbers.shown}
+    usual = {
+        "day": numbers.day_in_words,
+        "amount": numbers.amount,
+        "shown": numbers.shown,
+        "share": numbers.share_in_percent,
+    }
     environment.filters |= usual | filters
     return environment
 

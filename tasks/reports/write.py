@@ -13,6 +13,7 @@ from pathlib import Path
 from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.layout import ANSWERS_INDEX, CARD_PAGE
 from optstream.catalogue.metadata.write_metadata import put_metadata
 from optstream.catalogue.page import put_curves
@@ -104,6 +105,7 @@ def _write_public(
     own = settings.published
     told = About(own.publisher, own.licence, settings.node_facts, **own.about.model_dump())
     put_about(folder, settings.stream.name, told, signer)
+    put_hierarchy(folder, settings.dated_hierarchy, settings.name_of, signer)
     kept, made = settings.summaries_file, []
 
     def make(place: Storage, catalogue: Catalogue) -> bytes:
@@ -123,7 +125,7 @@ def _write_public(
         return public_page(facts, curves)
 
     replace_page(settings.published_folder, make)
-    put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger)))
+    put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger, settings.local_day(now))))
     return made[-1]
 
 

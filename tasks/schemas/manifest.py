@@ -37,6 +37,15 @@ class Mechanism(Part):
             ),
         ]
     ] = None
+    tree_sha256: OrAbsent[
+        Annotated[
+            str,
+            Field(
+                pattern="^[0-9a-f]{64}$",
+                description="identifies the day's tree and those before it; only where the hierarchy changes",
+            ),
+        ]
+    ] = None
 
 
 class Noise(Part):
@@ -92,6 +101,23 @@ class Measurements(Part):
             ),
         ]
     ] = None
+
+
+class Errors(Part):
+    """The file of how the errors of the release's values hang together."""
+
+    file: Annotated[
+        str,
+        Field(
+            pattern=r"^errors/date=[0-9]{4}-[0-9]{2}-[0-9]{2}/revision-[0-9]+-vintage-[0-9]+-[0-9a-f]{64}\.parquet$",
+            description="relative to the published folder",
+        ),
+    ]
+    file_hash: Annotated[Hash, Field(description="SHA-256 of that file")]
+    of: Annotated[
+        Literal["whole", "noise"],
+        Field(description="whether of the whole errors, or of what the noise alone did to the values"),
+    ]
 
 
 class Bands(Part):
@@ -161,6 +187,7 @@ class Statement(Part):
     measurements: OrAbsent[Annotated[Measurements, Field(description="absent where it is not published")]] = (
         None
     )
+    errors: OrAbsent[Annotated[Errors, Field(description="absent where there is none")]] = None
     bands: OrAbsent[Annotated[Bands, Field(description="absent where readings are no counts")]] = None
     consistency: OrAbsent[
         Annotated[

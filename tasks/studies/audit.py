@@ -15,6 +15,8 @@ from optstream.audit import (
     Case,
     Subject,
     amended_subjects,
+    broken_tree_subjects,
+    changed_tree_subjects,
     control_cases,
     hasty_subjects,
     mechanism_cases,
@@ -65,11 +67,15 @@ def audit_cases(days: bool = False, only: str = "") -> tuple[Case, ...]:
 
 
 def history_cases() -> tuple[Case, ...]:
-    """Rows that come and go, customers who change leaf, streams whose guarantee changed, days beside a
-    compromised one; then the same with rules that are broken on purpose.
+    """Rows that come and go, customers who change leaf, streams whose guarantee or hierarchy changed, days
+    beside a compromised one; then the same with rules that are broken on purpose.
     """
-    ours: Sequence[Subject] = (*row_subjects(), *amended_subjects(), *compromised_subjects())
-    broken: Sequence[Subject] = (*broken_row_subjects(), *hasty_subjects(), *broken_compromised_subjects())
+    ours: Sequence[Subject] = (
+        *row_subjects(), *amended_subjects(), *changed_tree_subjects(), *compromised_subjects()
+    )  # fmt: skip
+    broken: Sequence[Subject] = (
+        *broken_row_subjects(), *hasty_subjects(), *broken_tree_subjects(), *broken_compromised_subjects()
+    )  # fmt: skip
     return (*(Case("ours", subject) for subject in ours), *(Case("control", subject) for subject in broken))
 
 
@@ -80,7 +86,9 @@ def configured_cases(settings: Settings, day: date, only: str = "") -> tuple[Cas
     first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
     mechanism = mechanism_for(settings, day)
     name = f"stream {settings.stream.name}"
-    return _chosen(mechanism_cases(name, lambda _: mechanism, settings.tree, [n_steps], first_step), only)
+    return _chosen(
+        mechanism_cases(name, lambda _: mechanism, settings.tree_of(day), [n_steps], first_step), only
+    )
 
 
 def run_audit(

@@ -1,5 +1,6 @@
 """What is known of one day beside the snapshot of its stream: read when its page is asked for."""
 
+import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ class DayFacts:
         arrival: What is there of its dump; None where that cannot be listed.
         files: Of each part of it that is complete, sizes and times of its files, of those still there.
         results: Its contract results, the newest first.
+        objected: Names of those files in which something did not hold, of this day or of another of its run.
         records: Its releases by revision.
         vintages: New estimates by revision, of those that have any.
         events: What happened to its releases, in the ledger's order.
@@ -30,6 +32,7 @@ class DayFacts:
     arrival: Arrival | None = None
     files: Mapping[str, tuple[FileFacts, ...]] = field(default_factory=dict)
     results: tuple[ResultFile, ...] = ()
+    objected: frozenset[str] = frozenset()
     records: tuple[ReleaseRecord, ...] = ()
     vintages: Mapping[int, tuple[Vintage, ...]] = field(default_factory=dict)
     events: tuple[ReleaseEvent, ...] = ()
@@ -57,15 +60,25 @@ def read_day(settings: Settings, day: date) -> DayFacts:
         for one in result_files(settings)
         if one.first <= day <= one.last and one.path.suffix == ".json" and not one.path.name.startswith(".")
     )
+    objected = frozenset(one.path.name for one in results if not _holds(one))
     stream, period = settings.stream.name, day.isoformat()
     with ledger_if_any(settings) as ledger:
         newest = None if ledger is None else ledger.latest(stream, period)
         if ledger is None or newest is None:
-            return DayFacts(arrival, files, results)
+            return DayFacts(arrival, files, results, objected)
         revisions = range(newest.revision + 1)
         records = tuple(filter(None, (ledger.find(stream, period, one) for one in revisions)))
         vintages = {one: ledger.vintages_of(stream, period, one) for one in revisions}
-        return DayFacts(arrival, files, results, records, vintages, ledger.events_of(stream, period))
+        return DayFacts(
+            arrival, files, results, objected, records, vintages, ledger.events_of(stream, period)
+        )
+
+
+def _holds(result: ResultFile) -> bool:
+    """Whether nothing that the suite expects failed, as far as the file can be read."""
+    with suppress(OSError, ValueError, AttributeError):
+        return json.loads(result.path.read_bytes()).get("success") is not False
+    return True
 
 
 def _facts(files: Iterable[Location]) -> tuple[FileFacts, ...]:

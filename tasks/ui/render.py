@@ -8,7 +8,7 @@ from jinja2 import Environment
 
 from tasks.reports.markup import with_code
 from tasks.reports.render import templates_of
-from tasks.ui.words import moment_in_words, second_in_words, what_to_do
+from tasks.ui.words import moment_in_words, replaced_in_words, second_in_words, what_to_do
 
 SCRIPT, STYLE = "text/javascript", "text/css"
 ASSETS = {
@@ -50,5 +50,10 @@ def assets() -> dict[str, bytes]:
 @cache
 def _environment() -> Environment:
     return templates_of(
-        "tasks.ui", moment=moment_in_words, second=second_in_words, what=what_to_do, with_code=with_code
+        "tasks.ui",
+        moment=moment_in_words,
+        second=second_in_words,
+        what=what_to_do,
+        replaced=replaced_in_words,
+        with_code=with_code,
     )

@@ -49,7 +49,10 @@ def surprises_of(
         return before
     kept = kept.filter(pl.col("file_hash").is_in(files))
     first = max(LEAST_DAYS, len(listed) - MOST_DAYS)
-    days = [compare(kept, listed[: end + 1], settings.tree.leaves) for end in range(first, len(listed))]
+    days = [
+        compare(kept, listed[: end + 1], settings.tree_of(listed[end].period).leaves)
+        for end in range(first, len(listed))
+    ]
     newest = days[-1] if days else ()
     return Surprises(
         files,

@@ -5,7 +5,9 @@ from datetime import UTC, datetime, timedelta
 from markupsafe import Markup
 
 from tasks.monitoring import Alarm
+from tasks.monitoring.suspect_readings import Suspect
 from tasks.reports.markup import with_code
+from tasks.reports.numbers import share_in_percent
 
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
@@ -28,6 +30,12 @@ def size_in_words(n_bytes: int) -> str:
         units.pop()
     digits = 1 if size < 10 and len(units) < 4 else 0
     return f"{size:.{digits}f} {units[-1]}"
+
+
+def replaced_in_words(one: Suspect) -> str:
+    """Return "3.1 % absent, 50.0 % doubled", or "none"."""
+    told = [f"{share_in_percent(share)} {what}" for what, share in one.shares if share]
+    return ", ".join(told) or "none"
 
 
 def moment_in_words(at: datetime) -> str:

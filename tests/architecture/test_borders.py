@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tasks.config import Settings
+
 CHECKOUT = Path(__file__).parents[2]
 SOURCES = sorted(
     path.relative_to(CHECKOUT)
@@ -111,6 +113,33 @@ def test_no_source_of_randomness_but_the_noise_package():
             continue
         drawing = {name for name in names_in(path) if name in {"random", "default_rng", "secrets", "urandom"}}
         assert not drawing, f"{path} draws with {drawing}"
+
+
+def trees_without_a_day(tree):
+    """Trees of the settings that are asked for without a day: `settings.tree`, `run.settings.tree`, or the
+    oldest one's parents.
+    """
+    reads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
+    return [
+        ast.unparse(node) for node in reads if node.attr in ("tree", "parents") and is_settings(node.value)
+    ]
+
+
+def is_settings(node):
+    return ast.unparse(node).rpartition(".")[2] == "settings"
+
+
+@pytest.mark.slow
+def test_no_reader_asks_for_the_tree_without_saying_of_which_day():
+    """`Settings.tree_of(day)`; what holds on all days, `Settings.dated_hierarchy` has."""
+    found = {path: trees_without_a_day(tree_of(path)) for path in SOURCES}
+    assert {path: reads for path, reads in found.items() if reads} == {}
+    assert not hasattr(Settings, "tree")
+
+
+def test_control_a_tree_without_a_day_is_seen():
+    reads = "trees = [settings.tree.leaves, run.settings.parents, settings.tree_of(day), mechanism.tree]"
+    assert sorted(trees_without_a_day(ast.parse(reads))) == ["run.settings.parents", "settings.tree"]
 
 
 LAYOUT = {"timestamp", "value", "customer", "factor", "marker", "file_list"}

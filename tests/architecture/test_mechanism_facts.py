@@ -42,7 +42,7 @@ def test_nothing_asks_which_mechanism_it_is():
         if not any(file.is_relative_to(folder) for folder in own)
         for line in asked_by_name(file.read_text())
     ]
-    assert found == [], "say it by a ClassVar of optstream/mechanisms/base.py"
+    assert found == [], "say it by a ClassVar of optstream/mechanisms"
 
 
 @pytest.mark.parametrize(

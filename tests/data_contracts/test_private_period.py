@@ -35,7 +35,7 @@ def period(n_leaves=2, n_steps=46, resolution=Fraction(1, 1000), first_step=FIRS
 )
 @pytest.mark.slow
 def test_a_period_is_judged_by_its_public_facts(held, broken):
-    metrics = private_period_metrics([(DAY, held)], TREE, CALENDAR, MODEL)
+    metrics = private_period_metrics([(DAY, held)], lambda _day: TREE, CALENDAR, MODEL)
     assert [(one.column, one.day, one.alarm) for one in judge(CONTRACT, metrics)[1]] == [
         (column, "2025-03-30", False) for column in broken
     ]

@@ -72,7 +72,7 @@ def test_the_band_is_as_wide_as_the_noise(settings: Settings) -> None:
 
 
 def test_the_truth_is_the_simulations_and_adds_up(settings: Settings) -> None:
-    leaves, calendar = settings.tree.leaves, settings.calendar
+    leaves, calendar = settings.tree_of(date.min).leaves, settings.calendar
     simulate(settings.input_folder, leaves=leaves, calendar=calendar, days=[DAY], seed=5)
     truth = simulated_truth(settings, DAY, 5)
     assert truth.shape == (13, 48)
@@ -83,7 +83,7 @@ def test_the_truth_is_the_simulations_and_adds_up(settings: Settings) -> None:
 
 def test_real_dumps_are_not_drawn(settings: Settings) -> None:
     stamps = pl.Series(settings.calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
-    for leaf in settings.tree.leaves:
+    for leaf in settings.tree_of(date.min).leaves:
         rows = pl.DataFrame({"timestamp": stamps, "load_mw": np.full(48, 7000.0)})
         write_dump(settings.input_folder, leaf, DAY, rows)
     with pytest.raises(DumpError, match="real data are not drawn"):

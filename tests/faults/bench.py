@@ -83,7 +83,7 @@ def make_bench(folder: Path, fork_server: ForkServer, new_url: Callable[[], str]
     settings = world.settings
     simulate(
         settings.input_folder,
-        leaves=settings.tree.leaves,
+        leaves=settings.tree_of(date.min).leaves,
         calendar=settings.calendar,
         days=DAYS,
         seed=1,

@@ -87,7 +87,9 @@ def _undisturbed(world: World) -> Iterator[str | None]:
         yield None
         return
     with tempfile.TemporaryDirectory() as folder:
-        for path in (file, file.with_name(f"{file.name}-wal")):
+        # commits that are not in the file yet, and what a crash in the middle of a write left to be undone
+        for end in ("", "-wal", "-journal"):
+            path = file.with_name(f"{file.name}{end}")
             if path.exists():
                 shutil.copy(path, folder)
         yield f"sqlite:///{folder}/{file.name}"

@@ -15,6 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, check_files, find_catalogue, read_published
+from optstream.catalogue.layout import ABOUT, ANSWERS_INDEX, DESCRIPTIONS, PAGE
 from optstream.errors import OptStreamError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from tasks.reports.numbers import day_in_words
@@ -22,13 +23,15 @@ from tests.faults.books import Books, read_books
 from tests.faults.night import LastWords
 from tests.faults.world import World
 
+PUBLIC_KEY = "trusted/signing.pub"
 Sight = tuple[str, int, str]
 """Period, revision and what of it."""
 LIVE = (ReleaseState.DRAWN, ReleaseState.PUBLISHED)
 MOST_REDRAWS = 2
-UNDER_WAY = ("is not listed", "is not of the days", "is not of index.html")
-"""What a run may leave for the next one: files that no reader is told of, a page or descriptions that are one
-run behind."""
+UNDER_WAY = ("is not listed", "is not of the days", "is not of index.html", "answers of other releases")
+"""What a run may leave for the next one: files that no reader is told of; a page, descriptions (and the card)
+or answers that are one run behind. Of these none may be half a file at any time, and none may be behind at
+the end."""
 
 
 @dataclass
@@ -52,6 +55,7 @@ class Judge:
         broken += [line for day in days for line in self._over(books, day, last, day.isoformat() in given_up)]
         broken += self._sharpened(books)
         broken += self._strays(books)
+        broken += self._answers()
         return broken
 
     def _always(self, books: Books) -> list[str]:
@@ -119,12 +123,21 @@ class Judge:
             catalogue = find_catalogue(folder)
             if catalogue is None:
                 return []
-            read_published(folder, verify=True)
-            problems = [line for line in check_files(folder) if not any(one in line for one in UNDER_WAY)]
+            read_published(folder, verify=True, public_key=self._public_key)
+            problems = [line for line in self._checked() if not any(one in line for one in UNDER_WAY)]
         except OptStreamError as error:
             return [f"NOT WHOLE: {error}"]
-        broken = [f"NOT WHOLE: {line}" for line in problems]
+        broken = [f"NOT WHOLE: {line}" for line in [*problems, *half_files(folder)]]
         return broken + _unfounded(books, catalogue) + self._other_bytes(catalogue)
+
+    @property
+    def _public_key(self) -> Path | None:
+        """The publisher's, once there is one."""
+        path = self.world.folder / PUBLIC_KEY
+        return path if path.exists() else None
+
+    def _checked(self) -> list[str]:
+        return check_files(self.world.settings.published_folder, self._public_key)
 
     def _other_bytes(self, catalogue: Catalogue) -> list[str]:
         """What readers find is what was staged first."""
@@ -192,11 +205,26 @@ class Judge:
     def _strays(self, books: Books) -> list[str]:
         """Nothing but what the catalogue lists, and nothing drawn but what the ledger knows."""
         folder = self.world.settings.published_folder
-        broken = [f"LIVE: {line}" for line in check_files(folder)] if find_catalogue(folder) else []
+        broken = [f"LIVE: {line}" for line in self._checked()] if find_catalogue(folder) else []
         for record in books.records:
             if record.state in LIVE:
                 broken += self._measurements(record)
         return broken
+
+    def _answers(self) -> list[str]:
+        """Where questions are asked, every listed day is answered, and there are all descriptions."""
+        folder = self.world.settings.published_folder
+        catalogue = find_catalogue(folder)
+        if catalogue is None or not self.world.settings.asked:
+            return []
+        listed = {entry.period.isoformat() for entry in catalogue.entries if not entry.withdrawn}
+        index = folder / ANSWERS_INDEX
+        answered = set(json.loads(index.read_bytes())["days"]) if index.exists() else set()
+        missing = [name for name in DESCRIPTIONS if not (folder / name).exists()]
+        return [
+            *(f"LOST: {day} is published and its questions are not answered" for day in listed - answered),
+            *(f"LOST: there is no {name}" for name in missing),
+        ]
 
     def _measurements(self, record: ReleaseRecord) -> list[str]:
         folder = self.world.settings.measurements_of(date.fromisoformat(record.period), record.revision)
@@ -207,6 +235,23 @@ class Judge:
         if digests != [record.measurements_hash]:
             return [f"DOUBLE SPEND: {record.period} keeps {len(digests)} files, not the one that was drawn"]
         return []
+
+
+def half_files(folder: Path) -> list[str]:
+    """What beside the data a reader would find half-written."""
+    names = [*DESCRIPTIONS, ABOUT, ANSWERS_INDEX, PAGE]
+    return [f"half of {name}" for name in names if (folder / name).exists() and _is_half(folder / name)]
+
+
+def _is_half(path: Path) -> bool:
+    data = path.read_bytes()
+    if path.suffix == ".html":
+        return not data.rstrip().endswith(b"</html>")
+    try:
+        json.loads(data)
+    except ValueError:
+        return True
+    return False
 
 
 def _end(story: list[str], kind: str) -> int:

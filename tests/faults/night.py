@@ -84,18 +84,18 @@ class LoggedNoise:
     simulated = False
 
     def __init__(self, world: World, raises: bool) -> None:
-        self._world, self._raises, self._day, self._calls = world, raises, "", 0
+        self._world, self._raises, self._line, self._calls = world, raises, "", 0
 
-    def begin(self, day: date) -> None:
-        """The next samples are this day's."""
-        self._day, self._calls = day.isoformat(), 0
+    def begin(self, day: Reserved | Ahead) -> None:
+        """The next samples are this release's."""
+        self._line, self._calls = f"{day.day.isoformat()} {day.revision}\n", 0
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> Any:
         self._calls += 1
         # the first of each draw is thrown away before the draw begins
         if self._calls == 2:
             log = os.open(self._world.noise_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            os.write(log, f"{self._day}\n".encode())
+            os.write(log, self._line.encode())
             os.close(log)
         if self._raises and self._calls > 2:
             raise MemoryError("as told")
@@ -191,6 +191,6 @@ def _drawn(run: Run, days: list[Reserved | Ahead]) -> list[Drawn | Ended]:
         return steps.draw_measurements(run, days)
     done: list[Drawn | Ended] = []
     for day in days:
-        noise.begin(day.day)
+        noise.begin(day)
         done += steps.draw_measurements(run, [day])
     return done

@@ -2,18 +2,29 @@
 
 import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 
 import pytest
 
+from optstream.catalogue.layout import DESCRIPTIONS
 from optstream.ledger import open_ledger
+from tasks.reports.write import write_pages
+from tasks.signing.key import new_key
 from tests.faults.books import forge
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
 from tests.faults.world import DAYS, STREAM
 
+ASKED = """
+[questions.ramps]
+ask = "jump"
+window = "2h"
+at_least = "100"
+nodes = ["FR"]
+"""
 DAY = DAYS[0]
+NOW = datetime(2016, 6, 2, tzinfo=UTC)
 SAID = LastWords({DAY.isoformat(): "published"})
 
 
@@ -58,6 +69,45 @@ def test_a_catalogue_that_is_not_whole(judge):
     assert any("NOT WHOLE" in line for line in judge.look())
 
 
+@pytest.mark.parametrize("name", DESCRIPTIONS)
+def test_a_description_may_be_a_run_behind_while_one_is_under_way_and_never_half(judge, name):
+    """As a kill between the catalogue and the descriptions leaves it: of another catalogue, and whole."""
+    path = judge.world.settings.published_folder / name
+    whole = path.read_bytes()
+    assert b"1.0.0+" in whole
+    path.write_bytes(whole.replace(b"1.0.0+", b"1.0.0+0"))
+    assert judge.look() == []
+    assert f"{name} is not of the days" in verdict(judge)
+    path.write_bytes(whole[:-20])
+    assert f"half of {name}" in " ".join(judge.look())
+
+
+def test_answers_may_be_of_what_was_listed_before_while_a_run_is_under_way(judge):
+    """And at the end each day is answered."""
+    configuration = judge.world.configuration
+    configuration.write_text(configuration.read_text() + ASKED)
+    judge.world.__dict__.pop("settings")
+    write_pages(judge.world.settings, open_ledger(judge.world.settings.ledger_url), NOW)
+    assert verdict(judge) == ""
+    index = judge.world.settings.published_folder / "questions.json"
+    document = json.loads(index.read_text())
+    whole = index.read_bytes()
+    document["days"][DAY.isoformat()]["made_of"] = "ab" * 32
+    index.write_text(json.dumps(document))
+    assert judge.look() == []
+    assert "answers of other releases" in verdict(judge)
+    index.write_bytes(whole[:-20])
+    assert "half of questions.json" in " ".join(judge.look())
+    index.unlink()
+    assert f"{DAY} is published and its questions are not answered" in verdict(judge)
+
+
+def test_a_catalogue_that_nobody_signed(judge):
+    """Where there is a key."""
+    new_key(judge.world.folder / "trusted" / "signing.pem")
+    assert "NOT WHOLE" in verdict(judge)
+
+
 def test_a_second_live_file_of_a_day(judge):
     (path,) = judge.world.settings.published_folder.glob("data/*/*.parquet")
     path.with_name(f"release-{'ab' * 32}.parquet").write_bytes(path.read_bytes())
@@ -93,7 +143,7 @@ def test_a_ledger_that_was_edited(judge):
 
 def test_a_draw_that_nobody_announced(judge):
     with judge.world.noise_log.open("a") as log:
-        log.write(f"{DAY}\n")
+        log.write(f"{DAY} 0\n")
     assert "DOUBLE SPEND" in verdict(judge)
 
 

@@ -67,14 +67,17 @@ class World:
 
     @property
     def noise_log(self) -> Path:
-        """A line for each process that drew: the day. Written before its first sample."""
+        """A line for each process that drew: day and revision. Written before its first sample."""
         return self.folder.parent / f"{self.folder.name}.noise"
 
     def samplings(self) -> list[date]:
         """The days whose noise was begun, once for each time."""
-        if not self.noise_log.exists():
-            return []
-        return [date.fromisoformat(line) for line in self.noise_log.read_text().split()]
+        return [date.fromisoformat(period) for period, _ in self.sampled()]
+
+    def sampled(self) -> list[tuple[str, int]]:
+        """The periods and revisions whose noise was begun, once for each time."""
+        log = self.noise_log.read_text() if self.noise_log.exists() else ""
+        return sampled_in(log)
 
     def copied(self, folder: Path) -> "World":
         """Return a copy in a new folder. Its ledger, if that is SQLite, and its log of noise are its own."""
@@ -103,6 +106,11 @@ def make_world(
     text = CONFIGURATION.format(mechanism=mechanism, sampling=sampling, dumps=dumps, ledger=url)
     (folder / "optstream.toml").write_text(text.replace("[budget]\n", f"[budget]\n{budget}\n"))
     return World(folder)
+
+
+def sampled_in(noise_log: str) -> list[tuple[str, int]]:
+    """The periods and revisions of a log of noise, in its order."""
+    return [(line.split()[0], int(line.split()[1])) for line in noise_log.splitlines()]
 
 
 def iso(days: Sequence[date]) -> list[str]:

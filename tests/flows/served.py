@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import ProxyHandler, Request, build_opener
@@ -68,7 +68,11 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = F
     settings = load_settings(file)
     days = [first + timedelta(days=number) for number in range(first_day_ago + 1)]
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=days,
+        seed=1,
     )
     return settings
 

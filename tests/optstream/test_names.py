@@ -13,9 +13,19 @@ STUB = ast.parse(Path(optstream.__file__).with_suffix(".pyi").read_text(encoding
 LEFT_OUT = {
     "measurement": {"measure_points_and_sums"},
     "noise": {"joint_noise", "joint_variance"},
-    "stream": {"BlockSums", "FeatureSums", "FourierCoordinates", "RawState", "State", "days_from"},
+    "stream": {
+        "BlockSums",
+        "FeatureSums",
+        "FourierCoordinates",
+        "RawState",
+        "State",
+        "days_from",
+        "DatedHierarchy",
+        "TreeChange",
+        "Unit",
+    },
 }
-"""What mechanisms are made of, and who uses one need not name."""
+"""What mechanisms and configurations are made of, and who uses one need not name."""
 
 
 @pytest.mark.parametrize("package", [measurement, mechanisms, noise, stream], ids=lambda one: one.__name__)

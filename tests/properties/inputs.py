@@ -55,7 +55,12 @@ def read_configuration(world: World, content: bytes) -> str | None:
 
     def read() -> None:
         settings = load_settings(path)
-        str(settings), repr(settings.tree), settings.configuration_hash, settings.describe_mechanism()
+        (
+            str(settings),
+            repr(settings.tree_of(date.min)),
+            settings.configuration_hash,
+            settings.describe_mechanism(date.min),
+        )
         terms_of(settings)
         for layout in settings.layouts:
             assert settings.input_of(layout.valid_from or date.min) == layout
@@ -84,7 +89,7 @@ def read_hierarchy(world: World, case: tuple[str, bytes]) -> str | None:
 
     def read() -> None:
         settings = load_settings(path)
-        for node in settings.tree.nodes:
+        for node in settings.tree_of(date.min).nodes:
             assert "/" not in node
             assert node not in ("", ".", "..")
 

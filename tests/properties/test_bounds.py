@@ -5,6 +5,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from datetime import date
 
 import polars as pl
 import pytest
@@ -120,7 +121,7 @@ def test_a_hierarchy_has_at_most_so_many_nodes(refusal, tmp_path, monkeypatch, s
     nodes.write_csv(path) if suffix == "csv" else nodes.write_parquet(path)
     old, new = with_file(path.name)
     (tmp_path / "optstream.toml").write_text(EXAMPLE.replace(old, new))
-    assert load_settings(tmp_path / "optstream.toml").tree.nodes == ("FR", "84", "11")
+    assert load_settings(tmp_path / "optstream.toml").tree_of(date.min).nodes == ("FR", "84", "11")
     monkeypatch.setattr(hierarchy, "MOST_NODES", 2)
     assert "hierarchy.file must name at most 2 nodes; got 3" in refusal(*with_file(f"tree.{suffix}"))
 

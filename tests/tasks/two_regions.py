@@ -7,7 +7,10 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
+
+import polars as pl
 
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
@@ -84,15 +87,16 @@ class Installation:
 
     def simulate(self, *days):
         settings = self.settings
-        simulate(
-            settings.input_folder,
-            leaves=settings.tree.leaves,
-            calendar=settings.calendar,
-            days=days,
-            seed=1,
-            schema=settings.input.schema_,
-            layout_of=settings.input_of,
-        )
+        for tree, own in groupby(sorted(days), settings.tree_of):
+            simulate(
+                settings.input_folder,
+                leaves=tree.leaves,
+                calendar=settings.calendar,
+                days=list(own),
+                seed=1,
+                schema=settings.input.schema_,
+                layout_of=settings.input_of,
+            )
 
     def run(self, **changes):
         run = Run(self.settings, self.ledger, secure_noise(), f"owner {self.now}", lambda: self.now)
@@ -176,3 +180,9 @@ class Installation:
             for path in (self.folder / place).rglob("*")
             if path.is_file()
         }
+
+
+def in_another_unit(installation, region, day, factor):
+    """Multiply the readings of a region's dump of a day."""
+    for path in (installation.folder / f"dumps/region={region}/date={day}").glob("*.parquet"):
+        pl.read_parquet(path).with_columns(pl.col("load_mw") * factor).write_parquet(path)

@@ -1,5 +1,6 @@
 """Commands to begin with: an example configuration, and dumps, made up or from files of a supplier."""
 
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -57,17 +58,21 @@ def simulate(
     They are calibrated on public means of the French regions; dumps that are there are kept.
     """
     settings = load_settings(config)
-    written = write_dumps(
-        settings.input_folder,
-        leaves=settings.tree.leaves,
-        calendar=settings.calendar,
-        days=days_between(first, last),
-        seed=seed,
-        schema=settings.input.schema_,
-        layout_of=settings.input_of,
-        counts=settings.privacy.counts,
-    )
-    print(f"{written.n_written} dumps written, {written.n_kept} were there already, in {written.folder}")
+    made = [
+        write_dumps(
+            settings.input_folder,
+            leaves=tree.leaves,
+            calendar=settings.calendar,
+            days=list(days),
+            seed=seed,
+            schema=settings.input.schema_,
+            layout_of=settings.input_of,
+            counts=settings.privacy.counts,
+        )
+        for tree, days in groupby(days_between(first, last), settings.tree_of)
+    ]
+    n_written, n_kept = sum(one.n_written for one in made), sum(one.n_kept for one in made)
+    print(f"{n_written} dumps written, {n_kept} were there already, in {settings.input_folder}")
 
 
 @app.command(epilog=examples("optstream import-rte eCO2mix_RTE_*_2016.zip --into dumps"))

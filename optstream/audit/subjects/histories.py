@@ -1,9 +1,8 @@
 """Mechanisms of ours over consecutive periods: how they are released in a row, and what an adversary sees."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +10,25 @@ from numpy.typing import NDArray
 from optstream.audit.subjects.subject import BufferedNoise, Outputs
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource
-from optstream.stream import Measured, PrivatePeriod
+from optstream.stream import Measured, PrivatePeriod, State
+
+HandOn = Callable[[Mechanism, State | None, int], State | None]
+"""From a period's mechanism, the state before and the period's first step to the state that it is given."""
+
+
+def as_it_is(_mechanism: Mechanism, state: State | None, _first_step: int) -> State | None:
+    """Return the state that the period before left.
+
+    Args:
+        _mechanism: Of the period.
+        state: What the period before left.
+        _first_step: Of the period.
+
+    Returns:
+        The same.
+    """
+    return state
+
 
 History = Sequence[tuple[Mechanism, PrivatePeriod]]
 """Periods in the order of their release, each with the mechanism that measures it."""
@@ -30,12 +47,14 @@ class HistorySubject:
         neighbours: The pair's name.
         claimed: Epsilon by docs/privacy.md, section 1, for this change.
         make: Both histories, asked for at the first run.
+        hand_on: What a period's mechanism is given of the state that the one before left.
     """
 
     name: str
     neighbours: str
     claimed: float
     make: Callable[[], tuple[History, History]]
+    hand_on: HandOn = as_it_is
 
     @cached_property
     def histories(self) -> tuple[History, History]:
@@ -58,20 +77,26 @@ class HistorySubject:
         Returns:
             All measurements of each run, in units of the resolution, and which steps were measured.
         """
-        return sampled(self.histories[side], n_runs, noise)
+        return sampled(self.histories[side], n_runs, noise, self.hand_on)
 
 
-def sampled(history: History, n_runs: int, noise: NoiseSource) -> Outputs:
+def sampled(history: History, n_runs: int, noise: NoiseSource, hand_on: HandOn = as_it_is) -> Outputs:
     """Return all measurements of so many independent runs, as `HistorySubject.sample` does."""
     noises = [BufferedNoise(noise)] * len(history)
-    return outputs_of([seen(measured) for measured in release(history, noises)] for _ in range(n_runs))
+    return outputs_of(
+        [seen(measured) for measured in release(history, noises, hand_on)] for _ in range(n_runs)
+    )
 
 
-def release(history: History, noises: Sequence[NoiseSource]) -> list[Measured]:
-    """Measure the periods in a row, each with its own noise source and the state that the one before left."""
-    state: Mapping[str, Any] | None = None
-    released = []
+def release(history: History, noises: Sequence[NoiseSource], hand_on: HandOn = as_it_is) -> list[Measured]:
+    """Measure the periods in a row, each with its own noise source and what is handed on of the state that
+    the one before left.
+    """
+    state: State | None = None
+    released: list[Measured] = []
     for (mechanism, period), noise in zip(history, noises, strict=True):
+        if released:
+            state = hand_on(mechanism, state, period.first_step)
         released.append(mechanism.measure(period, noise=noise, first_step=period.first_step, state=state))
         state = released[-1].state
     return released

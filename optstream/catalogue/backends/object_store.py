@@ -67,7 +67,7 @@ class ObjectStorage:
             try:
                 return work(ObjectTransaction(self._store, is_again=number > 0))
             except ConflictError:
-                continue
+                learn_how_tags_are_named(self._store)
         raise OSError(errno.EBUSY, "others replaced the catalogue every time")
 
 
@@ -172,3 +172,22 @@ def check_conditions(store: Store) -> None:
             "If-Match): two runs could lose each other's days, and nothing was published; use a store that "
             "does, as AWS S3, or a newer version of this one, or publish to a local folder and copy that"
         )
+
+
+def learn_how_tags_are_named(store: Store) -> None:
+    """After a conflict, find out whether the store knows its own tags without their quotes alone.
+
+    Ceph's gateway (16) compares the condition's quotes, too, and so refuses every tag that is given as it
+    gave it. Bare tags are used only with a store that refuses the right tag in quotes and a wrong one
+    without: so a put on the condition of a bare tag is refused where it must be.
+    """
+
+    def heeds() -> bool:
+        return not store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG) and store.put_instead(
+            PROBE, PROBE_TEXT, store.get_whole(PROBE).tag
+        )
+
+    with suppress(FileNotFoundError):  # somebody removed the probe: nothing is learned
+        if not heeds():
+            store.bare_tags = True
+            store.bare_tags = heeds()

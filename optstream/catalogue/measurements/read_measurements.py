@@ -55,7 +55,9 @@ class DayMeasurements:
         """
         if self.mechanism is None:
             raise PublicationError("the mechanism's parameters are not in the file: make it, and estimate")
-        return self.mechanism.revise(self.measured, self.later)
+        if self.later:
+            return self.mechanism.revise(self.measured, self.later)
+        return self.mechanism.estimate(self.measured)
 
     def values(self) -> NDArray[np.float64]:
         """Return the values of the release as they are published; draws and costs nothing.

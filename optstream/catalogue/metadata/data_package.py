@@ -3,12 +3,20 @@
 import re
 from typing import Any
 
-from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE
+from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, HIERARCHY
 from optstream.catalogue.metadata.answer_columns import answer_columns
 from optstream.catalogue.metadata.dataset import Column, Dataset
 
 PROFILES = "https://datapackage.org/profiles/2.0"
 PARQUET = "application/vnd.apache.parquet"
+HIERARCHY_COLUMNS = (
+    Column("node", "string", "The code, as in the rows of these days."),
+    Column("parent", "string", "The code of the unit above it; empty at the root.", True),
+    Column("name", "string", "What people call it.", True),
+    Column("valid_from", "date", "The first local day; empty for units of the oldest hierarchy.", True),
+    Column("valid_until", "date", "The last local day; empty where no change ends it.", True),
+    Column("became", "string", "The codes that it has from then on, separated by semicolons.", True),
+)
 _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 
@@ -35,7 +43,7 @@ def data_package(dataset: Dataset) -> dict[str, Any]:
         document["licenses"] = [licence(about.licence, about.licence_address)]
     if about.publisher:
         document["contributors"] = [_publisher(about.publisher, about.contact)]
-    document["resources"] = [*_releases(dataset), *_answers(dataset), _catalogue()]
+    document["resources"] = [*_releases(dataset), *_answers(dataset), *_hierarchy(dataset), _catalogue()]
     return document
 
 
@@ -93,6 +101,23 @@ def _answers(dataset: Dataset) -> list[dict[str, Any]]:
             "format": "parquet",
             "mediatype": PARQUET,
             "schema": table_schema(answer_columns()),
+        }
+    ]
+
+
+def _hierarchy(dataset: Dataset) -> list[dict[str, Any]]:
+    if not dataset.has_hierarchy:
+        return []
+    return [
+        {
+            "$schema": f"{PROFILES}/dataresource.json",
+            "name": "hierarchy",
+            "title": "Units of the hierarchy, with the days on which they hold and what each became",
+            "description": "Joined to the releases by node and local day.",
+            "path": HIERARCHY,
+            "format": "parquet",
+            "mediatype": PARQUET,
+            "schema": table_schema(HIERARCHY_COLUMNS),
         }
     ]
 

@@ -7,6 +7,7 @@ from datetime import date, timedelta
 
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Readable
+from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.page import digest_of
 from optstream.catalogue.questions.answers_index import AnswersIndex, find_index
@@ -47,12 +48,14 @@ class Dataset:
         about: What the publisher tells of itself and of nodes.
         statement: Of the newest listed release that can be read; None where there is none.
         answers: Of what is asked beside the data; None where nothing is.
+        has_hierarchy: Whether the hierarchy changes, and `hierarchy.parquet` tells how.
     """
 
     catalogue: Catalogue
     about: About
     statement: ReleaseStatement | None
     answers: AnswersIndex | None = None
+    has_hierarchy: bool = False
 
     @property
     def listed(self) -> tuple[Entry, ...]:
@@ -179,4 +182,7 @@ def dataset_of(storage: Readable, catalogue: Catalogue, about: About | None = No
     with suppress(PublicationError):
         answers = find_index(storage)
     told = read_about(storage) if about is None else about
-    return Dataset(catalogue, told, statement, answers if answers and answers.days else None)
+    has_hierarchy = False
+    with suppress(PublicationError):
+        has_hierarchy = find_hierarchy(storage) is not None
+    return Dataset(catalogue, told, statement, answers if answers and answers.days else None, has_hierarchy)

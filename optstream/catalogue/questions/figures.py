@@ -10,31 +10,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue.statements.standard_errors import error_columns
+from optstream.catalogue.sums.errors_parquet import DayErrors
 from optstream.errors import ParameterError
-from optstream.estimation.error_factor import ErrorFactor
-from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
 LARGEST_SUM = 2.0**53
 """Units up to which sums of floats are exact."""
-
-
-@dataclass(frozen=True, eq=False)
-class ErrorParts:
-    """The errors of a day's values in independent parts, as its measurements tell.
-
-    Attributes:
-        tree: Whose leaves the factors are of.
-        noise: What the noise alone did; None where that is not known.
-        whole: The whole errors; None likewise.
-        days_independent: Whether the whole errors of this day and of others are independent, as noise is: not
-            where a mechanism learns from the days before.
-    """
-
-    tree: AggregationTree
-    noise: ErrorFactor | None
-    whole: ErrorFactor | None
-    days_independent: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +32,7 @@ class DayFigures:
         noise: (n_nodes, n_steps), standard errors of the noise alone in the unit of the values; nan where not
             known.
         whole: Of the whole error, likewise.
-        parts: How the errors hang together; None where the measurements are not published.
+        errors: How the errors hang together; None where that is not published.
     """
 
     day: date
@@ -62,7 +43,7 @@ class DayFigures:
     units: Floats
     noise: Floats
     whole: Floats
-    parts: ErrorParts | None = None
+    errors: DayErrors | None = None
 
     def parts_of(self, nodes: Sequence[str]) -> tuple[Floats | None, Floats | None]:
         """Return the errors of some nodes in independent parts.
@@ -73,18 +54,26 @@ class DayFigures:
         Returns:
             Of the noise and of the whole error, (n_nodes, n_steps, n_parts) each; None where not known.
         """
-        if self.parts is None or not set(nodes) <= set(self.parts.tree.nodes):
+        if self.errors is None or not set(nodes) <= set(self.errors.nodes):
             return None, None
-        leaves = np.stack([self.parts.tree.leaves_in([node]) for node in nodes])
-        noise, whole = (
-            None if one is None else np.tensordot(leaves, one.parts[:, self.steps], axes=1)
-            for one in (self.parts.noise, self.parts.whole)
-        )
-        return noise, whole
+        at = [self.errors.nodes.index(node) for node in nodes]
+        terms = self.errors.terms
+        steps = terms.steps[:, self.steps][:, :, self.steps]
+        together = np.einsum("rn,rst->nst", terms.nodes[:, at, at], steps, optimize=True)
+        spectrum, basis = np.linalg.eigh(together)
+        parts = basis * np.sqrt(np.maximum(spectrum, 0.0))[:, None, :]
+        if self.errors.of == "noise":
+            return parts, None
+        return (parts if np.array_equal(self.noise, self.whole) else None), parts
+
+    @property
+    def days_independent(self) -> bool:
+        """Whether the errors of this day and of others are independent: not where days are learned from."""
+        return self.errors is not None and not self.errors.terms.earlier.size
 
 
 def figures_of(
-    rows: pl.DataFrame, value_column: str, resolution: Fraction, parts: ErrorParts | None = None
+    rows: pl.DataFrame, value_column: str, resolution: Fraction, errors: DayErrors | None = None
 ) -> DayFigures:
     """Return the figures of one published day.
 
@@ -92,7 +81,7 @@ def figures_of(
         rows: Of the day, every node at every step, as `read_published` has them.
         value_column: Name of the published values.
         resolution: Of which every value is a multiple, in their unit.
-        parts: How the errors hang together.
+        errors: How the errors hang together.
 
     Returns:
         Nodes in the order of their names as bytes; slots that the day does not have are left out.
@@ -107,7 +96,7 @@ def figures_of(
     units = np.rint(timed[value_column].to_numpy() * (resolution.denominator / resolution.numerator))
     if np.abs(units).sum() >= LARGEST_SUM:
         raise ParameterError("published values are too large for questions: their sums would not be exact")
-    errors = [
+    single = [
         timed[name].cast(pl.Float64).fill_null(float("nan")).to_numpy().reshape(shape)
         if name in timed.columns
         else np.full(shape, np.nan)
@@ -120,7 +109,7 @@ def figures_of(
         steps=first["step"].cast(pl.Int64).to_numpy(),
         timestamps=first["timestamp"],
         units=units.reshape(shape),
-        noise=errors[0],
-        whole=errors[1],
-        parts=parts,
+        noise=single[0],
+        whole=single[1],
+        errors=errors,
     )

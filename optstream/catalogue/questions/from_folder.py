@@ -8,13 +8,14 @@ import polars as pl
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.questions.answers_index import days_reached
-from optstream.catalogue.questions.figures import DayFigures, ErrorParts, figures_of
+from optstream.catalogue.questions.figures import DayFigures, figures_of
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
 from optstream.catalogue.questions.window_answers import SCHEMA, answers
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.reading.read import catalogue_reader, read_rows
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.sums.read_sum import read_errors
 from optstream.errors import ParameterError, PublicationError
 
 Read = tuple[DayFigures, ReleaseStatement]
@@ -26,7 +27,6 @@ def ask(
     first: date | None = None,
     last: date | None = None,
     *,
-    exact_errors: bool = False,
     public_key: GivenKeys | None = None,
 ) -> pl.DataFrame:
     """Return the answers to questions of a published folder, whoever published it; costs no privacy.
@@ -36,8 +36,6 @@ def ask(
         questions: What is asked.
         first: The first local day on which windows end; None for the first that is published.
         last: The last one; None for the last that is published.
-        exact_errors: Whether standard errors of windows are worked out from the measurements, where these are
-            published; takes about as long as an estimate of each day.
         public_key: The publisher's, as for `read_published`.
 
     Returns:
@@ -55,7 +53,7 @@ def ask(
     if not days:
         raise ParameterError("no day of this span is published; see catalogue.json for those that are")
     found = []
-    for day, rows in answers_of_days(folder, catalogue, questions, days, exact_errors, public_key):
+    for day, rows in answers_of_days(storage, catalogue, questions, days):
         if isinstance(rows, PublicationError):
             raise rows
         found.append((day, rows))
@@ -64,22 +62,18 @@ def ask(
 
 
 def answers_of_days(
-    folder: Location | str,
+    storage: Storage,
     catalogue: Catalogue,
     questions: Sequence[Question],
     days: Iterable[date],
-    exact_errors: bool,
-    public_key: GivenKeys | None = None,
 ) -> Iterator[tuple[date, pl.DataFrame | PublicationError]]:
     """Yield the answers of the windows that end on each day; what windows reach is read once.
 
     Args:
-        folder: A path, or the URL of a folder in an object store.
+        storage: The published folder.
         catalogue: Read from it.
         questions: What is asked.
         days: Listed, rising.
-        exact_errors: As for `ask`.
-        public_key: Likewise.
 
     Yields:
         The day with columns of `SCHEMA`, or with why there are none: a file of the day, or of one that its
@@ -88,18 +82,17 @@ def answers_of_days(
     Raises:
         ParameterError: As `ask`.
     """
-    storage = open_storage(folder)
     known: dict[date, Read] = {}
     for day in days:
         try:
             if day not in known:
-                known[day] = _read(folder, storage, catalogue, day, exact_errors, public_key)
+                known[day] = _read(storage, catalogue, day)
             minutes = known[day][1].step_minutes
             reached = days_reached(catalogue, day, questions, _checked(questions, minutes))
             known = {one: known[one] for one in reached if one in known}
             for one in reached:
                 if one not in known:
-                    known[one] = _read(folder, storage, catalogue, one, exact_errors, public_key)
+                    known[one] = _read(storage, catalogue, one)
         except PublicationError as error:
             yield day, error
             continue
@@ -154,32 +147,12 @@ def _entry(catalogue: Catalogue, day: date) -> Entry:
     return entry
 
 
-def _read(
-    folder: Location | str,
-    storage: Storage,
-    catalogue: Catalogue,
-    day: date,
-    exact_errors: bool,
-    public_key: GivenKeys | None,
-) -> Read:
+def _read(storage: Storage, catalogue: Catalogue, day: date) -> Read:
     entry = _entry(catalogue, day)
     statement = read_statement(storage, entry)
     rows = read_rows(storage, catalogue, entry, verify=True)
-    parts = _parts(folder, day, public_key) if exact_errors and statement.measurements else None
-    return figures_of(rows, catalogue.value_column, statement.model.resolution, parts), statement
-
-
-def _parts(folder: Location | str, day: date, public_key: GivenKeys | None) -> ErrorParts | None:
-    """Return how the errors of a day hang together; None where that cannot be worked out any more."""
-    # long imports: only where measurements are published
-    from optstream.catalogue.measurements.read_measurements import read_measurements
-    from optstream.catalogue.questions.measured_parts import parts_from
-
-    try:
-        return parts_from(read_measurements(folder, day, public_key))
-    except PublicationError:
-        # a day that the estimate rests on was withdrawn: bounds are left
-        return None
+    errors = read_errors(storage, entry, statement)
+    return figures_of(rows, catalogue.value_column, statement.model.resolution, errors), statement
 
 
 def _check_known(storage: Storage, catalogue: Catalogue, day: date, questions: Sequence[Question]) -> None:

@@ -136,7 +136,7 @@ def _missing(
     days = [entry.period for entry in catalogue.entries if not entry.withdrawn and index.questions]
     wanted = [day for day in days if day not in index.days]
     found = {}
-    given = answers_of_days(folder, catalogue, index.questions, wanted, exact_errors=True)
+    given = answers_of_days(open_storage(folder), catalogue, index.questions, wanted)
     whole = ((day, rows) for day, rows in given if isinstance(rows, pl.DataFrame))
     for day, rows in islice(whole, MOST_AT_ONCE):
         made_of = index.made_of(catalogue, day)

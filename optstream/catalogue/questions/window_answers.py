@@ -122,7 +122,7 @@ def _errors(
         for day, known in zip(days, parts, strict=True):
             single = _rows_of(day, asked, (day.noise, day.whole)[kind])
             # noise is drawn anew each day; what a mechanism leaves in doubt is not
-            independent = day.parts is not None and (kind == 0 or day.parts.days_independent)
+            independent = day.days_independent
             steps.append(StepErrors(single, known[kind], independent))
         found.append(errors_of_windows(steps, question.window, question.is_difference))
     return found[0], found[1]

@@ -7,6 +7,7 @@ from typing import Any
 
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     ABOUT,
@@ -14,12 +15,18 @@ from optstream.catalogue.layout import (
     CATALOGUE,
     DATA,
     DESCRIPTIONS,
+    ERRORS,
+    HIERARCHY,
     LARGEST_MEASUREMENTS,
     LARGEST_RELEASE,
     MEASUREMENTS,
     SUPERSEDED,
+    SUPERSEDED_ERRORS,
+    errors_folder,
+    errors_name,
     measurements_name,
     release_name,
+    superseded_errors_folder,
     superseded_folder,
 )
 from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
@@ -30,8 +37,8 @@ from optstream.catalogue.questions.published_answers import check_answers
 from optstream.catalogue.reading.read import (
     is_of,
     lost,
+    read_beside,
     read_file,
-    read_measurements_file,
     read_rows,
 )
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
@@ -79,6 +86,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         ),
         *_superseded(storage, catalogue),
         *_measurements(storage, catalogue),
+        *_errors(storage, catalogue),
         *check_answers(storage, catalogue),
         *check_page(storage, catalogue),
         *check_curves(storage),
@@ -101,9 +109,8 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
     _, footer = decode(read_file(storage, entry), ())
     if document["statement"] != footer.statement:
         raise PublicationError(_differs(entry))
-    stated = ReleaseStatement.from_document(footer.statement).measurements
-    if stated is not None:
-        read_measurements_file(storage, entry.period, entry.revision, stated.file_hash)
+    for name, digest in ReleaseStatement.from_document(footer.statement).beside:
+        read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
@@ -112,9 +119,10 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
     """
     keys = read_public_keys(public_key)
     names = [(CATALOGUE, LARGEST_CATALOGUE)]
-    always = {CATALOGUE, ABOUT, ANSWERS_INDEX, *DESCRIPTIONS}
+    always = {CATALOGUE, ABOUT, HIERARCHY, ANSWERS_INDEX, *DESCRIPTIONS}
     names += [
         (ABOUT, LARGEST_ABOUT),
+        (HIERARCHY, LARGEST_HIERARCHY),
         (ANSWERS_INDEX, LARGEST_INDEX),
         *((name, LARGEST_METADATA) for name in DESCRIPTIONS),
     ]
@@ -131,11 +139,12 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
 
 
 def _check_about(storage: Storage) -> Iterator[str]:
-    """Yield a line if `about.json` is there and is none."""
-    try:
-        read_about(storage)
-    except PublicationError as error:
-        yield str(error)
+    """Yield a line if `about.json` or `hierarchy.parquet` is there and is none."""
+    for read in (read_about, find_hierarchy):
+        try:
+            read(storage)
+        except PublicationError as error:
+            yield str(error)
 
 
 def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
@@ -190,3 +199,20 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
             is_whole = False
         if not is_whole:
             yield f"{name!r} is not what its name says; `optstream publish` of its day puts it back"
+
+
+def _errors(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield which files of errors are of no listed release: who reads them all would count errors twice."""
+    ranks = {
+        entry.period: (entry.revision, entry.vintage) for entry in catalogue.entries if not entry.withdrawn
+    }
+    listed = {(errors_folder(period), *rank) for period, rank in ranks.items()}
+    for name in storage.names_below(ERRORS):
+        folder, _, last = name.rpartition("/")
+        told = errors_name(last)
+        if told is None or (folder, *told[:2]) not in listed:
+            yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
+    gone = {superseded_errors_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
+    for name in storage.names_below(SUPERSEDED_ERRORS):
+        if name.rpartition("/")[0] in gone:
+            yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"

@@ -9,15 +9,18 @@ from functools import partial
 import polars as pl
 
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
+from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
+    HIERARCHY,
     LARGEST_MEASUREMENTS,
     LARGEST_RELEASE,
     measurements_file,
     superseded_file,
 )
 from optstream.catalogue.parquet import decode
+from optstream.catalogue.reading.as_of import rows_as_of
 from optstream.catalogue.rows import empty_rows, hash_rows, joined_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.stage import dated_rows
@@ -26,7 +29,10 @@ from optstream.errors import PublicationError
 
 
 def read_published(
-    folder: Location | str, verify: bool = False, public_key: GivenKeys | None = None
+    folder: Location | str,
+    verify: bool = False,
+    public_key: GivenKeys | None = None,
+    as_of: date | None = None,
 ) -> pl.DataFrame:
     """Return the rows of all published periods, sorted by (date, step, node).
 
@@ -39,6 +45,9 @@ def read_published(
         verify: Whether to compare the hashes of files and rows as well.
         public_key: The publisher's, a PEM file or its text, or several; then the catalogue must be signed by
             one of them, and all hashes are compared.
+        as_of: A local day: all rows in the hierarchy that holds on it, so that series go on over days on
+            which units were renamed, split, merged or moved. Values are added up or left out, never divided;
+            what was added up has no standard errors. None for each day's own hierarchy.
 
     Returns:
         Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
@@ -47,15 +56,20 @@ def read_published(
 
     Raises:
         ParameterError: The URL or a public key cannot be one.
-        PublicationError: There is no catalogue (the path may be wrong), it is not signed as it should be, or
-            a file is missing or is not the release that the catalogue names.
+        PublicationError: There is no catalogue (the path may be wrong), it or the hierarchy is not signed as
+            it should be, or a file is missing or is not the release that the catalogue names.
     """
     storage = open_storage(folder)
     look = catalogue_reader(storage, public_key)
     catalogue = look()
     verify = verify or public_key is not None
     frames = [_read_period(storage, look, catalogue, entry, verify) for entry in catalogue.entries]
-    return joined_rows(frames, catalogue.value_column)
+    rows = joined_rows(frames, catalogue.value_column)
+    if as_of is None:
+        return rows
+    keys = None if public_key is None else read_public_keys(public_key)
+    check = None if keys is None else partial(check_signature, storage, HIERARCHY, keys=keys)
+    return rows_as_of(rows, find_hierarchy(storage, check), as_of, catalogue.value_column)
 
 
 def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable[[], Catalogue]:
@@ -124,9 +138,15 @@ def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
 
 def read_measurements_file(storage: Readable, period: date, revision: int, file_hash: str) -> bytes:
     """Return the bytes of a day's measurements. Raises PublicationError if they are missing or others."""
-    name = measurements_file(period, revision, file_hash)
+    return read_beside(
+        storage, period, measurements_file(period, revision, file_hash), file_hash, LARGEST_MEASUREMENTS
+    )
+
+
+def read_beside(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
+    """Return the bytes of a file beside a release. Raises PublicationError if they are missing or others."""
     try:
-        data = storage.read(name, LARGEST_MEASUREMENTS)
+        data = storage.read(name, largest)
     except FileNotFoundError as error:
         raise PublicationError(
             f"{name} is missing; its publisher puts the same bytes back with `optstream publish {period}`"

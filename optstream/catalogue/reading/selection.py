@@ -1,4 +1,4 @@
-"""Some nodes and some days of a published folder, by step or by day, and as other tools take them."""
+"""Some nodes and some days of a published folder, and as other tools take them."""
 
 from collections.abc import Collection, Mapping
 from datetime import date
@@ -13,9 +13,12 @@ from optstream.catalogue.reading.read import catalogue_reader, read_rows
 from optstream.catalogue.rows import joined_rows
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statements.standard_errors import error_columns
+from optstream.catalogue.sums.period_sums import Period, period_columns
 from optstream.errors import ParameterError
 
 AGENCY = "OPTSTREAM"
+_TIMES: Mapping[Period, str] = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
+"""How SDMX writes a day, a week and a month."""
 
 
 def select_rows(
@@ -96,42 +99,11 @@ def rows_of(
     return joined_rows(parts, catalogue.value_column)
 
 
-def by_day(rows: pl.DataFrame, value: str) -> pl.DataFrame:
-    """Return a row for each day and node, with the day's sum and mean.
-
-    A standard error of a mean over steps depends on how the steps' errors hang together, which the rows do
-    not say. The mean of the steps' standard errors is the most that it can be (Minkowski); it is no estimate
-    of it.
-
-    Args:
-        rows: As `select_rows` returns them.
-        value: Name of the published values.
-
-    Returns:
-        Columns date, node, parent, level, steps (how many the day has), the value with `_sum` and `_mean`,
-        the most that the mean's standard errors can be (`_mean_noise_se_at_most`, `_mean_se_at_most`; null
-        where a step's is not known), revision, vintage; sorted by date and node.
-    """
-    at_most = [
-        pl.when(pl.col(column).null_count() == 0).then(pl.col(column).mean()).alias(name)
-        for column, name in zip(error_columns(value), _at_most(value), strict=True)
-    ]
-    summed = rows.group_by("date", "node").agg(
-        pl.col("parent", "level").first(),
-        pl.len().cast(pl.Int64).alias("steps"),
-        pl.col(value).sum().alias(f"{value}_sum"),
-        pl.col(value).mean().alias(f"{value}_mean"),
-        *at_most,
-        pl.col("revision", "vintage").first(),
-    )
-    return summed.sort("date", "node")
-
-
 def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFrame:
     """Return rows with a column `name` after `node`: what each node is called, null of one without a name.
 
     Args:
-        rows: As `select_rows` or `by_day` returns them.
+        rows: As `select_rows` or `period_sums` returns them.
         facts: Of the nodes that have a name or a place, as `about.json` tells.
 
     Returns:
@@ -145,64 +117,44 @@ def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFra
     return rows.select(*rows.columns[:after], told, *rows.columns[after:])
 
 
-def exported_columns(value: str, daily: bool, names: Collection[str]) -> tuple[Column, ...]:
-    """Return the columns of `select_rows`, or of `by_day`, with their meanings.
+def exported_columns(value: str, names: Collection[str]) -> tuple[Column, ...]:
+    """Return the columns of `select_rows`, or of `period_sums`, with their meanings.
 
     Args:
         value: Name of the published values.
-        daily: Whether `by_day` made them.
         names: Those that there are, in order.
 
     Returns:
         In this order.
     """
-    known = {column.name: column for column in columns_of(value, with_bands=True)}
+    every = (*columns_of(value, with_bands=True), *period_columns(value))
+    known = {column.name: column for column in every}
     known["name"] = Column("name", "string", "What the node is called.", may_be_null=True)
-    if daily:
-        known |= {column.name: column for column in _columns_of_days(value)}
     return tuple(known[name] for name in names)
 
 
-def _columns_of_days(value: str) -> tuple[Column, ...]:
-    noise, model = _at_most(value)
-    at_most = "The most that this standard error of the day's mean can be; no estimate of it."
-    return (
-        Column("steps", "integer", "How many time steps the day has."),
-        Column(f"{value}_sum", "number", "Sum of the published values of the day's steps."),
-        Column(f"{value}_mean", "number", "Their mean."),
-        Column(noise, "number", f"Of the noise alone. {at_most}", may_be_null=True),
-        Column(model, "number", f"By the mechanism's own model. {at_most}", may_be_null=True),
-    )
-
-
-def _at_most(value: str) -> list[str]:
-    """Names of the most that a mean's standard errors can be, in the order of `error_columns`."""
-    return [f"{value}_mean{column.removeprefix(value)}_at_most" for column in error_columns(value)]
-
-
-def as_sdmx_csv(rows: pl.DataFrame, value: str, daily: bool) -> pl.DataFrame:
+def as_sdmx_csv(rows: pl.DataFrame, value: str, period: Period | None = None) -> pl.DataFrame:
     """Return rows as the table of an SDMX-CSV 2.0 data message: an observation a row.
 
-    The format: https://github.com/sdmx-twg/sdmx-csv. Dimensions are NODE and TIME_PERIOD (in UTC by step);
-    the measure is OBS_VALUE, by day the mean. Slots that a day does not have are left out, for they have no
-    time. The dataflow has no structure message: columns are as here.
+    The format: https://github.com/sdmx-twg/sdmx-csv. Dimensions are NODE and TIME_PERIOD (in UTC by step; the
+    local day, week or month); the measure is OBS_VALUE, of a period its sum. Slots that a day does not have
+    are left out, for they have no time. The dataflow has no structure message: columns are as here.
 
     Args:
-        rows: As `select_rows` returns them, or as `by_day` does.
+        rows: As `select_rows` returns them, or as `period_sums` does.
         value: Name of the published values.
-        daily: Whether `by_day` made them.
+        period: That of `period_sums`; None for rows by step.
 
     Returns:
         Columns in the order of the format; errors are attributes, empty where not known.
     """
-    if daily:
-        time, measure = pl.col("date").dt.to_string("%Y-%m-%d"), f"{value}_mean"
-        errors = _at_most(value)
-    else:
+    measure = value
+    if period is None:
         rows = rows.filter(pl.col("timestamp").is_not_null())
-        time, measure = pl.col("timestamp").dt.to_string("%Y-%m-%dT%H:%M:%SZ"), value
-        errors = list(error_columns(value))
-    last = "_AT_MOST" if daily else ""
+        time = pl.col("timestamp").dt.to_string("%Y-%m-%dT%H:%M:%SZ")
+    else:
+        time, measure = pl.col("date").dt.to_string(_TIMES[period]), f"{value}_sum"
+    noise, whole = error_columns(measure)
     return rows.select(
         pl.lit("dataflow").alias("STRUCTURE"),
         pl.lit(f"{AGENCY}:{value.upper()}(1.0)").alias("STRUCTURE_ID"),
@@ -210,8 +162,8 @@ def as_sdmx_csv(rows: pl.DataFrame, value: str, daily: bool) -> pl.DataFrame:
         pl.col("node").alias("NODE"),
         time.alias("TIME_PERIOD"),
         pl.col(measure).alias("OBS_VALUE"),
-        pl.col(errors[0]).alias(f"NOISE_SE{last}"),
-        pl.col(errors[1]).alias(f"MODEL_SE{last}"),
+        pl.col(noise).alias("NOISE_SE"),
+        pl.col(whole).alias("MODEL_SE"),
         pl.col("revision").alias("REVISION"),
         pl.col("vintage").alias("VINTAGE"),
     )

@@ -52,7 +52,7 @@ class NoiseScale:
     @property
     def _groups(self) -> dict[str, Any]:
         """The keys of joint noise; its words are for readers, and not read back."""
-        words = f"joint over {self.joint_over} steps" if self.stage == "samples" else "joint"
+        words = f"joint over {self.joint_over} {'steps' if self.stage == 'samples' else self.stage}"
         return {"noise": words, "joint_over": self.joint_over, "n_nodes": self.n_nodes}
 
     @classmethod

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, get_args
 
+from optstream.catalogue.layout import errors_file, measurements_file
 from optstream.catalogue.measurements.stated import StatedMeasurements
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statements import consistency, long_spans
@@ -14,6 +15,7 @@ from optstream.catalogue.statements.count_bands import CountBands
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.catalogue.statements.standard_errors import StandardErrors
+from optstream.catalogue.sums.stated_errors import StatedErrors
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms import mechanism_named
@@ -22,6 +24,8 @@ from optstream.privacy.model import Calibration, PrivacyModel
 from optstream.stream.calendar import DayKind
 
 FORMAT = "optstream.statement/1"
+TREE = "tree_sha256"
+"""In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LONGEST_TEXT = 200
 TEXTS = ("stream", "code_version", "configuration_hash", "time_zone")
 PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "calibration", "simulated")
@@ -59,6 +63,7 @@ class ReleaseStatement:
             None where no value lay below the bound, and for a release from before it was stated.
         bands: Of which counts they are known; None where readings are no counts.
         measurements: The file of what it is computed from; None where that is not published.
+        errors: The file of how its errors hang together; None where there is none.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -88,6 +93,7 @@ class ReleaseStatement:
     optimality: Optimality | None = None
     bands: CountBands | None = None
     measurements: StatedMeasurements | None = None
+    errors: StatedErrors | None = None
 
     def __post_init__(self) -> None:
         for name in TEXTS:
@@ -187,6 +193,18 @@ class ReleaseStatement:
             )
         return " ".join(sentences)
 
+    @property
+    def beside(self) -> tuple[tuple[str, str], ...]:
+        """The files that belong to the release: each by its place in the published folder, and its hash."""
+        found = []
+        if self.measurements:
+            digest = self.measurements.file_hash
+            found.append((measurements_file(self.period, self.revision, digest), digest))
+        if self.errors:
+            digest = self.errors.file_hash
+            found.append((errors_file(self.period, self.revision, self.vintage, digest), digest))
+        return tuple(found)
+
     def to_document(self) -> dict[str, Any]:
         """Return a JSON-ready document.
 
@@ -229,6 +247,8 @@ class ReleaseStatement:
             document["bands"] = self.bands.to_document(self.value_column)
         if self.measurements:
             document["measurements"] = self.measurements.to_document(self.period, self.revision)
+        if self.errors:
+            document["errors"] = self.errors.to_document(self.period, self.revision, self.vintage)
         return document
 
     @classmethod
@@ -249,6 +269,7 @@ class ReleaseStatement:
                 raise ValueError
             errors, certificate = document.get("standard_errors"), document.get("consistency")
             bands, measurements = document.get("bands"), document.get("measurements")
+            of_sums = document.get("errors")
             return cls(
                 **{name: document[name] for name in PLAIN},
                 mechanism=document["mechanism"],
@@ -264,6 +285,7 @@ class ReleaseStatement:
                 optimality=None if certificate is None else consistency.from_document(certificate),
                 bands=None if bands is None else CountBands.from_document(bands),
                 measurements=None if measurements is None else StatedMeasurements.from_document(measurements),
+                errors=None if of_sums is None else StatedErrors.from_document(of_sums),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error

@@ -2,12 +2,14 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, nbdtrik
+from scipy.special import betainc, log_ndtr, nbdtrik
 
 Floats = NDArray[np.float64]
 
 SMALLEST = 1e-6
 """An expected count below it is taken for this."""
+FAR_BELOW = 1e4
+"""Standard deviations below 0 that are told apart: beyond, digits end."""
 LEAST_DOUBTFUL = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
 a count, the narrower its band would be, down to 0 alone."""
@@ -37,6 +39,26 @@ def count_bands(
     size = mean**2 / more
     low, high = (_quantiles(tail, size, size / (size + mean)) for tail in (0.5 - share / 2, 0.5 + share / 2))
     return low, high
+
+
+def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Return mean and variance of what is normally distributed, given that it is not below 0.
+
+    An expectation whose estimate is 0 or less is not known to be 0: of a standard deviation of 50 it may well
+    be 40. Both are positive, and nearly what was given where 0 is far.
+
+    Args:
+        means: of any sign; shapes are broadcast.
+        variances: above 0.
+
+    Returns:
+        (means, variances), of the truncated distributions.
+    """
+    deviation = np.sqrt(variances)
+    at = np.maximum(means / deviation, -FAR_BELOW)
+    # the density over the share above 0; far below 0 nearly -at
+    rate = np.exp(-0.5 * at**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(at))
+    return deviation * (at + rate), variances * np.maximum(1.0 - rate * (rate + at), 1e-12)
 
 
 def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:

@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from optstream.estimation.gaussian_process.calibration import ALIKE, EXACT_LATEST, LARGEST_FACTOR
+from optstream.estimation.gaussian_process.surprises.left_out import left_out
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 
 Floats = NDArray[np.float64]
@@ -33,7 +34,7 @@ def level_factors(posterior: TreePosterior) -> Floats:
         measured.
     """
     seen = posterior.seen
-    surprise, spread = posterior.left_out(EXACT_LATEST)
+    surprise, spread = left_out(posterior, EXACT_LATEST)
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
     found = np.ones(len(seen.noise))

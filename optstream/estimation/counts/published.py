@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from optstream.estimation.counts.bands import count_bands
-from optstream.estimation.counts.tree_counts import CountsFit
+from optstream.estimation.counts.bands import above_zero, count_bands
+from optstream.estimation.counts.tree_counts import LEAST_DOUBT, CountsFit
 from optstream.estimation.estimate import Estimate
 from optstream.estimation.hierarchy.solve import consistent
 from optstream.estimation.holding import UNKNOWN
@@ -33,6 +33,13 @@ def published_counts(
     expected = np.maximum(found.values, 0.0)
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
-    low, high = count_bands(expected, np.where(known, fit.variances, 0.0), fit.count_variances)
+    doubt = np.where(known, fit.variances, 0.0)
+    # shares of a parent are expectations of what is not below 0; a normal posterior may be
+    normal = np.arange(len(expected)) < fit.n_normal
+    below = np.where(fit.means < 0.0, fit.means, expected)
+    mean, rest = above_zero(below[normal], np.maximum(doubt[normal], LEAST_DOUBT))
+    low, high = count_bands(
+        np.vstack([mean, expected[~normal]]), np.vstack([rest, doubt[~normal]]), fit.count_variances
+    )
     bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
     return Estimate(found.values, variances, optimality=found.optimality, bands=bands)

@@ -34,12 +34,14 @@ class CountsFit:
         variances: The same shape: of these expectations.
         given: The same shape: the variances by which nodes give way to each other.
         count_variances: (n_nodes, 1): the variance of a count whose expectation is 1.
+        n_normal: How many nodes, the first ones, have a normal posterior, which may lie below 0.
     """
 
     means: Floats
     variances: Floats
     given: Floats
     count_variances: Floats
+    n_normal: int
 
 
 def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
@@ -88,7 +90,7 @@ def fit_counts(
     if known is None:
         shape = (len(tree.leaves), len(steps))
         means, unknown = tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
-        return CountsFit(means, unknown, unknown, np.ones((len(means), 1)))
+        return CountsFit(means, unknown, unknown, np.ones((len(means), 1)), len(means))
     seen, sizes, doubts = known
     found, events = belief.answer(seen, steps)
     moved, variances = series_of(found, step_blocks(steps, days, events))
@@ -99,7 +101,7 @@ def fit_counts(
         np.maximum(means[0] / of_nodes[0], LEAST_SHAPE) ** 2
     )
     ones = np.ones((len(means), 1))
-    dense_fit = CountsFit(means, variances, variances + LEAST_DOUBT, ones)
+    dense_fit = CountsFit(means, variances, variances + LEAST_DOUBT, ones, len(means))
     if small is None:
         return dense_fit
     level = tree.levels[small]
@@ -119,6 +121,7 @@ def fit_counts(
         np.vstack([variances, leaves.variances]),
         np.vstack([variances, leaves.variances + SHARED_DOUBT * leaves.means]) + LEAST_DOUBT,
         np.vstack([ones, np.full((len(level), 1), leaves.factor)]),
+        len(means),
     )
 
 
@@ -136,6 +139,7 @@ def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
         np.vstack([above.variances, unknown]),
         np.vstack([above.given, unknown]),
         np.vstack([above.count_variances, np.ones((len(parents), 1))]),
+        above.n_normal,
     )
 
 

@@ -58,7 +58,7 @@ def seen_counts(
     sizes, doubts = node_sizes(tree, values @ steps / information, seen.noise / information, scale)
     means = tree.add_up(sizes[:, None])
     noise = seen.noise + float(np.mean(steps * blocks.worth)) * means[:, 0]
-    return Seen(tree, blocks, values - means * steps, noise, sizes), sizes, doubts
+    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, doubts
 
 
 def node_sizes(

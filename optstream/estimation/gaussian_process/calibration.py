@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises, left_out
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 
 EXPECTED_FACTOR, FACTOR_DOUBT = 1.2, 0.3
@@ -31,7 +32,7 @@ def variance_factor(posterior: TreePosterior) -> float:
     """
     seen = posterior.seen
     known = np.isfinite(seen.noise)
-    surprise, spread = (part[known] for part in posterior.left_out(EXACT_LATEST))
+    surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
     noise = seen.noise[known, None]
     ordinary = seen.blocks.events == 0
     ordinary[:-EXACT_LATEST] = False
@@ -51,11 +52,14 @@ def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float)
     """
     if not today.any() or today.all():
         return False
-    surprises = posterior.day_surprises(today) / np.sqrt(factor)
-    squares = (surprises**2).sum(axis=1)
-    cut_off = (np.clip(surprises, -CUT_OFF, CUT_OFF) ** 2).sum(axis=1)
     n_blocks = int(today.sum())
+    squares = day_squares(posterior, today) / factor
     wild = squares.max() > LAPLACE_TAIL + EACH_BLOCK * n_blocks
     together = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
-    several = cut_off.max() > CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks
-    return bool(wild or together or several)
+    if wild or together:
+        return True
+    # cut off they are less: only such nodes can alarm
+    several = CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks
+    near = np.flatnonzero(squares > several)
+    surprises = day_surprises(posterior, today, near) / np.sqrt(factor)
+    return bool(((np.clip(surprises, -CUT_OFF, CUT_OFF) ** 2).sum(axis=1) > several).any())

@@ -1,5 +1,6 @@
 """How far a plan's estimates are expected to miss, by the prior alone: known before anything is measured."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -7,10 +8,36 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.gaussian_process.robust_noise import known_information
 from optstream.estimation.gaussian_process.tree_posterior import Rotation, Seen, TreePosterior
 from optstream.stream import AggregationTree
 
 MOST_LOOKED_AT = 4
+ROUNDS = 2
+"""In which it is found how much of a heavy noise the estimate takes off (`robust_noise`)."""
+
+
+@dataclass(frozen=True)
+class PlannedNoise:
+    """The noise of a block's mean, relative to a series' size.
+
+    scale: Of the noise. sizes: of the groups that share it, and the part of the blocks in such; 1 for Laplace
+    noise.
+    """
+
+    scale: float
+    sizes: tuple[tuple[int, float], ...] = ((1, 1.0),)
+
+    @property
+    def variance(self) -> float:
+        """The mean variance."""
+        return self.scale**2 * sum(part * (size + 1) * (size + 2) / 3.0 for size, part in self.sizes)
+
+    def worth(self, doubt: float) -> float:
+        """Return the variance of normal noise that would tell as much beside such a doubt."""
+        told = sum(part * known_information(doubt, self.scale, size) for size, part in self.sizes)
+        least = 1.0 / sum(part / (size * self.scale**2) for size, part in self.sizes)
+        return float(np.clip(1.0 / told - doubt, least, self.variance))
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,31 +68,49 @@ class PlannedBlocks:
         return TreePosterior(self.prior, seen, self.rotation)
 
 
-def expected_error(plan: PlannedBlocks, noise: float) -> float:
+def expected_error(plan: PlannedBlocks, noise: PlannedNoise | None) -> float:
     """Return the root mean square error of a step of a single series, relative to its size.
 
-    noise: variance of a block's mean, relative to the size squared. The values themselves do not matter.
-    Costs no privacy.
+    noise: of a block's mean; None where nothing is measured. The values themselves do not matter. Costs no
+    privacy.
     """
     single = AggregationTree(("series",), (-1,))
-    return float(np.sqrt(plan.posterior(single, np.array([noise])).variances(plan.judged).mean()))
+    return float(expected_level_errors(plan, single, (noise,))[0])
 
 
 def expected_level_errors(
-    plan: PlannedBlocks, tree: AggregationTree, noise: NDArray[np.float64]
+    plan: PlannedBlocks, tree: AggregationTree, noise: Sequence[PlannedNoise | None]
 ) -> NDArray[np.float64]:
     """Return for each level the root mean square error of a node's step, relative to the node, (n_levels,).
 
     As `expected_error`, over a tree whose leaves are of size 1 and its nodes of their leaves'. noise: of each
-    node, (n_nodes,), relative to a leaf's size squared; inf where none is measured. At most `MOST_LOOKED_AT`
-    nodes of a level are looked at, spread over it. Costs no privacy.
+    level, relative to a leaf's size; None where none is measured. At most `MOST_LOOKED_AT` nodes of a level
+    are looked at, spread over it. Costs no privacy.
+    """
+    variances = [np.inf if one is None else one.variance for one in noise]
+    errors = level_errors(plan, tree, variances)
+    leaves = [float(tree.leaves_below[level.start : level.stop].mean()) for level in tree.levels]
+    for _ in range(ROUNDS):
+        variances = [
+            np.inf if one is None else one.worth(float((missed * size) ** 2))
+            for one, missed, size in zip(noise, errors, leaves, strict=True)
+        ]
+        errors = level_errors(plan, tree, variances)
+    return errors
+
+
+def level_errors(
+    plan: PlannedBlocks, tree: AggregationTree, variances: Sequence[float]
+) -> NDArray[np.float64]:
+    """Return the same where each level has normal noise of a variance, relative to a leaf's size squared; inf
+    where it is not measured.
     """
     looked_at = [
         np.unique(np.linspace(level.start, level.stop - 1, MOST_LOOKED_AT).astype(np.int64))
         for level in tree.levels
     ]
-    posterior = plan.posterior(tree, noise)
-    variances = posterior.variances(plan.judged, np.concatenate(looked_at)).mean(axis=1)
+    posterior = plan.posterior(tree, np.array(variances)[np.array(tree.depths)])
+    found = posterior.variances(plan.judged, np.concatenate(looked_at)).mean(axis=1)
     leaves = posterior.weights[np.concatenate(looked_at), 0]
-    relative = np.split(variances / leaves**2, np.cumsum([len(nodes) for nodes in looked_at])[:-1])
+    relative = np.split(found / leaves**2, np.cumsum([len(nodes) for nodes in looked_at])[:-1])
     return np.asarray(np.sqrt([level.mean() for level in relative]))

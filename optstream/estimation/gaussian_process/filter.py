@@ -23,7 +23,9 @@ FIRST_LEARNED_DAYS = 7
 """Days of blocks before anything is learned from them."""
 MOST_LEARNED = 252
 MOST_FITTED = 336
-"""Blocks, the latest ones, that learning and estimates look at: their time grows with the third power."""
+"""Blocks that one posterior looks at: its time grows with the third power."""
+MOVED = 168
+"""Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +157,7 @@ class FilterState:
         Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. `own` may be blocks
         of later periods too, and the steps those of an earlier one: then it is a revised estimate.
         """
-        history = nearest(self.after(own, history_days).history, steps, MOST_FITTED)
+        history = around(self.after(own, history_days).history, steps)
         shape = (len(history.sums), len(steps))
         if not history.n_blocks:
             return np.full(shape, scale or 0.0), np.full(shape, UNKNOWN)
@@ -168,7 +170,7 @@ class FilterState:
         self, own: BlockHistory, steps: range, history_days: int, scale: float | None
     ) -> tuple[int, ...]:
         """Return the days that are called events when `fitted` is asked the same, theirs included; free."""
-        history = nearest(self.after(own, history_days).history, steps, MOST_FITTED)
+        history = around(self.after(own, history_days).history, steps)
         if not history.n_blocks:
             return self.events
         seen, _ = seen_series(history, self.days, scale, self.events)
@@ -186,6 +188,21 @@ class FilterState:
     def day_of(self, step: int) -> int:
         """Return the day of a running step."""
         return self.days.day_of(step)
+
+
+def around(history: BlockHistory, steps: range) -> BlockHistory:
+    """Return the `MOST_FITTED` blocks in a row, of a few such windows, in whose middle the steps lie best.
+
+    The newest days share a window, and so do those before them: a night conditions two or three times for its
+    own day and a fortnight of new estimates.
+    """
+    behind = history.n_blocks - MOST_FITTED
+    if behind <= 0:
+        return history
+    middle = int(np.searchsorted(history.starts, (steps.start + steps.stop) // 2))
+    moved = MOVED * max(round((behind + MOST_FITTED // 2 - middle) / MOVED), 0)
+    places = np.arange(history.n_blocks) - max(behind - moved, 0)
+    return history.chosen((places >= 0) & (places < MOST_FITTED))
 
 
 def nearest(history: BlockHistory, steps: range, most: int) -> BlockHistory:

@@ -1,7 +1,7 @@
 """What was measured so far: noisy sums over blocks of steps, with the noise of each."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from optstream.errors import ParameterError
 from optstream.stream import BlockSums, Measured
 
 Floats = NDArray[np.float64]
+NOTHING = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,14 +19,22 @@ class BlockHistory:
     """Noisy sums of several series over the same blocks, rising in time.
 
     starts: (n,), running index of each block's first step. lengths: (n,), steps. scales: (n,), of Laplace
-    noise of each block's variance, in units. sums: (n_series, n), in units. Made from `Measured` alone: it
-    holds nothing private.
+    noise of each block's variance, in units. sums: (n_series, n), in units. groups: (n,), the start of the
+    first block of the group with which a block shares joint noise, group_sizes: (n,), its blocks; left out
+    where all noise is Laplace noise. Made from `Measured` alone: it holds nothing private.
     """
 
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
     scales: Floats
     sums: Floats
+    groups: NDArray[np.int64] = field(default_factory=lambda: NOTHING)
+    group_sizes: NDArray[np.int64] = field(default_factory=lambda: NOTHING)
+
+    def __post_init__(self) -> None:
+        if self.groups.size != self.starts.size:
+            object.__setattr__(self, "groups", self.starts)
+            object.__setattr__(self, "group_sizes", np.ones_like(self.starts))
 
     @classmethod
     def empty(cls, n_series: int) -> "BlockHistory":
@@ -48,6 +57,7 @@ class BlockHistory:
             edges[:, 1] - edges[:, 0],
             np.array(np.broadcast_to(noise, len(edges)), dtype=np.float64),
             np.asarray(answers.values[0], dtype=np.float64).reshape(len(measured.points), len(edges)),
+            *_groups(measured, edges[:, 0] + measured.first_step),
         )
 
     @classmethod
@@ -63,27 +73,27 @@ class BlockHistory:
             np.array(document["lengths"], dtype=np.int64),
             np.array(document["scales"], dtype=np.float64),
             sums,
+            *(np.array(document.get(key, ()), dtype=np.int64) for key in ("groups", "group_sizes")),
         )
 
     def to_document(self) -> dict[str, Any]:
         """Return the history as a JSON-ready document: integers, and scales as floats."""
+        shared = {"groups": self.groups.tolist(), "group_sizes": self.group_sizes.tolist()}
         return {
             "starts": self.starts.tolist(),
             "lengths": self.lengths.tolist(),
             "scales": self.scales.tolist(),
             "sums": self.sums.astype(np.int64).tolist(),
+            **(shared if (self.group_sizes > 1).any() else {}),
         }
 
     def joined(self, other: "BlockHistory") -> "BlockHistory":
         """Return both histories, in the order of time."""
         starts = np.concatenate([self.starts, other.starts])
         order = np.argsort(starts, kind="stable")
-        return BlockHistory(
-            starts[order],
-            np.concatenate([self.lengths, other.lengths])[order],
-            np.concatenate([self.scales, other.scales])[order],
-            np.concatenate([self.sums, other.sums], axis=1)[:, order],
-        )
+        rows = zip(self._rows, other._rows, strict=True)
+        sums = np.concatenate([self.sums, other.sums], axis=1)
+        return _of_rows([np.concatenate(both)[order] for both in rows], sums[:, order])
 
     def completed(self, measured: Iterable[Measured]) -> "BlockHistory":
         """Return the history with the blocks of these periods, where they are not there already."""
@@ -97,10 +107,27 @@ class BlockHistory:
         """Return the blocks that begin at these running steps, `stop` not included."""
         return self.chosen((self.starts >= first) & (self.starts < stop))
 
-    def chosen(self, which: NDArray[np.bool_]) -> "BlockHistory":
-        """Return some of the blocks, (n,)."""
-        return BlockHistory(self.starts[which], self.lengths[which], self.scales[which], self.sums[:, which])
+    def chosen(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> "BlockHistory":
+        """Return some of the blocks, (n,): whether each is one of them, or their places in order."""
+        return _of_rows([row[which] for row in self._rows], self.sums[:, which])
+
+    @property
+    def _rows(self) -> tuple[NDArray[Any], ...]:
+        """What is known of each block, but for its sums."""
+        return self.starts, self.lengths, self.scales, self.groups, self.group_sizes
 
     @property
     def n_blocks(self) -> int:
         return int(self.starts.size)
+
+
+def _of_rows(rows: Sequence[NDArray[Any]], sums: Floats) -> BlockHistory:
+    starts, lengths, scales, groups, group_sizes = rows
+    return BlockHistory(starts, lengths, scales, sums, groups, group_sizes)
+
+
+def _groups(measured: Measured, starts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first step and the size of each block's group; nothing of Laplace noise."""
+    sizes = np.array((measured.choices or {}).get("group_sizes", ()), dtype=np.int64)
+    firsts = np.cumsum(sizes) - sizes
+    return np.repeat(starts[firsts], sizes), np.repeat(sizes, sizes)

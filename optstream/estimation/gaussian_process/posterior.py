@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,10 @@ from numpy.typing import NDArray
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
-from optstream.estimation.gaussian_process.leaf_covariance import leaf_covariance
+from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
 from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.robust_noise import with_laplace_noise
+from optstream.estimation.gaussian_process.robust_noise import with_known_noise
+from optstream.estimation.gaussian_process.surprises.left_out import left_out
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -22,21 +24,56 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """A posterior, and what it says of the days that were asked about.
+class Conditioned:
+    """What blocks say, whichever day is asked about: the most of the work, and the same for days that share
+    their blocks.
 
     Attributes:
-        posterior: Of the measured blocks, with today's day called an event if it is `unlike` all others; of
-            what public covariates do not explain.
+        posterior: Of the measured blocks; of what public covariates do not explain.
         factor: What its variances are multiplied with.
-        unlike: Whether today's day is unlike all others.
         effect: What public covariates did; None without them.
     """
 
     posterior: TreePosterior
     factor: float
-    unlike: bool
     effect: CovariateEffect | None = None
+
+    @cached_property
+    def published(self) -> TreePosterior:
+        """The posterior with the noise taken for what it is where it outweighs what is in doubt."""
+        noise = self.posterior.seen.noise
+        known = np.isfinite(noise)
+        _, spread = left_out(self.posterior, 0)
+        heavy = np.median(spread[known, 0] / noise[known]) < 2.0
+        return with_known_noise(self.posterior) if heavy else self.posterior
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A posterior, and what it says of the days that were asked about.
+
+    Attributes:
+        known: With today's day called an event if it is `unlike` all others.
+        unlike: Whether today's day is unlike all others.
+    """
+
+    known: Conditioned
+    unlike: bool
+
+    @property
+    def posterior(self) -> TreePosterior:
+        """The posterior of the measured blocks."""
+        return self.known.posterior
+
+    @property
+    def factor(self) -> float:
+        """What its variances are multiplied with."""
+        return self.known.factor
+
+    @property
+    def effect(self) -> CovariateEffect | None:
+        """What public covariates did; None without them."""
+        return self.known.effect
 
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
@@ -73,6 +110,8 @@ class Question:
             blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
         ):  # fmt: skip
             digest.update(np.ascontiguousarray(part).tobytes())
+        if seen.groups is not None:
+            digest.update(seen.groups.numbers.tobytes() + seen.groups.sizes.tobytes())
         return digest.digest()
 
     def __eq__(self, other: object) -> bool:
@@ -82,26 +121,32 @@ class Question:
         return hash(self.key)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def fit(question: Question) -> Fitted:
     """Condition the prior, and ask whether the days `today` are unlike all others.
 
     A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
     then it has a part that it shares with no other day: wider priors, for that day alone. The last answers
-    are kept: a night's question is asked again on the next. Costs no privacy: noisy numbers only.
+    are kept: a night's question is asked again on the next, and of other days. Costs no privacy: noisy
+    numbers only.
     """
-    days, seen = question.days, question.seen
-    posterior, effect = explained(question.prior, seen, question.covariates, days)
-    prior, seen = posterior.prior, posterior.seen
-    factor = variance_factor(posterior)
+    days, known = question.days, conditioned(replace(question, today=(), watch=False))
+    posterior, seen = known.posterior, known.posterior.seen
     chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
     ordinary = not seen.blocks.events[chosen].any()
-    if not (question.watch and ordinary and is_unlike(posterior, chosen, factor)):
-        return Fitted(posterior, factor, False, effect)
-    wider = TreePosterior(prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
+    if not (question.watch and ordinary and is_unlike(posterior, chosen, known.factor)):
+        return Fitted(known, False)
+    wider = TreePosterior(posterior.prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
     if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
-        return Fitted(posterior, factor, False, effect)
-    return Fitted(wider, factor, True, effect)
+        return Fitted(known, False)
+    return Fitted(replace(known, posterior=wider), True)
+
+
+@lru_cache(maxsize=1)
+def conditioned(question: Question) -> Conditioned:
+    """Condition the prior on what a question has seen, whatever it asks; the last answers are kept."""
+    posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
+    return Conditioned(posterior, variance_factor(posterior), effect)
 
 
 def explained(
@@ -148,28 +193,52 @@ def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
     """Return posterior means less prior means, and variances, of every node at single steps, (n_nodes,
     n_steps).
     """
-    posterior = _with_its_noise(fitted.posterior)
+    posterior = fitted.known.published
     means, variances = posterior.means(asked), posterior.variances(asked)
     if fitted.effect is not None:
         variances = variances + fitted.effect.variances(asked)
     return fitted._with_effect(means, asked), fitted.factor * variances
 
 
-def covariance_of(fitted: Fitted, asked: Blocks, sums: Floats | None = None) -> Floats:
-    """Return the covariance of which `series_of` has the leaves' variances, (n_leaves, n, n_leaves, n).
+@dataclass(frozen=True, eq=False)
+class DoubtOfLeaves:
+    """The covariance of which `series_of` has the leaves' variances (`CovarianceOfSums`).
 
-    sums: as for `leaf_covariance`, which says of which trees.
+    Attributes:
+        fitted: What was found.
+        asked: Single steps.
     """
-    found = leaf_covariance(_with_its_noise(fitted.posterior), asked, sums)
-    if fitted.effect is not None:
-        found = found + fitted.effect.leaf_covariance(asked, sums)
-    return fitted.factor * found
 
+    fitted: Fitted
+    asked: Blocks
+    n_earlier: ClassVar[int] = 0
 
-def _with_its_noise(posterior: TreePosterior) -> TreePosterior:
-    """Return the posterior with Laplace noise taken for what it is where it outweighs what is in doubt."""
-    noise = posterior.seen.noise
-    known = np.isfinite(noise)
-    _, spread = posterior.left_out(0)
-    heavy = np.median(spread[known, 0] / noise[known]) < 2.0
-    return with_laplace_noise(posterior) if heavy else posterior
+    def between(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariance of weighted sums of leaves and of steps, (p, q, p, q)."""
+        found = self._posterior.between(leaves, times)
+        if self._left is not None:
+            left = leaves @ self._left @ times.T
+            found = found + np.einsum("kis,kl,ljt->isjt", left, self._coefficients, left, optimize=True)
+        return self.fitted.factor * found
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of the same sums, (p, q)."""
+        found = self._posterior.variances(leaves, times)
+        if self._left is not None:
+            left = leaves @ self._left @ times.T
+            found = found + np.einsum("kis,kl,lis->is", left, self._coefficients, left, optimize=True)
+        return self.fitted.factor * found
+
+    @cached_property
+    def _posterior(self) -> LeafCovariance:
+        return LeafCovariance(self.fitted.known.published, self.asked)
+
+    @cached_property
+    def _left(self) -> Floats | None:
+        """How leaves move with the coefficients of covariates beyond what was measured; None without them."""
+        return None if self.fitted.effect is None else self.fitted.effect.left_open_of_leaves(self.asked)
+
+    @property
+    def _coefficients(self) -> Floats:
+        assert self.fitted.effect is not None  # or nothing is left of it
+        return self.fitted.effect.covariance

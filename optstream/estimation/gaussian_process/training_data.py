@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import event_numbers
-from optstream.estimation.gaussian_process.tree_posterior import Seen
+from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -31,19 +31,27 @@ def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> B
 
 
 def seen_series(
-    history: BlockHistory, days: PublicDays, scale: float | None, events: Iterable[int] = ()
+    history: BlockHistory,
+    days: PublicDays,
+    scale: float | None,
+    events: Iterable[int] = (),
+    weights: Floats | None = None,
 ) -> tuple[Seen, Floats]:
     """Return what was measured of plain series, and their prior means a step, (n_series,), in units.
 
     Blocks are weighed so that all have the noise of the latest one: `worth` is its scale over the block's,
-    over the longest block's steps. A series' prior mean is that of its blocks, joined with the public scale
-    where there is one; its size the root of their mean square, less the noise. events: days that were called
-    so. Costs no privacy: noisy numbers only.
+    over the longest block's steps; or by `weights`, (n,), where other series are weighed so too: then all are
+    taken to have the mean of their noise. A series' prior mean is that of its blocks, joined with the public
+    scale where there is one; its size the root of their mean square, less the noise. events: days that were
+    called so. Costs no privacy: noisy numbers only.
     """
     reference, longest = history.scales[-1], int(history.lengths.max())
     worth = reference / history.scales / longest
-    values, steps = history.sums * worth, history.lengths * worth
     noise = 2.0 * (reference / longest) ** 2
+    if weights is not None:
+        worth = weights / longest
+        noise = float(np.mean(2.0 * (history.scales * worth) ** 2))
+    values, steps = history.sums * worth, history.lengths * worth
     precision, pulled = float(steps @ steps) / noise, values @ steps / noise
     if scale is not None:
         doubt = (SCALE_DOUBT * scale) ** 2
@@ -61,4 +69,13 @@ def seen_series(
     )
     residuals = np.vstack([np.zeros(steps.size), values - means[:, None] * steps])
     noises = np.maximum(noise, LEAST_NOISE * sizes**2)
-    return Seen(star(len(means)), blocks, residuals, np.concatenate([[np.inf], noises]), sizes), means
+    tree = star(len(means))
+    groups = noise_groups(history, np.arange(len(tree.nodes)) > 0)
+    return Seen(tree, blocks, residuals, np.concatenate([[np.inf], noises]), sizes, groups), means
+
+
+def noise_groups(history: BlockHistory, nodes: NDArray[np.bool_]) -> NoiseGroups | None:
+    """Return which blocks share joint noise at these nodes, (n_nodes,); None where none do."""
+    if not (history.group_sizes > 1).any():
+        return None
+    return NoiseGroups(history.groups, np.where(nodes[:, None], history.group_sizes, 1))

@@ -1,15 +1,15 @@
 """From the blocks of every level to every node's series: one posterior over the whole tree."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.posterior import covariance_of, series_of
-from optstream.estimation.gaussian_process.training_data import seen_series, step_blocks
-from optstream.estimation.gaussian_process.tree_posterior import Seen
+from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, series_of
+from optstream.estimation.gaussian_process.training_data import noise_groups, seen_series, step_blocks
+from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
@@ -17,6 +17,9 @@ from optstream.stream.public_days import PublicDays
 Floats = NDArray[np.float64]
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
+OTHER_PLAN = 1.7
+"""By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
+noise, whose sizes differ by a third, make less of a difference."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
 """What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
 
@@ -45,26 +48,23 @@ def fit_tree(
     return tree.add_up(means[:, None]) + moved, variances
 
 
-def covariance_of_tree(
+def doubt_of_tree(
     belief: FilterState,
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     steps: range,
     scale: float | None,
-    asked: range | None = None,
-    sums: Floats | None = None,
-) -> Floats | None:
-    """Return the covariance of which `fit_tree` has the leaves' variances, (n_leaves, n_steps, n_leaves,
-    n_steps); None where nothing was ever measured. For small trees.
+    asked: range,
+) -> DoubtOfLeaves | None:
+    """Return the covariance of which `fit_tree` has the leaves' variances; None where nothing was measured.
 
-    asked: other steps than the period's, which are those that are judged. sums: (n_sums, n_steps), sums of
-    the asked steps, in their place.
+    asked: steps, those of the period among them. Costs no privacy.
     """
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None
     found, events = belief.answer(known[0], steps)
-    return covariance_of(found, step_blocks(asked or steps, belief.days, events), sums)
+    return DoubtOfLeaves(found, step_blocks(asked, belief.days, events))
 
 
 def events_of_tree(
@@ -114,8 +114,9 @@ def seen_tree(
 ) -> tuple[Seen, Floats] | None:
     """Return what was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
 
-    Only blocks that all measured levels have, with noise in the proportions of the latest: others, of another
-    plan, are left out. None where there are none. scale: the public size of a typical leaf.
+    Only blocks that all measured levels have, with noise about in the proportions of the latest: others, of
+    another plan, are left out. One weight of a block serves all levels. None where there are none. scale: the
+    public size of a typical leaf.
     """
     common = _common(histories)
     if not next(iter(common.values())).n_blocks:
@@ -124,22 +125,27 @@ def seen_tree(
     n_blocks = next(iter(common.values())).n_blocks
     values, noise = np.zeros((n_nodes, n_blocks)), np.full(n_nodes, np.inf)
     means, sizes = np.zeros(n_nodes), np.zeros(n_nodes)
-    blocks = None
+    groups = None
+    blocks, weights = None, _weights([history.scales for history in common.values()])
     for level, history in common.items():
         at = slice(tree.levels[level].start, tree.levels[level].stop)
-        seen, own = seen_series(history, days, scale, events)
+        seen, own = seen_series(history, days, scale, events, weights)
         blocks = seen.blocks
         values[at] = history.sums * blocks.worth
+        own_groups = noise_groups(history, np.isin(np.arange(n_nodes), np.arange(at.start, at.stop)))
+        if own_groups is not None:
+            sizes_of = own_groups.sizes if groups is None else np.maximum(groups.sizes, own_groups.sizes)
+            groups = NoiseGroups(own_groups.numbers, sizes_of)
         noise[at], means[at], sizes[at] = seen.noise[1:], own, seen.sizes
     assert blocks is not None
     leaves = tree.leaf_indices
     of_nodes = tree.add_up(means[leaves].reshape(n_leaves, 1))
     residuals = values - of_nodes * (blocks.lengths * blocks.worth)
-    return Seen(tree, blocks, residuals, noise, sizes[leaves]), means[leaves]
+    return Seen(tree, blocks, residuals, noise, sizes[leaves], groups), means[leaves]
 
 
 def _common(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
-    """Return each level's part of the blocks that all have, in the proportions of the latest common one."""
+    """Return each level's part of the blocks that all have, of the plan of the latest common one."""
     kept = dict(histories)
     keys = [dict.fromkeys(_keys(history)) for history in kept.values()]
     shared = [key for key in keys[0] if all(key in other for other in keys[1:])]
@@ -148,8 +154,18 @@ def _common(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
     if not scales.size:
         return kept
     ratios = scales / scales[0]
-    alike = np.all(np.abs(ratios / ratios[:, -1:] - 1.0) < SAME, axis=0)
+    away = np.abs(np.log(ratios / ratios[:, -1:]))
+    alike = np.all(away < np.log(OTHER_PLAN), axis=0)
     return {level: history.chosen(alike) for level, history in kept.items()}
+
+
+def _weights(scales: Sequence[Floats]) -> Floats | None:
+    """Return how blocks are weighed by the noise of all levels; None where each level says the same."""
+    logs = np.log(np.array(scales))
+    shared = logs.mean(axis=0)
+    if np.all(np.ptp(logs - shared, axis=1) < SAME):
+        return None
+    return np.asarray(np.exp(shared[-1] - shared))
 
 
 def _keys(history: BlockHistory) -> list[tuple[int, int]]:
@@ -159,6 +175,4 @@ def _keys(history: BlockHistory) -> list[tuple[int, int]]:
 def _at(history: BlockHistory, keys: list[tuple[int, int]]) -> BlockHistory:
     places = {key: place for place, key in enumerate(_keys(history))}
     order = np.array([places[key] for key in keys], dtype=np.int64)
-    return BlockHistory(
-        history.starts[order], history.lengths[order], history.scales[order], history.sums[:, order]
-    )
+    return history.chosen(order)

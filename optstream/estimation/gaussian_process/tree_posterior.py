@@ -12,10 +12,23 @@ from scipy.linalg.lapack import dpotri
 
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
+from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
 from optstream.estimation.gaussian_process.tree_passes import Passed, pass_over_tree
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseGroups:
+    """Which blocks share joint noise.
+
+    numbers: (n,), the same for blocks of one group. sizes: (n_nodes, n), blocks of the group, some of which
+    may be no longer known; 1 for Laplace noise.
+    """
+
+    numbers: NDArray[np.int64]
+    sizes: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +37,7 @@ class Seen:
 
     blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
     where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
-    sizes: (n_leaves,), s_i.
+    sizes: (n_leaves,), s_i. groups: of the noise; None where all of it is Laplace noise.
     """
 
     tree: AggregationTree
@@ -32,6 +45,7 @@ class Seen:
     residuals: Floats
     noise: Floats
     sizes: Floats
+    groups: NoiseGroups | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +88,8 @@ class TreePosterior:
         self.passed: Passed = pass_over_tree(
             seen.tree, seen.sizes[:, None] ** 2 * self.spectrum, seen.noise, (rotated, loading)
         )
-        self._asked: dict[int, tuple[Floats, Floats]] = {}
+        self.asked: dict[int, tuple[Floats, Floats]] = {}
+        """Of `surprises.left_out`: what was asked is kept."""
         self._join_shared()
 
     def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
@@ -125,57 +140,10 @@ class TreePosterior:
         """The own precision given the shared part, (n_nodes, n)."""
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
-    def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
-        """Return how far each measured value is from what all others say of it, and the variance of that.
-
-        (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
-        prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
-        exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
-        mean of them all, which takes no n x n product for each node. What was asked is kept.
-        """
-        if exact_for not in self._asked:
-            self._asked[exact_for] = self._left_out(exact_for)
-        return self._asked[exact_for]
-
-    def _left_out(self, exact_for: int) -> tuple[Floats, Floats]:
-        known = np.isfinite(self.seen.noise)
-        n, last = self.spectrum.size, min(exact_for, self.spectrum.size)
-        alone = self._alone()
-        of_shared = (self.loads**2) @ np.diag(self.kept)
-        rows = self.basis[n - last :]
-        diagonal = np.repeat(((alone.sum(axis=1) - of_shared) / n)[:, None], n, axis=1)
-        diagonal[:, n - last :] = alone @ (rows**2).T
-        for node in np.flatnonzero(known):
-            moved = rows * self.loads[node]
-            diagonal[node, n - last :] -= ((moved @ self.kept) * moved).sum(axis=1)
-        diagonal[~known] = 1.0
-        return np.asarray((self.pulls @ self.basis.T) / diagonal), 1.0 / diagonal
-
-    def _alone(self) -> Floats:
-        """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
-        known = np.isfinite(self.seen.noise)
-        noise = np.where(known, self.seen.noise, 1.0)[:, None]
-        alone = np.maximum(noise - self.passed.variances, 0.0) / noise**2
-        return np.asarray(np.where(known[:, None], alone, 0.0))
-
-    def day_surprises(self, chosen: NDArray[np.bool_]) -> Floats:
-        """Return how unlike all others these blocks are, (n,) of them chosen: standard normal if they are
-        not.
-
-        (n_nodes + 1, n_chosen): of each node, 0 where it was not measured, then of what the leaves share.
-        Score tests of a shift of these values alone, free at each of them: with a = Sigma^-1 r at the shifted
-        values and C the same part of Sigma^-1, C^(-1/2) a, whose square is chi-squared.
-        """
-        known, alone = np.isfinite(self.seen.noise), self._alone()
-        basis = self.basis[chosen]
-        pulls, found = self.pulls @ basis.T, np.zeros((known.size + 1, len(basis)))
-        for node in np.flatnonzero(known):
-            moved = basis * self.loads[node]
-            inverse = (basis * alone[node]) @ basis.T - moved @ self.kept @ moved.T
-            found[node] = _whitened(pulls[node], inverse)
-        shared = basis @ self.shared_precision @ basis.T
-        found[-1] = _whitened(basis @ self.shared_pull, shared)
-        return found
+    @cached_property
+    def spanned_loads(self) -> SpannedRows:
+        """The loads, as sums of few."""
+        return SpannedRows.of(self.loads)
 
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
@@ -212,17 +180,8 @@ class TreePosterior:
         shared_precise = shared * self.precision
         shared_kept = shared_precise @ self.kept
         found = self.weights[chosen] ** 2 * (of_shared - known) + squares[chosen] * of_own
-        loads, precision = self.own_loads(), self.own_precision()
-        for row, node in enumerate(chosen):
-            moved = own * loads[node]
-            cross = ((shared - shared_kept) * moved).sum(axis=1)
-            explained = (own**2) @ precision[node] - ((moved @ self.kept) * moved).sum(axis=1)
-            found[row] -= 2.0 * self.weights[node] * cross + explained
-        return np.asarray(np.maximum(found, 0.0))
-
-
-def _whitened(pull: Floats, precision: Floats) -> Floats:
-    """Return precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
-    spectrum, basis = eigh(precision)
-    spectrum = np.maximum(spectrum, 1e-12 * max(float(spectrum[-1]), 1e-300))
-    return np.asarray(basis @ ((basis.T @ pull) / np.sqrt(spectrum)))
+        loads = self.own_loads()[chosen]
+        cross = loads @ ((shared - shared_kept) * own).T
+        explained = self.own_precision()[chosen] @ (own**2).T
+        explained -= SpannedRows.of(loads).squares(own, self.kept)
+        return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))

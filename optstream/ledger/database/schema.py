@@ -13,7 +13,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from optstream.privacy.model import Unit, Windows
 
-SCHEMA = "0004"
+SCHEMA = "0005"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
@@ -77,7 +77,11 @@ class AmendmentRow(GuaranteeColumns, Row):
 
 
 class StreamRow(Row):
-    """A stream under its terms; head, n_events: hash of its last event, and how many there are."""
+    """A stream under its terms.
+
+    hierarchy: the list of its trees as JSON (`dated_trees.to_text`). head, n_events: hash of its last event,
+    and how many there are.
+    """
 
     __tablename__ = "streams"
 
@@ -88,6 +92,7 @@ class StreamRow(Row):
     calibration: Mapped[str]
     calendar: Mapped[str]
     document: Mapped[str]
+    hierarchy: Mapped[str] = mapped_column(server_default="[]")
     head: Mapped[str]
     n_events: Mapped[int]
 

@@ -6,12 +6,13 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, or_, select, update
+from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, func, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
 from optstream.ledger.database.rows import insert_row, one_row, rows
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.dated_trees import continues, from_list, to_text
 from optstream.ledger.hash_chain import GENESIS, append
 from optstream.ledger.records import StreamTerms, check_name
 from optstream.privacy import PrivacyModel
@@ -22,6 +23,8 @@ OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
 FIXED = ("grant", "calendar")
 """What no amendment changes: the budget owner, and which time a step is."""
 
+HIERARCHY = "hierarchy"
+"""The event by which trees of steps to come are changed."""
 REMEDY = "restore the configuration, or declare the change with `optstream ledger amend`"
 
 _LOCKED_STREAM = select(StreamRow).where(StreamRow.name == bindparam("stream")).with_for_update()
@@ -70,7 +73,8 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     """Make a stream known, or check that it is known under these terms. Charges nothing.
 
     Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
-    what they would change of the privacy budget; `document` may change at any time.
+    what they would change of the privacy budget; `document` may change at any time. So may the list of trees
+    from a step on that lies after everything that was ever reserved: that is an event of its own.
 
     Args:
         terms: Name, privacy guarantee and calendar.
@@ -87,6 +91,9 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
             return
         changed = known.differing(terms)
         if changed and _has_releases(connection, stream.id):
+            if changed == ["hierarchy_hash"]:
+                _change_trees(connection, stream, known, terms, now)
+                return
             raise LedgerError(
                 f"stream {terms.stream!r} has releases, and its {', '.join(changed)} differ from what they "
                 f"were made under: {REMEDY}"
@@ -101,6 +108,29 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         connection.execute(change.values(grant_id=grant_id, **_columns(terms)))
     body = event_body(terms, amendment)
     append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
+
+
+def _change_trees(
+    connection: Connection, stream: StreamRow, known: StreamTerms, terms: StreamTerms, now: datetime
+) -> None:
+    """Take another list of trees under which every period that was ever reserved keeps its own (Lemma 18).
+
+    Raises LedgerError for any other list.
+    """
+    end = func.max(ReleaseRow.first_step + ReleaseRow.n_steps)
+    query = select(ReleaseRow.period).where(ReleaseRow.stream_id == stream.id)
+    last = connection.execute(query.order_by(ReleaseRow.first_step.desc()).limit(1)).scalar_one()
+    reserved_until = connection.execute(select(end).where(ReleaseRow.stream_id == stream.id)).scalar_one()
+    if not continues(known.trees, terms.trees, reserved_until):
+        raise LedgerError(
+            f"stream {terms.stream!r} has releases, and its hierarchy_hash differs from what they were made "
+            f"under: a change of the hierarchy must begin after {last}, the last period that was reserved, "
+            f"and leave what held before as it was; else {REMEDY}"
+        )
+    change = update(StreamRow).where(StreamRow.id == stream.id)
+    connection.execute(change.values(**_columns(terms)))
+    number = grant_of(connection, stream).amendment
+    append(connection, stream.id, HIERARCHY, now, event_body(terms, number))
 
 
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
@@ -183,18 +213,23 @@ def _columns(terms: StreamTerms) -> dict[str, str]:
         "calibration": terms.calibration,
         "calendar": terms.calendar,
         "document": terms.document,
+        "hierarchy": to_text(terms.trees),
     }
 
 
-def event_body(terms: StreamTerms, amendment: int) -> dict[str, str | int]:
-    """Return the terms as an event records them; amendment: the number of the budget's privacy guarantee."""
-    return {**terms.guarantee(), "document": terms.document, "amendment": amendment}
+def event_body(terms: StreamTerms, amendment: int) -> dict[str, object]:
+    """Return the terms as an event records them; amendment: the number of the budget's privacy guarantee.
+
+    The list of trees is there where it has more than one: events of others are as they always were.
+    """
+    trees = {"hierarchy": [list(one) for one in terms.trees]} if terms.trees[1:] else {}
+    return {**terms.guarantee(), "document": terms.document, **trees, "amendment": amendment}
 
 
 def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     """Return a stream's row as terms."""
     grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
-    model = json.loads(stream.model)
+    model = dict(json.loads(stream.model))
     budget_alpha = model.pop("budget_alpha", None)
     amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
     return StreamTerms(
@@ -205,6 +240,7 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
         calibration=stream.calibration,
         calendar=stream.calendar,
         document=stream.document,
+        trees=from_list(json.loads(stream.hierarchy), stream.hierarchy_hash),
         budget_alpha=None if budget_alpha is None else exact_from_text(budget_alpha),
     )
 

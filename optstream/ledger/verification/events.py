@@ -10,6 +10,7 @@ from optstream.errors import OptStreamError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
 from optstream.ledger.database.rows import plain_batches
 from optstream.ledger.database.schema import EventRow, StreamRow
+from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
 from optstream.ledger.records import StreamTerms
 from optstream.ledger.transactions.enrol import event_body, terms_of
@@ -23,6 +24,7 @@ Named = tuple[str, int | None]
 Generation = tuple[str, int | None, object]
 """Period, revision, generation of its spends."""
 EVENTS_AT_ONCE = 200
+NOTHING_RESERVED = -(2**62)
 
 RecordedGuarantees = dict[tuple[object, object], list[object]]
 """What events say of each privacy guarantee, by privacy budget and number."""
@@ -30,13 +32,20 @@ RecordedGuarantees = dict[tuple[object, object], list[object]]
 
 @dataclass
 class EventRecord:
-    """What a stream's events say. releases: column to value, by period and revision. spends: their hashes."""
+    """What a stream's events say. releases: column to value, by period and revision. spends: their hashes.
+
+    trees: the list in force. reserved_until: the step after the last that was reserved so far.
+    tree_problems: events that changed the tree of a step that was reserved, without an amendment.
+    """
 
     releases: dict[Named, Said] = field(default_factory=dict)
     spends: dict[Generation, object] = field(default_factory=dict)
     vintages: ToldOfVintages = field(default_factory=dict)
     guarantees: RecordedGuarantees = field(default_factory=dict)
     terms: Said | None = None
+    trees: Entries | None = None
+    reserved_until: int = NOTHING_RESERVED
+    tree_problems: list[int] = field(default_factory=list)
 
 
 def chain_problems(connection: Connection, stream: StreamRow, told: EventRecord) -> Iterator[str]:
@@ -49,6 +58,11 @@ def chain_problems(connection: Connection, stream: StreamRow, told: EventRecord)
         _replay(rows, told)
     if (stream.head, stream.n_events) != (before, expected):
         yield f"stream {stream.name!r}: its last event is not the one that its row names"
+    for number in told.tree_problems:
+        yield (
+            f"stream {stream.name!r}, event {number}: changes the hierarchy of days that were reserved "
+            "before it, and is no amendment"
+        )
     terms = readable_terms(connection, stream)
     if terms is None or not _says(told.terms, terms):
         yield f"stream {stream.name!r}: its terms are not those that its events record"
@@ -83,7 +97,7 @@ def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
     """Add what consecutive events say to what was told before them."""
     release: Named | None = None
     said: Said = {}
-    for _, _, _, _, period, revision, text, _ in rows:
+    for _, event, _, kind, period, revision, text, _ in rows:
         try:
             body = orjson.loads(text)
         except ValueError:
@@ -95,6 +109,7 @@ def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
                 told.terms = body
                 number = body.get("amendment", 0)
                 told.guarantees[body.get("grant"), number] = [body.get(name) for name in GUARANTEE_COLUMNS]
+                _replay_trees(event, kind, body, told)
                 continue
             if "vintage" in body:
                 told.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
@@ -104,11 +119,23 @@ def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
                 release = period, revision
                 said = told.releases.setdefault(release, body)
             said |= body
+            if "n_steps" in body:
+                told.reserved_until = max(told.reserved_until, body["first_step"] + body["n_steps"])
             if "spends_hash" in body:
                 told.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
-        except TypeError:
+        except (TypeError, ValueError, KeyError):
             # something is named by a list: it names nothing, so what it stands for is missed below
             continue
+
+
+def _replay_trees(event: int, kind: str, body: Said, told: EventRecord) -> None:
+    """Take the list of trees that an event about the stream's terms says, and judge how it was changed."""
+    trees = trees_said(body)
+    # until something is reserved, terms may be any
+    is_kept = kind == "amended" or told.trees is None or told.reserved_until == NOTHING_RESERVED
+    if not is_kept and not continues(told.trees or (), trees, told.reserved_until):
+        told.tree_problems.append(event)
+    told.trees = trees
 
 
 def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | None:
@@ -122,4 +149,5 @@ def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | N
 def _says(body: Said | None, terms: StreamTerms) -> bool:
     """Return whether the last event about a stream's terms tells these."""
     told = event_body(terms, 0)
-    return body is not None and all(body.get(name) == told[name] for name in told if name != "amendment")
+    names = {*told, "hierarchy"} - {"amendment"}
+    return body is not None and all(body.get(name) == told.get(name) for name in names)

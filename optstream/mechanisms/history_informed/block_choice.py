@@ -1,15 +1,17 @@
 """How many blocks, how long: those with the least error that the prior expects, from public figures alone."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache, partial
 
 import numpy as np
 
-from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, expected_error
+from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, PlannedNoise, expected_error
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+from optstream.mechanisms.history_informed.block_groups import BlockGroups, chosen_groups
 
 Blocks = tuple[int, int]
 """How many blocks a window has, and their steps."""
@@ -21,6 +23,8 @@ MOST_BLOCKS = 168
 MOST_PAST_WINDOWS = 42
 AS_GOOD = 0.01
 """Relative: expected errors that differ by less are one."""
+COARSE = Fraction(10**9)
+"""A scale of noise, in units, that no grid is too coarse for."""
 BLIND_SHARE = 6
 """Where no public scale is known: a window over this many blocks."""
 
@@ -32,7 +36,8 @@ class Figures:
     relative_noise: alpha * leaves / (epsilon * scale): the noise of the only block of a window, relative to a
     series' size; None where no scale is known. n_blocks, length: those that are given. components: of the
     prior that expects. count: that size, where readings are counts and vary around what is expected; else
-    None.
+    None. joint: for each level, root first, whether its noise may be joint; plain series are one level.
+    period_lengths, group_size: of its groups; wanted: whether it is asked for, however much it errs.
     """
 
     window_length: int
@@ -42,6 +47,10 @@ class Figures:
     length: int | None = None
     components: tuple[Component, ...] = COMPONENTS
     count: float | None = None
+    joint: tuple[bool, ...] = ()
+    period_lengths: tuple[int, ...] = ()
+    group_size: Fraction | None = None
+    wanted: bool = False
 
     @property
     def prior(self) -> TemporalPrior:
@@ -52,6 +61,34 @@ class Figures:
         """Return the relative variance of a block's noise where a share of epsilon pays for so many."""
         assert self.relative_noise is not None
         return 2.0 * (self.relative_noise * count / share) ** 2
+
+    def groups(self, count: int, long: int) -> BlockGroups | None:
+        """Return the groups of joint noise of such blocks; None where Laplace noise is expected to err less.
+
+        As the mechanism chooses them, but for scales that are small beside the grid.
+        """
+        if not any(self.joint):
+            return None
+        window = self.window_length
+        blocks = DriftingBlocks(window, count, long, drift_for(window, self.steps_per_day))
+        found = chosen_groups(blocks, self.period_lengths, COARSE, self.group_size)
+        laplace = 2.0 * (count * long) ** 2
+        return found if found is not None and (self.wanted or found.error < laplace) else None
+
+    def noises(self, blocks: Blocks, shares: Sequence[float]) -> list[PlannedNoise | None]:
+        """Return the noise of the mean of a block at each level, with so much of epsilon; None without."""
+        assert self.relative_noise is not None
+        groups = self.groups(*blocks)
+        found: list[PlannedNoise | None] = []
+        for level, share in enumerate(shares):
+            joint = groups is not None and level < len(self.joint) and self.joint[level]
+            charges = Fraction(groups.worst, blocks[1]) if groups is not None and joint else blocks[0]
+            scale = float(self.relative_noise * charges / share) if share else math.inf
+            sizes = groups.shares_of_sizes if groups is not None and joint else ((1, 1.0),)
+            # what is not measured for lack of a whole block is as so much more noise
+            more = 1.0 if groups is None else groups.left_out
+            found.append(PlannedNoise(scale * math.sqrt(more), sizes) if share else None)
+        return found
 
 
 @lru_cache(maxsize=256)
@@ -89,7 +126,8 @@ def best_blocks(error: Callable[[int, int], float], public: Figures) -> Blocks:
 @lru_cache(maxsize=1024)
 def _expected(public: Figures, count: int, long: int) -> float:
     """Return the root mean square error of the last window's steps, after as much past as is looked at."""
-    return expected_error(planned_blocks(public, count, long), public.noise(count))
+    (noise,) = public.noises((count, long), (1.0,))
+    return expected_error(planned_blocks(public, count, long), noise)
 
 
 def planned_blocks(public: Figures, count: int, long: int) -> PlannedBlocks:

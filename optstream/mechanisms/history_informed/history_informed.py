@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,15 +16,19 @@ from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+from optstream.measurement.priced import LinearSpend
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
+from optstream.mechanisms.history_informed.block_groups import BlockGroups, chosen_groups
 from optstream.mechanisms.history_informed.covariate_memory import covariates_of, late_part, used_covariates
+from optstream.mechanisms.joint_groups import JointTerms, Noise
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel, Spend, StepSpend
-from optstream.privacy.exact import make_plain, whole
-from optstream.privacy.rules.headroom import parts_with_headroom
+from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy.exact import exact, make_plain, whole
+from optstream.privacy.joint_spend import Group, groups_from_document
+from optstream.privacy.rules.headroom import groups_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.covariate import Covariate
@@ -32,21 +37,22 @@ from optstream.stream.state import public_part
 
 NAME = "HistoryInformed"
 READY, PARTS = "ready", "parts"
-"""What a state holds on its way to a draw alone: the first step that it was prepared for; the blocks that a
-tree chose for all of its levels together. Covariates (`covariate_memory`) are kept in `before`.
+"""What a state holds on its way to a draw alone: the first step that it was prepared for; the groups of
+blocks that a tree chose for all of its levels together. Covariates (`covariate_memory`) are kept in `before`.
 """
 
 
 @dataclass(frozen=True)
 class HistoryInformed(OnlineMechanism):
-    """Sums of short blocks with Laplace noise; every step estimated from those of the last weeks.
+    """Sums of short blocks with Laplace or joint noise; every step estimated from those of the last weeks.
 
     What is measured: `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose,
-    at times that drift through the day (`DriftingBlocks`, Lemma 13). What is published: the mean of a
-    Gaussian process over all series together, given all blocks of the last `history_days`
-    (`estimation.gaussian_process.prior`), with its variance. Between the blocks it interpolates by what it
-    learned of the day's shape, the week, and the other series. Learning, estimates and later revisions read
-    noisy sums and public facts alone: they cost nothing.
+    at times that drift through the day (`DriftingBlocks`, Lemma 13). With joint noise the blocks of a period
+    share it in groups (Lemma 16): those that lie in the period whole, for a piece would cost a group as much.
+    What is published: the mean of a Gaussian process over all series together, given all blocks of the last
+    `history_days` (`estimation.gaussian_process.prior`), with its variance. Between the blocks it
+    interpolates by what it learned of the day's shape, the week, and the other series. Learning, estimates
+    and later revisions read noisy sums and public facts alone: they cost nothing.
 
     Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
     and a block of several steps is cut into as many queries: choose `block_length=1` there.
@@ -71,10 +77,17 @@ class HistoryInformed(OnlineMechanism):
             of them by as much as that is. `HistoryInformedTree` goes by it; plain series do not.
         covariates: Public series that explain part of the readings, such as temperature. A period remembers
             the values that it used (`Measured.before`), and its estimates go by those.
+        noise: As in `Laplace`.
+        group_size: Blocks to a group of joint noise, at least, on a period's average, exact and above 1; None
+            for the one with the least noise.
+        period_lengths: As in `Laplace`.
+        n_nodes: As in `Laplace`.
+        declared_leaves: As in `Laplace`.
 
     Raises:
         ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
-            counts of another resolution; and where the noise would outgrow the integers.
+            counts of another resolution; for joint noise that was asked for and cannot be had; and where the
+            noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -87,6 +100,11 @@ class HistoryInformed(OnlineMechanism):
     components: tuple[Component, ...] = ()
     counts: bool = False
     covariates: tuple[Covariate, ...] = ()
+    noise: Noise | None = None
+    group_size: Fraction | None = None
+    period_lengths: tuple[int, ...] | None = None
+    n_nodes: int | None = None
+    declared_leaves: int | None = None
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
     revises: ClassVar[bool] = True
@@ -114,7 +132,12 @@ class HistoryInformed(OnlineMechanism):
                 f"counts of HistoryInformed need a resolution of 1, for counts are whole numbers; "
                 f"got {self.model.resolution}"
             )
-        self._spend((), 0)
+        if self.group_size is not None:
+            size = exact(self.group_size, "group_size of HistoryInformed")
+            if size <= 1:
+                raise ParameterError(f"group_size of HistoryInformed must be greater than 1; got {size}")
+            object.__setattr__(self, "group_size", size)
+        _ = self.unit_charge
 
     @property
     def blocks(self) -> DriftingBlocks:
@@ -132,19 +155,52 @@ class HistoryInformed(OnlineMechanism):
         return self.components or (COUNT_COMPONENTS if self.counts else COMPONENTS)
 
     @property
+    def joint_groups(self) -> BlockGroups | None:
+        """The groups of joint noise; None for Laplace noise."""
+        return _joint_groups(self)
+
+    @property
+    def joint_terms(self) -> JointTerms:
+        """What says whether noise may be joint."""
+        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves)
+
+    @property
     def epsilon(self) -> Fraction:
-        """What any window costs: m * L steps of it, each alpha / scale."""
-        return self.blocks.n_blocks * self.blocks.length * self.unit_charge
+        """What any window costs: m * L steps of it, or the groups that it meets, each alpha / scale."""
+        return self._charges * self.unit_charge
 
     @property
     def unit_charge(self) -> Fraction:
-        """What a measured step is charged."""
-        return self._spend((), 0).unit_charge
+        """What a measured step is charged, or a step of a group's largest part in a window."""
+        return self.alpha_units / self._scale(self.model.epsilon / self._charges)
 
-    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """Return one spend: the steps of the blocks for which all windows have headroom."""
-        parts = self._parts(n_steps, first_step, own_state(state, NAME))
-        return (self._spend(_weights(parts, n_steps), first_step),)
+    @property
+    def _charges(self) -> int:
+        """How many unit charges a window has at most."""
+        groups = self.joint_groups
+        return self.blocks.n_blocks * self.blocks.length if groups is None else groups.worst
+
+    def groups(self, n_steps: int, first_step: int = 0) -> tuple[Group, ...]:
+        """Return what a period measures where nothing else was spent, a block by itself with Laplace noise.
+
+        Args:
+            n_steps: Of the period.
+            first_step: Running index of its first step.
+
+        Returns:
+            Groups of blocks, rising.
+
+        Raises:
+            ParameterError: Joint noise, and a length that is none of `period_lengths`.
+        """
+        joint = self.joint_groups
+        if joint is not None:
+            return joint.of(first_step, n_steps)
+        return tuple((part,) for part in self.blocks.parts(first_step, n_steps))
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
+        """Return one spend: the steps of the blocks, or groups, for which all windows have headroom."""
+        return (self._planned(n_steps, first_step, own_state(state, NAME)),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return all that other periods spent, by whatever mechanism, and the memory of the period before."""
@@ -267,10 +323,10 @@ class HistoryInformed(OnlineMechanism):
                     f"{period.n_leaves} series; got {len(one.values)}"
                 )
         memory = own_state(self.prepared(state, period.first_step), NAME)
-        parts = self._parts(period.n_steps, period.first_step, memory)
-        spend = self._spend(_weights(parts, period.n_steps), period.first_step)
+        groups = self._groups(period.n_steps, period.first_step, memory)
+        spend = self._spend(groups, period.n_steps, period.first_step)
         belief = self._belief(memory, period.n_leaves)
-        measured = measure_blocks(period, parts, spend, noise)
+        measured = measure_blocks(period, tuple(chain.from_iterable(groups)), spend, noise)
         after = replace(belief, covariates=()).after(BlockHistory.of(measured), self.history_days)
         end = period.first_step + period.n_steps
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
@@ -293,18 +349,40 @@ class HistoryInformed(OnlineMechanism):
         slots = self.public_days.steps_per_day
         count = self.scale if self.counts else None
         given = self.n_blocks, self.block_length, self.prior_components
-        return Figures(model.window_length, slots, noise, *given, count)
+        figures = Figures(model.window_length, slots, noise, *given, count)
+        return self.with_joint(figures, (self.joint_terms.allowed(model),))
+
+    def with_joint(self, figures: Figures, joint: tuple[bool, ...]) -> Figures:
+        """Return figures that say at which levels noise may be joint, and in which groups; free.
+
+        Args:
+            figures: Of the same plan.
+            joint: For each level, root first.
+
+        Returns:
+            The same, where no level may have it.
+        """
+        if not any(joint):
+            return figures
+        lengths = self.period_lengths or (self.model.window_length,)
+        wanted = self.noise == "joint"
+        return replace(
+            figures, joint=joint, period_lengths=lengths, group_size=self.group_size, wanted=wanted
+        )
 
     @property
     def scale_units(self) -> float | None:
         """The `scale` in units of the resolution."""
         return None if self.scale is None else self.scale / float(self.model.resolution)
 
-    def _parts(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[range, ...]:
+    def _planned(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> LinearSpend:
+        return self._spend(self._groups(n_steps, first_step, memory), n_steps, first_step)
+
+    def _groups(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[Group, ...]:
         if PARTS in memory:
-            return tuple(range(*one) for one in memory[PARTS])
-        return parts_with_headroom(
-            self.blocks.parts(first_step, n_steps),
+            return groups_from_document(memory[PARTS])
+        return groups_with_headroom(
+            self.groups(n_steps, first_step),
             first_step,
             self.unit_charge,
             [spend_from_document(one) for one in memory.get("spends", ())],
@@ -312,14 +390,21 @@ class HistoryInformed(OnlineMechanism):
             self.model.epsilon,
         )
 
-    def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
-        a_step = self.model.epsilon / (self.blocks.n_blocks * self.blocks.length)
-        return self._step_spend(BLOCKS, first_step, weights, a_step)
-
-
-def _weights(parts: Iterable[range], n_steps: int) -> tuple[int, ...]:
-    measured = {step for part in parts for step in part}
-    return tuple(int(step in measured) for step in range(n_steps))
+    def _spend(self, groups: tuple[Group, ...], n_steps: int, first_step: int) -> LinearSpend:
+        joint = self.joint_groups
+        if joint is None:
+            if self.noise == "joint":
+                raise ParameterError(
+                    'n_nodes of HistoryInformed must be given for noise = "joint": a group is priced for the '
+                    "series that it is drawn for; a tree says it for each level"
+                )
+            measured = set(chain.from_iterable(chain.from_iterable(groups)))
+            weights = tuple(int(step in measured) for step in range(n_steps))
+            return self._step_spend(BLOCKS, first_step, weights, self.model.epsilon / self._charges)
+        assert self.n_nodes is not None  # there would be no groups
+        scale = self._scale(self.model.epsilon / joint.worst)
+        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
+        return JointSpend(0, BLOCKS, first_step, n_steps, groups, scale, alpha, self.n_nodes, leaves)
 
 
 @lru_cache(maxsize=256)
@@ -329,3 +414,15 @@ def _blocks(mechanism: HistoryInformed) -> DriftingBlocks:
     if n_blocks is None or length is None:
         n_blocks, length = choose_blocks(mechanism.figures)
     return DriftingBlocks(window, n_blocks, length, drift_for(window, slots))
+
+
+@lru_cache(maxsize=256)
+def _joint_groups(mechanism: HistoryInformed) -> BlockGroups | None:
+    model, terms = mechanism.model, mechanism.joint_terms
+    if not terms.allowed(model):
+        return None
+    lengths = terms.period_lengths or (model.window_length,)
+    unit_scale = mechanism.alpha_units / model.epsilon
+    blocks = mechanism.blocks
+    found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
+    return terms.wanted(found, 2 * (blocks.n_blocks * blocks.length) ** 2, "the least have too few blocks")

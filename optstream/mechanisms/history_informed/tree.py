@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Literal
 
@@ -11,59 +10,34 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.counts.published import published_counts
-from optstream.estimation.counts.tree_counts import fit_counts, typical_above
-from optstream.estimation.counts.tree_sizes import seen_counts
-from optstream.estimation.error_factor import ErrorFactor
-from optstream.estimation.gaussian_process.filter import (
-    MOST_FITTED,
-    MOST_LEARNED,
-    FilterState,
-    latest,
-    nearest,
-)
+from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.tree_filter import (
-    Look,
-    covariance_of_tree,
-    events_of_tree,
-    fit_tree,
-    judged_tree,
-    seen_tree,
-)
-from optstream.estimation.hierarchy.solve import consistent
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
+from optstream.mechanisms.history_informed.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.mechanisms.history_informed.covariate_memory import COVARIATES, late_part, used_covariates
-from optstream.mechanisms.history_informed.history_informed import NAME as OWN
-from optstream.mechanisms.history_informed.history_informed import PARTS, READY, HistoryInformed
-from optstream.mechanisms.history_informed.small_counts import (
-    small_blocks,
-    small_leaf_level,
-    tree_of_common_blocks,
-)
-from optstream.mechanisms.history_informed.tree_choice import (
-    choose_level_shares,
-    choose_plan_blocks,
-    expected_figures,
+from optstream.mechanisms.history_informed.history_informed import READY, HistoryInformed
+from optstream.mechanisms.history_informed.small_counts import small_leaf_level
+from optstream.mechanisms.history_informed.tree_choice import expected_figures
+from optstream.mechanisms.history_informed.tree_estimates import TreeEstimates
+from optstream.mechanisms.history_informed.tree_levels import (
+    Levels,
+    chosen_shares,
+    states_with_parts,
+    with_the_same_blocks,
 )
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
-from optstream.privacy.rules.headroom import Layer, layers_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
+from optstream.stream.hierarchy.tree_map import TreeMap
 
 ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
-LEARNED = ("prior", "began", "learned", "events", COVARIATES)
+LEARNED = ("prior", "began", "learned", "events", GUESSED, COVARIATES)
 """What the tree's state holds beside its levels'; covariates on its way to a draw alone."""
-MOST_CORRELATED = 2048
-"""Leaves times steps of a period: of more, how their errors hang together is not worked out."""
-MOST_TOGETHER = 2048
-"""Blocks that are looked at for the errors of several periods: five weeks of 48 a day, with some around."""
-Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
 @dataclass(frozen=True, init=False)
@@ -110,7 +84,7 @@ class HistoryInformedTree(Hierarchical):
             )
         shares = level_shares
         if isinstance(shares, str):
-            shares = _chosen_shares(mechanism, tree, shares)
+            shares = chosen_shares(mechanism, tree, shares)
         for one in mechanism.covariates:
             if len(one.values) not in (1, len(tree.nodes)):
                 raise ParameterError(
@@ -150,43 +124,31 @@ class HistoryInformedTree(Hierarchical):
         """The level of small counts that is measured at blocks of its own (`small_leaf_level`); else None."""
         return small_leaf_level(self.tree, self.pattern.figures, self.level_shares)
 
+    def carried_over(self, state: State, between: TreeMap, first_step: int) -> State | None:
+        """Return what the tree before had learned and measured, at the nodes of this one (`changed_tree`)."""
+        if between.is_renaming:
+            return state
+        levels, known = level_states(state), _guessed(state)
+        if known:
+            # what was guessed at an earlier change, as it is known by now
+            histories = {int(level): self._belief(own).history for level, own in levels.items() if own}
+            told = {str(level): one.to_document() for level, one in refined(known, histories).items()}
+            levels = {level: {**own, "history": told[level]} if own else own for level, own in levels.items()}
+        carried = carried_levels(levels, between)
+        return {**state, "levels": carried, GUESSED: guesses(between, first_step)}
+
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """Return the levels' plans in a row, at blocks for which all levels together have headroom."""
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """Return the state, each level told which blocks are measured: one choice for the tree (Lemma 13).
-
-        A level that looked at its own past alone would not see what another level, or another plan's shares,
-        has spent: two that each have headroom may have none together. Nor would the levels that share their
-        blocks see what a level of small counts takes beside them in the same night.
-        """
+        """Return the state, each level told which blocks are measured (`states_with_parts`)."""
         states = level_states(state)
-        others = [one for known in states.values() for one in (known or {}).get("spends", ())]
-        others += (state or {}).get(ELSEWHERE, [])
-        sets = self._sets_of_levels
-        chosen = layers_with_headroom(
-            [self._layer(levels, first_step, n_steps) for levels in sets],
-            first_step,
-            [spend_from_document(one) for one in others],
-            self.model.window_length,
-            self.model.epsilon,
-        )
-        with_parts = {
-            str(level): {
-                "mechanism": OWN,
-                **(states.get(str(level)) or {}),
-                PARTS: [[part.start, part.stop] for (part,) in groups],
-            }
-            for levels, groups in zip(sets, chosen, strict=True)
-            for level, _ in levels
-        }
-        return {"mechanism": NAME, **(state or {}), "levels": with_parts}
-
-    def _layer(self, levels: Levels, first_step: int, n_steps: int) -> Layer:
-        """Return what levels measure at common blocks: every part by itself, at what they charge together."""
-        parts = levels[0][1].blocks.parts(first_step, n_steps)
-        return [(part,) for part in parts], sum((own.unit_charge for _, own in levels), Fraction(0))
+        spent = [one for known in states.values() for one in (known or {}).get("spends", ())]
+        others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
+        period = range(first_step, first_step + n_steps)
+        told = states_with_parts(self._sets_of_levels, states, others, self.model, period)
+        return {"mechanism": NAME, **(state or {}), "levels": told}
 
     @property
     def _sets_of_levels(self) -> tuple[Levels, ...]:
@@ -206,7 +168,7 @@ class HistoryInformedTree(Hierarchical):
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
-        return self._estimate(measured, *self._known(measured))
+        return self._estimates.estimate(measured, *self._known(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """Return the days that were found unlike all others, as `HistoryInformed.events` does; free.
@@ -221,9 +183,8 @@ class HistoryInformedTree(Hierarchical):
             ParameterError: For measurements of other levels.
         """
         belief, histories = self._known(measured)
-        steps, near = self._asked(measured, histories)
-        dense = {level: near[level] for level, _ in self._dense}
-        return events_of_tree(belief, dense, self._above, steps, self._typical, self._look)
+        dense = {level: histories[level] for level, _ in self._dense}
+        return self._estimates.events(measured, belief, dense)
 
     def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
         """Return what the tree had learned before, and each level's blocks, the period's own among them.
@@ -239,7 +200,8 @@ class HistoryInformedTree(Hierarchical):
         for (level, _), part in zip(self.levels, measured.parts, strict=True):
             before = self._belief(part.before, part)
             histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
-        return self.pattern._belief(_learned(measured.before), 0), histories
+        belief = self.pattern._belief(_learned(measured.before), 0)
+        return belief, refined(_guessed(measured.before), histories)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return None: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
@@ -272,33 +234,7 @@ class HistoryInformedTree(Hierarchical):
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
-        return belief, histories
-
-    def error_covariance(
-        self,
-        measured: Measured,
-        later: Sequence[Measured],
-        asked: range | None = None,
-        sums: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64] | None:
-        """Return how the errors of leaves hang together, by the posterior of a period's estimate; free.
-
-        Args:
-            measured: Of the period; must be `measured` by this mechanism.
-            later: The periods after it that its estimate is made of, as for `revise`; none for `estimate`.
-            asked: Running steps, the period's and others before it; then all blocks within and around them
-                are looked at, up to `MOST_TOGETHER`. None for the period's own.
-            sums: (n_sums, n_asked), sums of the steps that are asked for in their place.
-
-        Returns:
-            (n_leaves, n, n_leaves, n), n steps or sums, in the squared unit of the readings; None for counts,
-            for too many leaves, and where nothing was ever measured.
-        """
-        n_asked = measured.n_steps if sums is None else len(sums)
-        if self.pattern.counts or len(self.tree.leaves) * n_asked > MOST_CORRELATED:
-            return None
-        known = self._known_since(measured, later) if later else self._known(measured)
-        return self._covariance(measured, *known, asked, sums)
+        return belief, refined(_guessed(last.state), histories)
 
     def measured(self, measured: Measured) -> bool:
         """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
@@ -316,59 +252,15 @@ class HistoryInformedTree(Hierarchical):
     def _with_errors(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Release:
-        found = self._estimate(measured, belief, histories)
-        factor = partial(self._error_factor, measured, belief, histories)
-        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, factor)
+        found = self._estimates.estimate(measured, belief, histories)
+        doubt = partial(self._estimates.doubt, measured, belief, histories)
+        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, doubt)
         return replace(release, bands=found.bands, covariates=belief.covariates)
 
-    def _error_factor(
-        self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
-    ) -> ErrorFactor | None:
-        """Return the factor of the leaves' posterior covariance; None of counts and for too many leaves."""
-        if self.pattern.counts or len(self.tree.leaves) * measured.n_steps > MOST_CORRELATED:
-            return None
-        found = self._covariance(measured, belief, histories)
-        return found if found is None else ErrorFactor.of_covariance(found)
-
-    def _covariance(
-        self,
-        measured: Measured,
-        belief: FilterState,
-        histories: Mapping[int, BlockHistory],
-        asked: range | None = None,
-        sums: NDArray[np.float64] | None = None,
-    ) -> NDArray[np.float64] | None:
-        steps, near = self._asked(measured, histories)
-        if asked is not None:
-            near = {level: nearest(history, asked, MOST_TOGETHER) for level, history in histories.items()}
-        scale = self.pattern.scale_units
-        found = covariance_of_tree(belief, near, self.tree, steps, scale, asked, sums)
-        return None if found is None else found * float(measured.resolution) ** 2
-
-    def _asked(
-        self, measured: Measured, histories: Mapping[int, BlockHistory]
-    ) -> tuple[range, dict[int, BlockHistory]]:
-        """Return the period's steps, and each level's blocks that are nearest to them."""
-        steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        return steps, {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
-
-    def _estimate(
-        self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
-    ) -> Estimate:
-        steps, near = self._asked(measured, histories)
-        if self.pattern.counts:
-            fit = fit_counts(belief, near, self.tree, self.small_level, steps, self.pattern.scale_units)
-            return published_counts(fit, measured, self.tree, self.lower_bound)
-        values, variances = fit_tree(belief, near, self.tree, steps, self.pattern.scale_units)
-        unit = float(measured.resolution)
-        values, variances = values * unit, variances * unit**2
-        bound = self.lower_bound
-        if bound is not None and values[self.tree.leaf_indices].min() < bound:
-            merged = measured.seen_as(values, variances)
-            # a posterior's leaves tell of their parents too, so none is held
-            found = consistent(merged, self.tree, [], "variance", bound, "joint")
-            return Estimate(found.values, variances, optimality=found.optimality)
-        return Estimate(values, variances)
+    @property
+    def _estimates(self) -> TreeEstimates:
+        """How it is estimated."""
+        return TreeEstimates(self.pattern, self.tree, self.small_level, self.lower_bound)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
@@ -384,10 +276,13 @@ class HistoryInformedTree(Hierarchical):
         learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
         after = {key: value for key, value in learned.items() if key != COVARIATES}
         after["began"] = began if belief.began is None else belief.began
+        oldest = end - self.pattern.history_days * self.pattern.public_days.steps_per_day
+        guessed = [one for one in _guessed(state) if one["since"] > oldest]
+        guessed_part = {GUESSED: guessed} if guessed else {}
         return replace(
             drawn,
-            before={"mechanism": NAME, **learned, **late_part(state)},
-            state={**drawn.state, ELSEWHERE: seen, **after},
+            before={"mechanism": NAME, **learned, **guessed_part, **late_part(state)},
+            state={**drawn.state, ELSEWHERE: seen, **after, **guessed_part},
         )
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
@@ -405,30 +300,7 @@ class HistoryInformedTree(Hierarchical):
         levels = level_states(state)
         belief = self.pattern._belief(_learned(state), 0)
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self._dense}
-        tree, scale = self._above, self._typical
-        belief = judged_tree(belief, histories, tree, first_step, scale, self._look)
-        if not belief.is_due(first_step, self.pattern.relearn_days):
-            return belief
-        recent = {level: latest(history, MOST_LEARNED) for level, history in histories.items()}
-        found = self._look(recent, tree, belief.days, scale, belief.events)
-        if found is None:
-            return belief
-        return belief.taught(found[0], first_step)
-
-    @property
-    def _look(self) -> Look:
-        """What is seen of that tree."""
-        return seen_counts if self.pattern.counts else seen_tree
-
-    @property
-    def _above(self) -> AggregationTree:
-        """The tree of the levels that have one posterior."""
-        return tree_of_common_blocks(self.tree, self.small_level)
-
-    @property
-    def _typical(self) -> float | None:
-        """The public size of one of its leaves, in units of the resolution."""
-        return typical_above(self.tree, self._above, self.pattern.scale_units)
+        return self._estimates.refreshed(belief, refined(_guessed(state), histories), first_step)
 
     def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
         given = (document or {}).get("history")
@@ -436,13 +308,9 @@ class HistoryInformedTree(Hierarchical):
         return self.pattern._belief(document, n_series)
 
 
-def _chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
-    if wanted != "model" or pattern.figures.relative_noise is None:
-        raise ParameterError(
-            'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
-            f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
-        )
-    return choose_level_shares(tree, pattern.figures)
+def _guessed(state: State | None) -> list[dict[str, Any]]:
+    """What was guessed of leaves that a change of the tree brought, while their past is looked at."""
+    return list((state or {}).get(GUESSED, ()))
 
 
 def _learned(state: State | None) -> dict[str, Any]:
@@ -451,27 +319,7 @@ def _learned(state: State | None) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, SeriesMechanism], ...]:
-    levels = super(HistoryInformedTree, whole).levels
-    pattern = whole.pattern
-    count, length = pattern.blocks.n_blocks, pattern.blocks.length
-    small = whole.small_level
-    if pattern.figures.relative_noise is not None:
-        count, length = choose_plan_blocks(whole.tree, pattern.figures, whole.level_shares)
-    blocks = {level: (count, length) for level, _ in levels}
-    if small is not None:
-        blocks[small] = small_blocks(whole.model.window_length)
-    found: list[tuple[int, Any]] = list(levels)
-    return tuple(
-        (
-            level,
-            # covariates, as all that is learned, are the tree's
-            replace(
-                own,
-                n_blocks=blocks[level][0],
-                block_length=blocks[level][1],
-                relearn_days=0,
-                covariates=(),
-            ),
-        )
-        for level, own in found
+    found: list[tuple[int, Any]] = list(super(HistoryInformedTree, whole).levels)
+    return with_the_same_blocks(
+        tuple(found), whole.tree, whole.pattern, whole.level_shares, whole.small_level
     )

@@ -143,9 +143,8 @@ def leaves_by_level(tree: AggregationTree) -> NDArray[np.float64]:
 def _posterior_errors(
     tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks
 ) -> NDArray[np.float64]:
-    noise = [public.noise(blocks[0], float(share)) if share else np.inf for share in shares]
-    of_nodes = np.array(noise)[np.array(tree.depths)]
-    return expected_level_errors(planned_blocks(public, *blocks), tree, of_nodes)
+    noise = public.noises(blocks, [float(share) for share in shares])
+    return expected_level_errors(planned_blocks(public, *blocks), tree, noise)
 
 
 def _simple(tree: AggregationTree) -> list[Shares]:

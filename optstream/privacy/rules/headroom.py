@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,8 +11,19 @@ from optstream.privacy.accounting import charged_to_windows
 from optstream.privacy.joint_spend import Group, JointSpend
 from optstream.privacy.spends import Spend
 
-Layer = tuple[Sequence[Group], Fraction]
-"""Groups of parts, and what a window is charged for a step of one."""
+
+class Layer(NamedTuple):
+    """What is measured at steps of its own, and what a window is charged for it.
+
+    Attributes:
+        groups: Of disjoint parts of a period, rising. Each is taken whole or left out.
+        joint: For each step of the part, of a group, of which the window holds most.
+        apart: For each step of every part of a group, beside that.
+    """
+
+    groups: Sequence[Group]
+    joint: Fraction
+    apart: Fraction = Fraction(0)
 
 
 def parts_with_headroom(
@@ -64,7 +76,8 @@ def groups_with_headroom(
     Returns:
         Some of the groups.
     """
-    (taken,) = layers_with_headroom([(groups, unit_charge)], first_step, others, window_length, most)
+    layer = Layer(groups, unit_charge)
+    (taken,) = layers_with_headroom([layer], first_step, others, window_length, most)
     return taken
 
 
@@ -77,14 +90,13 @@ def layers_with_headroom(
 ) -> tuple[tuple[Group, ...], ...]:
     """Return those groups of each layer with which no window loses more than `most`, all layers together.
 
-    A layer is what is measured at steps of its own, at a charge of its own; layers may measure the same
-    steps. Groups are asked about in order of time, of those that begin together the earlier layer's first,
-    each beside all that were taken before, of whatever layer. A group is taken whole or left out. A function
-    of recorded outputs and public facts, hence free (Lemmas 13 and 16). Exact: integers over a common
-    denominator.
+    Layers may measure the same steps. Groups are asked about in order of time, of those that begin together
+    the earlier layer's first, each beside all that were taken before, of whatever layer. A group is taken
+    whole or left out. A function of recorded outputs and public facts, hence free (Lemmas 13 and 16). Exact:
+    integers over a common denominator.
 
     Args:
-        layers: The groups of each, rising, and its unit charge, as `groups_with_headroom`.
+        layers: Each with its own groups and charges.
         first_step: As `groups_with_headroom`.
         others: As `groups_with_headroom`.
         window_length: Steps.
@@ -94,7 +106,7 @@ def layers_with_headroom(
         Some of the groups of each layer, in their order.
     """
     asked = sorted(
-        ((number, group) for number, (groups, _) in enumerate(layers) for group in groups),
+        ((number, group) for number, layer in enumerate(layers) for group in layer.groups),
         key=lambda one: (one[1][0].start, one[0]),
     )
     if not asked:
@@ -102,16 +114,20 @@ def layers_with_headroom(
     first, stop = asked[0][1][0].start, max(group[-1].stop for _, group in asked)
     starts = range(first_step + first - window_length + 1, first_step + stop)
     spent = charged_to_windows(others, window_length, starts)
-    units = [unit_charge for _, unit_charge in layers]
+    units = [unit for layer in layers for unit in (layer.joint, layer.apart)]
     denominator = math.lcm(*(one.denominator for one in (*units, most, *spent)))
     charged = np.array([int(one * denominator) for one in spent], dtype=object)
     cap, taken = int(most * denominator), [list[Group]() for _ in layers]
     for number, group in asked:
         origin, n_steps = group[0].start, group[-1].stop - group[0].start
         own = tuple(range(part.start - origin, part.stop - origin) for part in group)
-        priced = JointSpend(0, "", 0, n_steps, (own,), Fraction(1), 1, 1).steps_charged(window_length)
-        touching = slice(origin - first, origin - first + priced.size)
-        after = charged[touching] + int(units[number] * denominator) * priced.astype(object)
+        touching = slice(origin - first, origin - first + n_steps + window_length - 1)
+        after = charged[touching]
+        for unit, charges in ((layers[number].joint, [own]), (layers[number].apart, [(one,) for one in own])):
+            if unit:
+                priced = JointSpend(0, "", 0, n_steps, tuple(charges), Fraction(1), 1, 1)
+                counted = priced.steps_charged(window_length).astype(object)
+                after = after + int(unit * denominator) * counted
         if (after <= cap).all():
             charged[touching] = after
             taken[number].append(group)

@@ -73,6 +73,12 @@ def is_node_name(name: object) -> bool:
     return isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None and len(name.encode()) <= 200
 
 
+def _node_name(name: object) -> str:
+    if not isinstance(name, str) or not is_node_name(name):
+        raise ValueError("no name of a node")
+    return name
+
+
 def _day(value: object) -> date:
     """A date of TOML's own, or its text."""
     if isinstance(value, date) and not isinstance(value, datetime):
@@ -118,6 +124,7 @@ Share = Annotated[Fraction, _within(lambda number: 0 <= number <= 1), Exactly]
 PositiveShare = Annotated[Fraction, _within(lambda number: 0 < number <= 1), Exactly]
 Bound = Annotated[Fraction, _within(lambda number: abs(number) <= LARGEST_BOUND), Exactly]
 Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
+NodeName = Annotated[str, PlainValidator(_node_name)]
 FileName = Annotated[str, PlainValidator(_file_name)]
 LogFile = Annotated[str, PlainValidator(_log_file)]
 ShownLine = Annotated[str, PlainValidator(_shown_line)]

@@ -1,6 +1,6 @@
 """The hierarchy's source: tables of the configuration, or a CSV or Parquet file."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from optstream.errors import ParameterError
 from optstream.storage.parquet_limits import Limits, claims_of
 from tasks.config.tables.areas import read_areas
 from tasks.config.tables.fields import is_node_name
+from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.sections import Hierarchy
 
 LARGEST_FILE = 64 * 2**20
@@ -51,8 +52,13 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
             return None, [f"hierarchy.file {section.file!r} {table}"]
         pairs = list(table.select("node", "parent").iter_rows())
         told = list(table.iter_rows(named=True))
-        if section.names or section.places:
-            return None, ["hierarchy.names and places go with parents; hierarchy.file has columns for them"]
+        told += _from_tables(section)
+        of_file = {node for node, _ in pairs}
+        if any(node in of_file for node in (*section.names, *section.places)):
+            return None, [
+                "hierarchy.names and places go with parents, or are of units that begin by a change; "
+                "hierarchy.file has columns for its own"
+            ]
     if len(pairs) > MOST_NODES:
         return None, [f"{key} must name at most {MOST_NODES:,} nodes; got {len(pairs):,}"]
     problems = []
@@ -68,9 +74,10 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
         problems.append(f"{key} must name each node once")
     if problems:
         return None, problems
-    facts, problems = _facts_of(told, parents)
+    codes = {*parents, *(code for change in changes_of(section.changes) for code in change.beginning)}
+    facts, problems = _facts_of(told, codes)
     if section.areas is not None:
-        areas, wrong = read_areas(folder / section.areas, parents)
+        areas, wrong = read_areas(folder / section.areas, codes)
         problems += wrong
         facts |= {node: replace(facts.get(node, NodeFacts()), area=area) for node, area in areas.items()}
     return Nodes(parents, facts), problems
@@ -84,7 +91,9 @@ def _from_tables(section: Hierarchy) -> Iterator[Mapping[str, Any]]:
         yield {"node": node, "name": name, "latitude": latitude, "longitude": longitude}
 
 
-def _facts_of(rows: Sequence[Mapping[str, Any]], parents: Parents) -> tuple[dict[str, NodeFacts], list[str]]:
+def _facts_of(
+    rows: Sequence[Mapping[str, Any]], nodes: Collection[str]
+) -> tuple[dict[str, NodeFacts], list[str]]:
     """The facts of the rows that have any, and what is wrong with the first rows."""
     facts, problems = {}, []
     for row in rows:
@@ -92,7 +101,7 @@ def _facts_of(rows: Sequence[Mapping[str, Any]], parents: Parents) -> tuple[dict
         if not given:
             continue
         shown = f"{str(row['node'])!r:.80}"
-        if row["node"] not in parents:
+        if row["node"] not in nodes:
             problems.append(f"hierarchy: {shown} has a name or a place, and is not a node")
             continue
         try:

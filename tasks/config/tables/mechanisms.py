@@ -16,6 +16,7 @@ SHARE = 'a share between 0 and 1, such as "1/2"'
 GAIN = Field(description="a number in [0, 1]; the three gains add up to 1")
 AMOUNT = Field(description="a number greater than 0")
 MOST_HOLIDAYS = 10_000
+NOISE = '"joint" or "laplace"'
 PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, and medians"
 
 
@@ -62,7 +63,7 @@ class OptStream(Mechanism):
     tables: ClassVar[tuple[str, ...]] = ("sampling", "features", "stages")
 
     weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
-    noise: Literal["joint", "laplace"] | None = Field(None, description='"joint" or "laplace"')
+    noise: Literal["joint", "laplace"] | None = Field(None, description=NOISE)
 
     @classmethod
     def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
@@ -81,7 +82,7 @@ class Plain(Mechanism):
 class Laplace(Mechanism):
     """Laplace and Uniform."""
 
-    noise: Literal["joint", "laplace"] | None = Field(None, description='"joint" or "laplace"')
+    noise: Literal["joint", "laplace"] | None = Field(None, description=NOISE)
 
 
 class Fourier(Mechanism):
@@ -165,6 +166,7 @@ class HistoryInformed(Mechanism):
         (), strict=False, max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
     )
     proxy: Proxy | None = Field(None, description=PROXY)
+    noise: Literal["joint", "laplace"] | None = Field(None, description=NOISE)
 
     @property
     def parameters(self) -> dict[str, Any]:

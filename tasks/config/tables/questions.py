@@ -1,6 +1,6 @@
 """The `[questions]` tables: what is asked of the published values, and answered beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -73,13 +73,15 @@ def asked_of(questions: Questions, step_minutes: int) -> tuple[Question, ...]:
     )
 
 
-def question_problems(questions: Questions, step_minutes: int, tree: AggregationTree | None) -> Iterator[str]:
+def question_problems(
+    questions: Questions, step_minutes: int, trees: Sequence[AggregationTree]
+) -> Iterator[str]:
     """Yield what is wrong between the keys of each question, and between it and stream and hierarchy.
 
     Args:
         questions: The table.
         step_minutes: Length of a step of the stream.
-        tree: None where the hierarchy is not usable itself.
+        trees: That of every day; none where the hierarchy is not usable itself.
 
     Yields:
         A line for each problem: the key, its rule, and what it got.
@@ -90,8 +92,9 @@ def question_problems(questions: Questions, step_minutes: int, tree: Aggregation
             yield f"questions must be named by {NAMED}; got {name!r}"
         yield from _window(place, one, step_minutes)
         yield from _bound(place, one)
-        yield from _nodes(place, one, tree)
-    if tree is not None and (rows := _rows(questions, tree, step_minutes)) > MOST_ANSWERS:
+        yield from _nodes(place, one, trees)
+    rows = max((_rows(questions, tree, step_minutes) for tree in trees), default=0)
+    if rows > MOST_ANSWERS:
         yield (
             f"questions must give at most {MOST_ANSWERS:,} answers a day, nodes times steps of all of them; "
             f"got {rows:,}: ask a higher level, or fewer nodes"
@@ -119,18 +122,19 @@ def _bound(place: str, one: Asked) -> Iterator[str]:
             yield f"{place}: {key} must be left out for {one.ask!r}: it is {legal.partition(':')[0]}"
 
 
-def _nodes(place: str, one: Asked, tree: AggregationTree | None) -> Iterator[str]:
+def _nodes(place: str, one: Asked, trees: Sequence[AggregationTree]) -> Iterator[str]:
     if bool(one.nodes) == (one.level is not None):
         given = "both" if one.nodes else "neither"
         yield f"{place} must have one of the keys nodes, level; got {given}"
     if len(set(one.nodes)) < len(one.nodes):
         yield f"{place}: nodes must name each node once"
-    if tree is None:
+    if not trees:
         return
-    if unknown := [node for node in one.nodes if node not in tree.nodes]:
+    if unknown := [node for node in one.nodes if all(node not in tree.nodes for tree in trees)]:
         yield f"{place}: nodes must be nodes of the hierarchy; got {unknown[0]!r:.80}"
-    if one.level is not None and one.level >= tree.n_levels:
-        yield f"{place}: level must be in [0, {tree.n_levels - 1}], as the hierarchy has it; got {one.level}"
+    n_levels = trees[0].n_levels
+    if one.level is not None and one.level >= n_levels:
+        yield f"{place}: level must be in [0, {n_levels - 1}], as the hierarchy has it; got {one.level}"
 
 
 def _rows(questions: Questions, tree: AggregationTree, step_minutes: int) -> int:

@@ -28,6 +28,11 @@ from tasks.config.tables.fields import (
     StepLength,
     WebAddress,
 )
+from tasks.config.tables.hierarchy_changes import (
+    HIERARCHY_CHANGES,
+    MOST_HIERARCHY_CHANGES,
+    HierarchyChange,
+)
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.questions import Questions
 from tasks.config.tables.schedule import Schedule
@@ -115,6 +120,12 @@ class Hierarchy(Section):
         None,
         min_length=1,
         description="the path of a GeoJSON file of polygons, each with its node as id or property node",
+    )
+    changes: tuple[HierarchyChange, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_HIERARCHY_CHANGES,
+        description=f"a list of at most {MOST_HIERARCHY_CHANGES} tables, each headed {HIERARCHY_CHANGES}",
     )
 
 
@@ -224,6 +235,7 @@ class Published(Section):
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'
     )
+    errors: bool = Field(True, description="true or false")
     measurements: bool = Field(False, description="true or false")
     publisher: ShownLine | None = Field(None, description=SHORT_TEXT)
     licence: ShownLine | None = Field(None, description=SHORT_TEXT)

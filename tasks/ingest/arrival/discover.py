@@ -1,6 +1,6 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -17,11 +17,13 @@ from tasks.ingest.arrival.folders import (
     names_in,
     read_small,
 )
-from tasks.ingest.arrival.parts import DATED, PREFIX, parts_of, place_of, top_of
+from tasks.ingest.arrival.parts import DATED, PREFIX, parts_of, parts_of_all_days, place_of, top_of
 
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
 """Entries of one folder of a day."""
+MOST_SAID = 12
+"""Messages about one day's dumps: of 10,000 leaves nobody reads more."""
 
 
 class LateDumpError(DumpError):
@@ -76,7 +78,7 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
         Local days; a region's folder that cannot be listed counts as empty.
     """
     found = set()
-    for part in parts_of(settings):
+    for part in parts_of_all_days(settings):
         with suppress(OSError):
             for name in names_in(settings.input_folder / top_of(part) if part else settings.input_folder):
                 if name.startswith(DATED):
@@ -123,20 +125,21 @@ def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival 
         OSError: The input folder cannot be listed.
     """
     found = sorted(names_in(settings.input_folder))
-    known = {top_of(part) for part in parts_of(settings)}
-    unknown = [name for name in found if name.startswith(PREFIX) and name not in known]
-    return {day: _arrival(settings, day, unknown) for day in days}
+    regions = [name for name in found if name.startswith(PREFIX)]
+    return {day: _arrival(settings, day, regions) for day in days}
 
 
-def _arrival(settings: Settings, day: date, unknown: Sequence[str]) -> Arrival | None:
-    within = f"{DATED}{day.isoformat()}"
+def _arrival(settings: Settings, day: date, regions: Sequence[str]) -> Arrival | None:
+    within, parts = f"{DATED}{day.isoformat()}", parts_of(settings, day)
+    known = {top_of(part) for part in parts}
+    unknown = [name for name in regions if name not in known]
     try:
         delivered = [name for name in unknown if is_anything(settings.input_folder / name / within)]
     except OSError:
         return None
     files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
     absent = []
-    for part in parts_of(settings):
+    for part in parts:
         place = place_of(part, day)
         try:
             files[part] = _part_files(settings, layout, settings.input_folder / place, place)
@@ -186,13 +189,14 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
                 f"{day}: {listed} is beside the folder of all regions; remove it, or take input.region out"
             )
         return DumpError(
-            f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
+            f"{day}: {listed} is not a leaf of the hierarchy of that day; add it to [[hierarchy.changes]], "
+            "or remove its dump"
         )
     if arrival.broken:
-        return DumpError(f"{day}: " + "; ".join(arrival.broken.values()))
+        return DumpError(f"{day}: " + several(arrival.broken.values()))
     if arrival.waiting:
-        return LateDumpError(f"{day}: " + "; ".join(arrival.waiting.values()))
-    return Dump(day, tuple(arrival.files[part] for part in parts_of(settings)))
+        return LateDumpError(f"{day}: " + several(arrival.waiting.values()))
+    return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)))
 
 
 def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> tuple[Location, ...]:
@@ -258,3 +262,10 @@ def _check_list(file_list: str, present: Mapping[str, Found], place: str, names:
     extra = sorted(set(names) - set(listed))
     if extra:
         raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
+
+
+def several(messages: Iterable[str]) -> str:
+    """Return what is wrong with a day's dumps in a line that does not grow with the leaves."""
+    found = list(messages)
+    more = len(found) - MOST_SAID
+    return "; ".join(found[:MOST_SAID]) + (f"; and {more:,} more like these" if more > 0 else "")

@@ -10,9 +10,14 @@ EVERY = ""
 """In the place of a leaf: the one folder that holds the rows of every leaf."""
 
 
-def parts_of(settings: Settings) -> tuple[str, ...]:
+def parts_of(settings: Settings, day: date) -> tuple[str, ...]:
     """Return what a day's dump is made of: each leaf, in the tree's order, or `EVERY` alone."""
-    return settings.tree.leaves if settings.input.region is None else (EVERY,)
+    return settings.tree_of(day).leaves if settings.input.region is None else (EVERY,)
+
+
+def parts_of_all_days(settings: Settings) -> tuple[str, ...]:
+    """Return what the dump of some day is made of."""
+    return settings.dated_hierarchy.leaves() if settings.input.region is None else (EVERY,)
 
 
 def top_of(part: str) -> str:
@@ -26,6 +31,6 @@ def place_of(part: str, day: date) -> str:
     return f"{top_of(part)}/{dated}" if part else dated
 
 
-def leaves_of(settings: Settings, parts: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the leaves that lie in these parts."""
-    return settings.tree.leaves if EVERY in parts else parts
+def leaves_of(settings: Settings, day: date, parts: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the leaves that lie in these parts of a day's dump."""
+    return settings.tree_of(day).leaves if EVERY in parts else parts

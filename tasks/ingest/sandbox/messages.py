@@ -108,7 +108,7 @@ def answered(messages: Iterable[bytes], settings: Settings, dumps: Sequence[Dump
 
 
 def _day(day: date, said: Any, source: Iterator[bytes], settings: Settings) -> ReadDay:
-    leaves = settings.tree.leaves
+    leaves = settings.tree_of(day).leaves
     metrics = pl.read_ipc_stream(BytesIO(next(source)))
     if metrics["region"].to_list() != list(leaves):
         raise ValueError

@@ -122,7 +122,7 @@ class _DiedError(Exception):
 
 def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
     """The dump as if each of its files were its only one, with that file's place in the input folder."""
-    for own, part in enumerate(parts_of(settings)):
+    for own, part in enumerate(parts_of(settings, dump.day)):
         for path in dump.files[own]:
             files = tuple((path,) if number == own else () for number in range(len(dump.files)))
             place = f"{place_of(part, dump.day)}/{path.name!r:.80}"

@@ -27,6 +27,7 @@ class Kind(StrEnum):
     VOID = "void"
     UNLISTED = "unlisted"
     LOST = "lost"
+    WITHDRAWN = "withdrawn"
     COMPROMISED = "compromised"
     EXPIRING = "expiring"
     EXPIRED = "expired"

@@ -107,6 +107,13 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
         )
     if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
         yield from _of_release(settings, facts, day, made)
+    if day.state is State.WITHDRAWN and day.listed is not None:
+        yield _said(
+            made,
+            Kind.WITHDRAWN,
+            "it was withdrawn, and readers have it all the same: the withdrawal did not come to its end, or "
+            f"an older published folder was brought back; `optstream withdraw --date {day.day}` completes it",
+        )
     yield from _of_raw(day, made, now)
 
 
@@ -160,15 +167,17 @@ def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Itera
         elif leaf is not None:
             words = (
                 f"{folder} is there, which no leaf is called, and region={leaf}{_known_as(settings, leaf)} "
-                f"is not: if it was renamed, deliver it as region={leaf}; nothing of the day is released "
+                f'is not: if it was renamed, add renamed = {{ {leaf} = "{node}" }} to [[hierarchy.changes]] '
+                f"from its first day on, or deliver it as region={leaf}; nothing of the day is released "
                 "before"
             )
         else:
-            leaf = None if arrival.absent else nearest(name, settings.tree.leaves)
+            leaf = None if arrival.absent else nearest(name, settings.tree_of(arrival.day).leaves)
             like = "" if leaf is None else f" (the nearest is {settings.called(leaf)})"
             words = (
                 f"{folder} is there, and no leaf of the hierarchy is called so{like}: remove its dump of the "
-                "day, or add it to [hierarchy]; nothing of the day is released before"
+                "day, or add it to [[hierarchy.changes]] from its first day on; nothing of the day is "
+                "released before"
             )
         yield replace(_said(made, Kind.UNKNOWN_REGION, words), node=node, suggestion=leaf)
 
@@ -202,11 +211,7 @@ def _suspect(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> It
     """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
     most = float(settings.watching.suspect_share)
     for region, one in facts.suspect.get(day.day, {}).items():
-        told = [
-            f"{100 * share:.0f} % {what}"
-            for what, share in (("clamped", one.clamped), ("absent", one.absent), ("doubled", one.doubled))
-            if share > most
-        ]
+        told = [f"{100 * share:.0f} % {what}" for what, share in one.shares if share > most]
         if told:
             words = (
                 f"of the readings of {settings.called(region)}, {', '.join(told)}: ask its supplier about "

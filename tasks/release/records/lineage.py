@@ -137,7 +137,7 @@ def lineage_event(
 
     drawn_from: keyed hashes of the files; "unknown" where there are none.
     """
-    places = [settings.input_folder / place_of(part, day) for part in parts_of(settings)]
+    places = [settings.input_folder / place_of(part, day) for part in parts_of(settings, day)]
     hashes = by_folder(drawn_from)
     masked = column_lineage_dataset.Transformation(
         type="INDIRECT", subtype="AGGREGATION", description="sums with noise, fitted", masking=True

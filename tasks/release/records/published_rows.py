@@ -26,7 +26,7 @@ def published_rows(
     (`rounded_units`): whoever adds up the file gets the file. Standard errors are of the estimate before
     that, at every node, and a band holds the published value; what is not known is null.
     """
-    tree, calendar = settings.tree, settings.calendar
+    tree, calendar = settings.tree_of(day), settings.calendar
     resolution = settings.privacy.resolution
     units = rounded_units(
         release.values,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import optstream
-from optstream.catalogue import CountBands, ReleaseStatement, StandardErrors, StatedMeasurements
+from optstream.catalogue import CountBands, ReleaseStatement, StandardErrors
 from optstream.catalogue.statements.consistency import rounded
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.catalogue.statements.standard_errors import Known
@@ -17,6 +17,7 @@ from optstream.mechanisms import Release
 from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.planning.long_spans import long_spans_of
+from tasks.release.records.files_beside import NO_FILES, FilesBeside
 from tasks.release.records.published_rows import known_errors
 
 
@@ -26,7 +27,7 @@ def statement_of(
     release: Release,
     revision: int,
     vintage: int,
-    measurements: StatedMeasurements | None = None,
+    beside: FilesBeside = NO_FILES,
 ) -> ReleaseStatement:
     """The statement in a release's footer and manifest: public facts only."""
     calendar = settings.calendar
@@ -41,7 +42,7 @@ def statement_of(
         revision=revision,
         vintage=vintage,
         model=settings.model,
-        mechanism={**settings.describe_mechanism(), **_covariates(settings, release)},
+        mechanism={**settings.describe_mechanism(day), **_covariates(settings, release)},
         calibration=settings.privacy.calibration,
         epsilon_plan=release.epsilon,
         epsilon_own=release.epsilon_alone,
@@ -59,7 +60,8 @@ def statement_of(
         long_spans=() if release.simulated else long_spans_of(settings, day, revision),
         optimality=None if release.optimality is None else rounded(release.optimality),
         bands=_bands(release) if settings.counts_known else None,
-        measurements=measurements,
+        measurements=beside.measurements,
+        errors=beside.errors,
     )
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import DumpError, ParameterError
 from optstream.noise import simulated_noise
+from optstream.stream import AggregationTree
 from tasks.config import Settings
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.config.tables.sections import Budget, Features, Sampling
@@ -104,8 +105,8 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
 def share_choices(choice: Choice) -> Iterator[Choice]:
     """Other shares of the levels: from all for the leaves to most for the root."""
     settings = choice.settings
-    n_levels = settings.tree.n_levels
-    for shares in _shares(n_levels, {int(settings.tree.depths[leaf]) for leaf in settings.tree.leaf_indices}):
+    tree = settings.dated_hierarchy.periods[-1][1]
+    for shares in _shares(tree.n_levels, {int(tree.depths[leaf]) for leaf in tree.leaf_indices}):
         if shares == settings.level_shares:
             continue
         texts = [str(share) for share in shares]
@@ -145,21 +146,21 @@ def _try(choice: Choice, days: Mapping[date, Values], trials: int, seed: int) ->
 
 def _run(settings: Settings, days: Mapping[date, Values], seed: int) -> tuple[Values, Values]:
     """Mean absolute error and mean reading by level, over one trial."""
-    tree, noise, state = settings.tree, simulated_noise(seed), None
+    noise, state = simulated_noise(seed), None
     missed, truths = [], []
     for day, values in days.items():
-        mechanism = mechanism_for(settings, day)
+        mechanism, tree = mechanism_for(settings, day), settings.tree_of(day)
         release = mechanism.release(
             values, noise=noise, first_step=settings.calendar.first_step(day), state=state
         )
         state, truth = release.state, tree.add_up(values)
-        missed.append(_by_level(settings, np.abs(release.values - truth)))
-        truths.append(_by_level(settings, np.abs(truth)))
+        missed.append(_by_level(tree, np.abs(release.values - truth)))
+        truths.append(_by_level(tree, np.abs(truth)))
     return np.mean(missed, axis=0), np.mean(truths, axis=0)
 
 
-def _by_level(settings: Settings, values: Values) -> Values:
-    return np.array([values[nodes.start : nodes.stop].mean() for nodes in settings.tree.levels])
+def _by_level(tree: AggregationTree, values: Values) -> Values:
+    return np.array([values[nodes.start : nodes.stop].mean() for nodes in tree.levels])
 
 
 def simulated_days(settings: Settings, days: Iterable[date], mean: float | None) -> dict[date, Values]:
@@ -168,7 +169,7 @@ def simulated_days(settings: Settings, days: Iterable[date], mean: float | None)
         day: np.array(
             [
                 daily_load(region_of(leaf, mean), leaf, day, settings.calendar, SEED_OF_DAYS)
-                for leaf in settings.tree.leaves
+                for leaf in settings.tree_of(day).leaves
             ]
         )
         for day in days
@@ -184,7 +185,9 @@ def public_days(
     """
     found = {}
     for day in days:
-        places = [folder / f"region={leaf}" / f"date={day}" for leaf in leaves or settings.tree.leaves]
+        places = [
+            folder / f"region={leaf}" / f"date={day}" for leaf in leaves or settings.tree_of(day).leaves
+        ]
         found[day] = np.array([_row(settings, place, day) for place in places])
     return found
 

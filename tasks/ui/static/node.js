@@ -10,6 +10,9 @@
   const wanted = () => new Set(boxes.filter((one) => one.checked).map((one) => one.name));
   const kind = (one) => one.kind.replace(/-(low|high)$/, "");
   for (const box of boxes) box.disabled = !series.some((one) => kind(one) === box.name);
+  const bands = boxes.filter((one) => one.name === "error" || one.name === "noise");
+  const known = ["error", "noise"].find((name) => bands.some((one) => one.name === name && !one.disabled));
+  for (const box of bands) box.checked = box.name === known; // all errors where they are known
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const unit = place.dataset.unit ? ` ${place.dataset.unit}` : "";
   const format = (value) => value == null ? "–" : value.toLocaleString("en", { maximumSignificantDigits: 4 }) + unit;
@@ -25,7 +28,8 @@
   const offsetAt = (seconds) => offset.formatToParts(new Date(1000 * seconds)).find((one) => one.type === "timeZoneName").value.replace("GMT", "") || "+00:00";
   const axisTimes = (_, ticks) => {
     const part = ticks[ticks.length - 1] - ticks[0] > 3 * 86400 ? [5, 10] : [11, 16];
-    return ticks.map((one) => local(one).slice(...part));
+    const names = ticks.map((one) => local(one).slice(...part));
+    return names.map((name, i) => (name === names[i - 1] ? "" : name)); // of several a day the first
   };
   let plot = null;
   function say(index) {
@@ -51,10 +55,10 @@
       dash: { replaced: [2, 3], "day-before": [4, 4], "week-before": [4, 4] }[one.kind],
       points: { show: at.length < 3 },
     }));
-    const bands = [];
+    const filled = [];
     own.forEach((one, i) => {
-      if (one.kind.endsWith("-low")) bands.push({ series: [i + 2, i + 1], fill: one.kind.startsWith("noise") ? colour("--band") : rule });
-      if (one.kind === "child" && i > 0) bands.push({ series: [i + 1, i], fill: areas[i % 2] });
+      if (one.kind.endsWith("-low")) filled.push({ series: [i + 2, i + 1], fill: one.kind.startsWith("noise") ? colour("--band") : rule });
+      if (one.kind === "child" && i > 0) filled.push({ series: [i + 1, i], fill: areas[i % 2] });
     });
     // areas are compared by their height, so they stand on 0
     const range = (_, low, high) => uPlot.rangeNum(children.length ? Math.min(0, low) : low, high, 0.1, true);
@@ -67,7 +71,7 @@
       legend: { show: false },
       cursor: { y: false },
       series: [{}, ...lines],
-      bands,
+      bands: filled,
       scales: { y: { range } },
       axes: [{ ...axis, values: axisTimes }, { ...axis, size: 70, label: place.dataset.unit || undefined, labelSize: 20, labelFont: "12px sans-serif", values: (_, ticks) => ticks.map((one) => one.toLocaleString("en")) }],
       hooks: { setCursor: [(one) => say(one.cursor.idx)] },
@@ -95,5 +99,6 @@
   new ResizeObserver(() => plot && plot.setSize({ width: place.clientWidth, height: 320 })).observe(place);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   draw();
+  readout.textContent = "Drag to zoom, double click to show all.";
   place.dataset.drawn = "yes";
 })();

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from optstream.ledger import ReleaseRecord
 from optstream.privacy import PrivacyModel, worst_window
+from tasks.config import Settings
 from tasks.ingest.arrival.parts import parts_of
 from tasks.monitoring import Alarm, DayState, State
 from tasks.reports.drawing.calendar import Mark, marks_of_days
@@ -47,6 +48,7 @@ class DayDetail:
 
     Attributes:
         mark: Its state and note.
+        figures: The node whose figures of the day lead to all others, the root; "" where none are published.
         alarms: Those that are about it.
         actions: What an operator can do now.
         happened: In order.
@@ -58,6 +60,7 @@ class DayDetail:
     """
 
     mark: Mark
+    figures: str
     alarms: tuple[Alarm, ...]
     actions: tuple[Action, ...]
     happened: tuple[Happening, ...]
@@ -89,13 +92,15 @@ def day_detail(
     (mark,), page = marks_of_days([days[day]], settings.called), view.facts.page
     model = settings.model if page is None else page.terms.model
     around = [one if one in days else None for one in (day - timedelta(days=1), day + timedelta(days=1))]
+    alarms = tuple(alarm for alarm in view.alarms if alarm.day == day)
     return DayDetail(
         mark,
-        tuple(alarm for alarm in view.alarms if alarm.day == day),
-        tuple(_actions(days[day], facts, snapshot.file)),
+        settings.tree_of(day).nodes[0] if days[day].listed is not None else "",
+        alarms,
+        tuple(_actions(days[day], facts, settings, snapshot.file, bool(alarms))),
         happened(facts, runs, {one.link for one in snapshot.docs}, settings.called),
         tuple(_row(one, facts, model) for one in facts.records),
-        tuple(dump_rows(facts, parts_of(settings), settings.called)),
+        tuple(dump_rows(facts, parts_of(settings, day), settings.called, view.facts.suspect.get(day))),
         tuple(_lineage(days[day], facts)),
         around[0],
         around[1],
@@ -125,24 +130,31 @@ def _lineage(day: DayState, facts: DayFacts) -> Iterator[tuple[str, str]]:
     if newest.staged_hash is None:
         return
     estimates = facts.vintages.get(newest.revision, ())
-    yield "Estimated", f"{1 + len(estimates)} time{'s' if estimates else ''}, nodes add up"
+    yield "Estimated", f"{f'{1 + len(estimates)} times' if estimates else 'once'}, nodes add up"
     if day.file is not None:
         yield "Published", day.file
 
 
-def _actions(day: DayState, facts: DayFacts, file: Path) -> Iterator[Action]:
+def _actions(
+    day: DayState, facts: DayFacts, settings: Settings, file: Path, has_alarms: bool
+) -> Iterator[Action]:
     """What helps, the first thing first."""
     config, on = shlex.quote(str(file)), f"--date {day.day}"
     run = f"optstream run --config {config} {on}"
     restate = Action(
-        "Measure it once more, from the share that [budget] restatement_share keeps back", f"{run} --restate"
+        "It can be measured once more, from the share that `[budget] restatement_share` keeps back",
+        f"{run} --restate",
     )
+    if not settings.budget.restatement_share:
+        restate = Action("It cannot be measured once more: `[budget] restatement_share` keeps nothing back")
     withdraw = Action(
-        "Take it back from readers; it stays charged",
+        "It can be taken back from readers, and stays charged",
         f"optstream withdraw --config {config} {on} --reason 'why, without any value'",
     )
     match day.state:
         case State.PUBLISHED | State.RESTATED:
+            if not has_alarms:
+                yield Action("Nothing needs to be done: readers have it")
             yield from (withdraw, restate)
         case State.LOST:
             yield Action(

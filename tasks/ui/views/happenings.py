@@ -73,4 +73,7 @@ def _happened(
     for result in reversed(facts.results):
         doc = result.path.with_suffix(".html").name
         told = f"The suite {result.suite or 'of contracts'} judged it"
+        if result.path.name in facts.objected:
+            others = "" if result.first == result.last else " or to another day of its run"
+            told += f", and objects to it{others}"
         yield Happening(result.at, told, doc=doc if doc in docs else "")

@@ -1,6 +1,6 @@
 """One node: its curve with bands, its children stacked, and the day and the week before."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -12,6 +12,7 @@ from tasks.reports.drawing.figures import Z
 
 DAY = 86_400
 MOST_CHILDREN = 20
+"""That are stacked each by itself; the rest together."""
 SPANS = (1, 7, 28)
 """Days that a page shows; the first is where it begins."""
 MOST_DAYS = 92
@@ -74,10 +75,9 @@ class Span:
 
 
 def children_of(tree: AggregationTree, node: str) -> tuple[str, ...]:
-    """Return the first children of a node, in the tree's order; none of a leaf."""
+    """Return the children of a node, in the tree's order; none of a leaf."""
     index = tree.nodes.index(node)
-    found = [name for name, parent in zip(tree.nodes, tree.parents, strict=True) if parent == index]
-    return tuple(found[:MOST_CHILDREN])
+    return tuple(name for name, parent in zip(tree.nodes, tree.parents, strict=True) if parent == index)
 
 
 def node_curve(
@@ -86,24 +86,31 @@ def node_curve(
     children: Sequence[str],
     begin: int,
     replaced: Mapping[str, pl.DataFrame] | None = None,
+    called: Callable[[str], str] = str,
 ) -> NodeCurve:
     """Return the lines of a node. Pure.
 
     Args:
-        rows: As `tasks.ui.node_facts.read_nodes` gives them, of the node and its children.
+        rows: As `tasks.ui.node_facts.read_nodes` gives them, of the node and the children that are stacked.
         node: Its name.
         children: Their names, in the order of the stack.
         begin: Start of the first step to be shown; rows before it are for the day and the week before.
         replaced: What was published of the node before, by vintage and revision.
+        called: What a person is told of a node.
 
     Returns:
         The lines, over the times at which the node is published.
     """
-    by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *children)}
+    stacked = children[:MOST_CHILDREN]
+    by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *stacked)}
     own = by_node[node].filter(pl.col("at") >= begin)
     at = own["at"].to_list()
     before = (Series(label, "replaced", _on(at, old)) for label, old in (replaced or {}).items())
-    return NodeCurve(tuple(at), (*_lines(own, by_node, node, children, at), *before))
+    stack = [Series(called(child), "child", _on(at, by_node[child])) for child in stacked]
+    if n_others := len(children) - len(stack):
+        stack.append(Series(f"{n_others} others", "child", _left(own["value"].to_list(), stack)))
+    lines = _lines(own, by_node[node], called(node), at)
+    return NodeCurve(tuple(at), (*lines, *stack, *before))
 
 
 def _on(at: Sequence[int], rows: pl.DataFrame) -> tuple[float | None, ...]:
@@ -112,18 +119,23 @@ def _on(at: Sequence[int], rows: pl.DataFrame) -> tuple[float | None, ...]:
     return tuple(values.get(one) for one in at)
 
 
-def _lines(
-    own: pl.DataFrame, by_node: dict[str, pl.DataFrame], node: str, children: Sequence[str], at: Sequence[int]
-) -> Iterator[Series]:
-    yield Series(node, "value", tuple(own["value"].to_list()))
+def _lines(own: pl.DataFrame, whole: pl.DataFrame, label: str, at: Sequence[int]) -> Iterator[Series]:
+    """The node's own. whole: with the days before."""
+    yield Series(label, "value", tuple(own["value"].to_list()))
     for kind in ("error", "noise"):
         if own[kind].null_count() < own.height:
             low, high = own["value"] - Z * own[kind], own["value"] + Z * own[kind]
             yield Series(f"{kind}, from", f"{kind}-low", tuple(low.to_list()))
             yield Series(f"{kind}, to", f"{kind}-high", tuple(high.to_list()))
-    for label, kind, days in (("the day before", "day-before", 1), ("a week before", "week-before", 7)):
-        moved = _on([one - days * DAY for one in at], by_node[node])
+    for before, kind, days in (("the day before", "day-before", 1), ("a week before", "week-before", 7)):
+        moved = _on([one - days * DAY for one in at], whole)
         if any(one is not None for one in moved):
-            yield Series(label, kind, moved)
-    for child in children:
-        yield Series(child, "child", _on(at, by_node[child]))
+            yield Series(before, kind, moved)
+
+
+def _left(whole: Sequence[float], parts: Sequence[Series]) -> tuple[float | None, ...]:
+    """What is left of a whole at each time; None where a part is not known."""
+    left = []
+    for value, *known in zip(whole, *(one.values for one in parts), strict=True):
+        left.append(None if None in known else value - sum(known))
+    return tuple(left)

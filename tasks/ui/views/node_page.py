@@ -6,12 +6,13 @@ from typing import Any
 from unicodedata import combining, normalize
 from zoneinfo import ZoneInfo
 
+from optstream.stream import AggregationTree
 from tasks.config import Settings
 from tasks.reports.drawing.figures import Z
 from tasks.reports.numbers import quantity_of, unit_of
 from tasks.ui.node_facts import read_nodes, read_replaced
 from tasks.ui.snapshot import Snapshot
-from tasks.ui.views.node_detail import SPANS, NodeCurve, Span, children_of, node_curve
+from tasks.ui.views.node_detail import MOST_CHILDREN, SPANS, NodeCurve, Span, children_of, node_curve
 
 MOST_ROWS = 500
 """Of the table, the newest."""
@@ -30,7 +31,7 @@ def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
     Returns:
         Codes, and what the nodes are called, in the tree's order; at most `MOST_FOUND`.
     """
-    named = ((node, settings.called(node)) for node in settings.tree.nodes)
+    named = ((node, settings.called(node)) for node in settings.dated_hierarchy.nodes())
     return tuple(islice((one for one in named if _plain(text) in _plain(one[1])), MOST_FOUND))
 
 
@@ -55,7 +56,7 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
     """
     settings = _settings(snapshot)
     rows, zone = read_nodes(settings, {node}, span.days()), ZoneInfo(settings.stream.time_zone)
-    tree, value = settings.tree, settings.published.value
+    tree, value = _tree_with(settings, node, span), settings.published.value
     above = tree.parents[tree.nodes.index(node)]
     return {
         "node": node,
@@ -79,11 +80,20 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
 def curve_of(snapshot: Snapshot, node: str, span: Span) -> NodeCurve:
     """Return the lines of a node's page. Raises PublicationError as `read_nodes`."""
     settings = _settings(snapshot)
-    children = children_of(settings.tree, node)
-    rows = read_nodes(settings, {node, *children}, span.with_week_before())
+    children = children_of(_tree_with(settings, node, span), node)
+    stacked = children[:MOST_CHILDREN]
+    rows = read_nodes(settings, {node, *stacked}, span.with_week_before())
     short = span.n_days <= MOST_DAYS_REPLACED
     replaced = read_replaced(settings, node, span.days()) if short else {}
-    return node_curve(rows, node, children, _begin(settings, span), replaced)
+    return node_curve(rows, node, children, _begin(settings, span), replaced, settings.called)
+
+
+def _tree_with(settings: Settings, node: str, span: Span) -> AggregationTree:
+    """The tree of the span's last day; where the node is none of it, the nearest one that has it."""
+    periods = settings.dated_hierarchy.periods
+    later = [tree for first, tree in periods if first is not None and first > span.last]
+    upto = [tree for first, tree in periods if first is None or first <= span.last]
+    return next(tree for tree in (*reversed(upto), *later) if node in tree.nodes)
 
 
 def moment_in(zone: ZoneInfo, at: int) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
+from datetime import date, datetime, time, timedelta
 from enum import IntEnum
 from math import isfinite
 from zoneinfo import ZoneInfo
@@ -49,13 +49,14 @@ class StreamRow:
         problem: Why it cannot be seen now, if so.
         seen: How long ago it was seen.
         newest: The newest day that is expected or known.
+        published: The newest published day; None before the first.
         strip: The last 60 days, the newest last.
         strip_words: The same, counted.
         next_run: By the schedule.
         alarms: By kind, the worst first.
         oldest: For how long the oldest alarm has lasted, as far as the watch knows.
         budget: None before anything is known.
-        band: Half the width of the noise-only band of the root's newest daily mean, as a share of it.
+        band: Half the width of the band of the root's newest daily mean, as a share of it, and which it is.
         nights: Minutes from reservation to publication, of the days of the strip that were published.
         nights_words: The newest and the longest of them.
     """
@@ -65,6 +66,7 @@ class StreamRow:
     problem: str
     seen: str
     newest: Mark | None = None
+    published: date | None = None
     strip: tuple[Mark, ...] = ()
     strip_words: str = ""
     next_run: str = ""
@@ -106,6 +108,7 @@ def row_of(snapshot: Snapshot, now: datetime) -> StreamRow:
         problem,
         seen,
         strip[-1] if strip else None,
+        max((day.day for day in view.days if day.listed is not None), default=None),
         strip,
         counted(strip),
         next_run(settings, now),
@@ -149,18 +152,21 @@ def next_run(settings: Settings, now: datetime) -> str:
 
 
 def _band(snapshot: Snapshot) -> str:
-    """Of the newest listed file that the pages know."""
+    """Of the newest listed file that the pages know: the total where the mechanism states it."""
     assert snapshot.view is not None
     assert snapshot.settings is not None
     catalogue, figures = snapshot.view.facts.catalogue, snapshot.figures
     if catalogue is None or figures is None:
         return ""
-    listed = [entry.file_hash for entry in catalogue.entries if not entry.withdrawn]
-    root = snapshot.settings.tree.nodes[0]
-    of_newest = figures.filter((pl.col("file_hash") == (listed or [""])[-1]) & (pl.col("node") == root))
-    for mean, noise in of_newest.select("mean", "noise").iter_rows():
-        if noise is not None and isfinite(noise) and isfinite(mean) and mean:
-            return f"± {100 * Z * noise / abs(mean):.2g} %"
+    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    if not listed:
+        return ""
+    root = snapshot.settings.tree_of(listed[-1].period).nodes[0]
+    of_newest = figures.filter((pl.col("file_hash") == listed[-1].file_hash) & (pl.col("node") == root))
+    for mean, *errors in of_newest.select("mean", "model", "noise").iter_rows():
+        for kind, error in zip(("total", "noise only"), errors, strict=True):
+            if error is not None and isfinite(error) and isfinite(mean) and mean:
+                return f"± {100 * Z * error / abs(mean):.2g} % {kind}"
     return ""
 
 

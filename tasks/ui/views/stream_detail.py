@@ -2,9 +2,10 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from tasks.monitoring.alarms.alarm_groups import AlarmGroup
+from tasks.monitoring.replaced import Replaced, newest_day, replaced
 from tasks.reports.drawing.calendar import Year, marks_of_days, used_states, years_of
 from tasks.reports.operator import DataDoc
 from tasks.ui.runs import Bar, StreamRun, bars_of, length_of
@@ -18,6 +19,7 @@ from tasks.ui.words import size_in_words, span_in_words
 MOST_ALARMS = 100
 """Of one kind that are listed."""
 OPEN_YEARS = 2
+NO_SERVER = "no Prefect server is named: start `optstream ui` with PREFECT_API_URL to see runs here"
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class StreamDetail:
         runs: The last ones; empty without an orchestrator.
         runs_problem: Why runs are not known, if so.
         surprises: The newest days beside their history; None where nothing can be compared yet.
+        replaced: Regions with clamped, absent or doubled readings in the last weeks, the most first.
+        replaced_day: The newest day that this is known of, if any.
         docs: Great Expectations' pages of the last weeks.
     """
 
@@ -59,6 +63,8 @@ class StreamDetail:
     runs: tuple[RunRow, ...]
     runs_problem: str
     surprises: SurpriseTable | None
+    replaced: tuple[Replaced, ...]
+    replaced_day: date | None
     docs: tuple[DataDoc, ...]
 
 
@@ -84,7 +90,9 @@ def stream_detail(snapshot: Snapshot, now: datetime) -> StreamDetail:
         tuple(
             RunRow(run, span_in_words(length_of(run, now)), bars_of(run, now)) for run in snapshot.runs or ()
         ),
-        snapshot.runs_problem or ("no Prefect server is named" if snapshot.runs is None else ""),
+        snapshot.runs_problem or (NO_SERVER if snapshot.runs is None else ""),
         surprise_table(snapshot),
+        () if view is None else replaced(view.facts),
+        None if view is None else newest_day(view.facts),
         snapshot.docs,
     )

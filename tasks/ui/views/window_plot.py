@@ -19,23 +19,25 @@ class WindowPlot:
     Attributes:
         line: SVG path of what they are charged.
         limit: Height of what any may lose.
+        fullest: Height of what the fullest is charged.
         earlier: SVG path of what windows may lose that touch days of an earlier guarantee, which they keep;
             "" where there are none.
         first: When the first of them begins; "" where nobody knows.
         last: When the last of them begins.
         words: The same for who cannot see it.
         limit_words: What any window may lose.
-        top_words: What the upper edge stands for.
+        fullest_words: What the fullest is charged.
     """
 
     line: str
     limit: int
+    fullest: int
     earlier: str
     first: str
     last: str
     words: str
     limit_words: str
-    top_words: str
+    fullest_words: str
 
 
 def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] = ()) -> WindowPlot | None:
@@ -59,6 +61,7 @@ def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] =
     return WindowPlot(
         _stair(windows, charged, begin, end, top),
         _height(float(grant), top),
+        _height(max(charged), top),
         "".join(
             f"M{_place(steps.start, begin, end)} {_height(limit, top)}H{_place(steps.stop, begin, end)}"
             for limit, steps in kept
@@ -68,7 +71,7 @@ def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] =
         f"the fullest of {len(windows)} groups of windows is charged {amount(max(charged))} of "
         f"{amount(grant)}",
         amount(grant),
-        amount(top),
+        amount(max(charged)),
     )
 
 

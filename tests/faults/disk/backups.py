@@ -6,12 +6,13 @@ drawn again, and whatever is missing must be told to somebody.
 """
 
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from itertools import chain, combinations
 
-from optstream.catalogue import find_catalogue
+from optstream.catalogue import check_files, find_catalogue
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.privacy import worst_window
@@ -22,10 +23,14 @@ from tests.faults.disk.past import AMENDED, STORES, Past, Points, Restored, draw
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
 from tests.faults.points.attacks import Tally
-from tests.faults.world import DAYS, World
+from tests.faults.world import DAYS, World, sampled_in
 
 SUBSETS = tuple(chain.from_iterable(combinations(STORES, size) for size in (1, 2, 3)))
+OF_A_HISTORY = 2 * len(SUBSETS)
+"""Restores."""
 UNKNOWABLE = " (nothing left to tell)"
+Release = tuple[str, int]
+"""Period and revision."""
 
 
 def restores(past: Past, chance: random.Random, times: int = 1) -> Iterator[Restored]:
@@ -55,7 +60,7 @@ def restore(past: Past, restored: Restored) -> Tally:
     told = _told_before(world)
     _, words = past.bench.run(world, DAYS, hours=hours)
     tally = Tally(tried=1)
-    broken = list(_judged(past, world, restored.newest))
+    broken = [*_judged(past, world, restored), *(_stale(world) if words and words.is_good else ())]
     for moment in past.moments[: restored.newest + 1]:
         tally.releases_checked += len(moment.sights)
     told = told or _is_told(words)
@@ -67,14 +72,10 @@ def restore(past: Past, restored: Restored) -> Tally:
     return tally
 
 
-def _judged(past: Past, world: World, newest: int) -> Iterator[str]:
+def _judged(past: Past, world: World, restored: Restored) -> Iterator[str]:
+    newest = restored.newest
     seen = past.seen(newest)
-    periods = {period for period, _, _ in seen}
-    before = past.moments[newest].noise.split()
-    for period in sorted(set(before) | {day.isoformat() for day in world.samplings()}):
-        again = [day.isoformat() for day in world.samplings()].count(period) > before.count(period)
-        if again and period in periods:
-            yield f"DOUBLE SPEND: {period}, which others saw, was drawn again"
+    yield from _drawn_again(past, world, restored, {(period, revision) for period, revision, _ in seen})
     for folder in {world.settings.published_folder, world.folder / "published"}:
         with suppress(OptStreamError, OSError):
             catalogue = find_catalogue(folder)
@@ -92,18 +93,42 @@ def _judged(past: Past, world: World, newest: int) -> Iterator[str]:
         yield f"WINDOW: all that was ever drawn costs {worst} in the worst window"
 
 
+def _drawn_again(past: Past, world: World, restored: Restored, seen: set[Release]) -> Iterator[str]:
+    """Of a revision that others saw, or whose draw the restored ledger has.
+
+    One that is neither may be drawn: it is as after a death in the draw. That others saw an earlier revision
+    of the day does not matter, for a restatement is a draw of its own, and charged.
+    """
+    known = {(period, revision) for period, revision, _ in past.moments[restored.shown("ledger")].draws}
+    before = Counter(sampled_in(past.moments[restored.newest].noise))
+    for (period, revision), times in sorted(Counter(world.sampled()).items()):
+        again = times > before[period, revision]
+        if again and (period, revision) in seen:
+            yield f"DOUBLE SPEND: {period} revision {revision}, which others saw, was drawn again"
+        elif again and (period, revision) in known:
+            yield f"DOUBLE SPEND: {period} revision {revision}, whose draw the ledger has, was drawn again"
+
+
+def _stale(world: World) -> Iterator[str]:
+    """Pages and descriptions are nothing to be missed as long as a night makes them anew."""
+    with suppress(OptStreamError):
+        found = check_files(world.settings.published_folder)
+        yield from (f"STALE: {line}" for line in found if "is not of" in line)
+
+
 def _epsilon(amended: bool) -> Fraction:
     return Fraction(AMENDED[amended].split('"')[1])
 
 
 def _told_before(world: World) -> bool:
-    """Whether `optstream ledger verify` says that something is wrong."""
+    """Whether `optstream ledger verify` says that something is wrong, or that a record has nothing."""
     try:
         if not read_books(world).events:
             return bool(verify(world.settings, None).problems)
         ledger = open_ledger(world.settings.ledger_url)
         try:
-            return bool(verify(world.settings, ledger).problems)
+            found = verify(world.settings, ledger)
+            return bool(found.problems) or any("lineage" in note for note in found.notes)
         finally:
             ledger.close()
     except OptStreamError:
@@ -125,14 +150,16 @@ def row_of(past: Past, one: Restored) -> str:
     return name
 
 
-def campaign(bench: Bench, seed: int, restored: int, n_steps: int = 7) -> dict[str, Tally]:
-    """So many restores, of as many histories as it takes; by subset. What nothing left could tell of is a
-    row of its own, and its doubles are no failure.
+def campaign(
+    bench: Bench, seed: int, histories: Sequence[int], say: Callable[[str], None], n_steps: int = 7
+) -> dict[str, Tally]:
+    """All restores of each of these histories, which the seed makes; by subset. What nothing left could tell
+    of is a row of its own, and its doubles are no failure.
     """
-    chance = random.Random(seed)
-    points: Points = record_points(bench) if restored else {}
+    points: Points = record_points(bench) if histories else {}
     rows: dict[str, Tally] = {}
-    while sum(tally.tried for tally in rows.values()) < restored:
+    for number in histories:
+        chance = random.Random(f"{seed} {number}")
         past = happen(bench, chance, points, n_steps)
         for one in restores(past, chance):
             tally = restore(past, one)
@@ -140,5 +167,7 @@ def campaign(bench: Bench, seed: int, restored: int, n_steps: int = 7) -> dict[s
             row.tried += tally.tried
             row.releases_checked += tally.releases_checked
             row.broken += tally.broken
+            for line in tally.broken:
+                say(f"  history {number}: {line}")
         past.remove()
     return rows

@@ -10,7 +10,7 @@ import random
 import secrets
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -80,9 +80,13 @@ def copied_machines(bench: Bench) -> Iterator[tuple[str, Tally]]:
             two_machines.remove(pair)
 
 
-def run(n_cuts: int, n_restores: int, seed: int, say: Say = print, only: str | None = None) -> bool:
-    """Try everything; whether nothing was broken but what nothing left could tell of. only: a database."""
+def run(n_cuts: int, histories: Sequence[int], seed: int, say: Say = print, only: str | None = None) -> bool:
+    """Try everything; whether nothing was broken but what nothing left could tell of.
+
+    histories: whose restores are tried. only: a database.
+    """
     rows: list[Row] = []
+    n_restores = backups.OF_A_HISTORY * len(histories)
     say(f"seed {seed}, {n_cuts} power cuts and {n_restores} restores on each database")
 
     def row(database: str, fault: str, tally: Tally) -> None:
@@ -103,10 +107,8 @@ def run(n_cuts: int, n_restores: int, seed: int, say: Say = print, only: str | N
                 with open_cuts(bench, binaries) as cuts:
                     for fault, tally in cut_everywhere(cuts, n_cuts, seed, say):
                         row(database, fault, tally)
-            for fault, tally in sorted(backups.campaign(bench, seed, n_restores).items()):
+            for fault, tally in sorted(backups.campaign(bench, seed, histories, say).items()):
                 row(database, f"restored: {fault}", tally)
-                for line in tally.broken:
-                    say(f"  {line}")
             for fault, tally in copied_machines(bench):
                 row(database, fault, tally)
     say("\n" + table(rows))
@@ -119,6 +121,8 @@ if __name__ == "__main__":
     asked.add_argument("--restores", type=int, default=200)
     asked.add_argument("--seed", type=int, default=None)
     asked.add_argument("--only", choices=("sqlite", "postgresql"), default=None)
+    asked.add_argument("--history", type=int, help="no restores but those of this one")
     given = asked.parse_args()
     chosen = secrets.randbelow(2**31) if given.seed is None else given.seed
-    sys.exit(0 if run(given.cuts, given.restores, chosen, only=given.only) else 1)
+    wanted = range(-(-given.restores // backups.OF_A_HISTORY)) if given.history is None else [given.history]
+    sys.exit(0 if run(given.cuts, wanted, chosen, only=given.only) else 1)

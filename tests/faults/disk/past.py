@@ -13,13 +13,15 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
-from itertools import chain
 from pathlib import Path
 
 from sqlalchemy import make_url
 
 from optstream.catalogue import find_catalogue
+from optstream.catalogue.layout import CATALOGUE
 from optstream.ledger import ReleaseRecord
+from tasks.release.records.lineage import EVENTS
+from tasks.storage.private_files import NAMED
 from tests.faults.bench import Bench
 from tests.faults.books import Books, read_books
 from tests.faults.judge import Judge, Sight
@@ -31,8 +33,6 @@ SECOND = "second-witness"
 """A second place that knows how far the ledger is. It is never restored."""
 LEDGER = "ledger.sqlite"
 MOVED = "published-elsewhere"
-RENEWED = tuple(f"trusted/{part}" for part in ("report", "validation", "witness"))
-"""What changes in a night that draws nothing: nobody misses it, and the next night makes it anew."""
 MECHANISMS = ("OptStream", "HistoryInformed", "PeGaSus")
 KINDS = ("days", "days", "days", "days", "kill", "restate", "restate", "withdraw", "compromise", "amend")
 DECISIVE = ("begin_draw", "DrawingFile.fill", "record_")
@@ -62,14 +62,22 @@ class Moment:
     amended: bool
     middle: bool
 
-    def digest(self, *stores: str, without: Sequence[str] = ()) -> str:
-        """Changes when one of these stores, or folders of a store, does. without: folders left out."""
-        digest = hashlib.sha256()
-        for path in sorted(chain.from_iterable((self.folder / store).rglob("*") for store in stores)):
-            name = path.relative_to(self.folder)
-            if path.is_file() and not any(name.is_relative_to(folder) for folder in without):
-                digest.update(f"{name}\n".encode() + path.read_bytes())
-        return digest.hexdigest()
+    def to_be_missed(self) -> dict[str, str]:
+        """By file, the hashes of what no night makes anew: the catalogue, which is put last and so stands for
+        what readers have; the measurements of draws that the ledger has; the lineage.
+
+        All else follows from these, as pages and staged bytes do, or is of a draw that is under way: without
+        it, that draw is as after a death.
+        """
+        drawn = {digest[:NAMED] for _, _, digest in self.draws}
+        named = [self.folder / "published" / CATALOGUE, self.folder / "trusted/lineage" / EVENTS]
+        measured = (self.folder / "trusted/measurements").rglob("*")
+        named += [path for path in measured if path.name.partition("-")[2] in drawn]
+        return {
+            path.relative_to(self.folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in named
+            if path.is_file()
+        }
 
 
 @dataclass(frozen=True)
@@ -219,12 +227,14 @@ class Past:
         return is_blind and not self.knowable(restored)
 
     def forgotten(self, restored: Restored) -> bool:
-        """Whether something is missing that the newest copies have."""
+        """Whether something is missing that the newest copies have, and that no night makes anew."""
         newest = self.moments[restored.newest]
+        if self.moments[restored.shown("ledger")].n_events < newest.n_events:
+            return True
+        shown = {store: self.moments[restored.shown(store)].to_be_missed() for store in STORES}
         return any(
-            self.moments[restored.shown(store)].digest(store, without=RENEWED)
-            != newest.digest(store, without=RENEWED)
-            for store in STORES
+            shown[name.partition("/")[0]].get(name) != digest
+            for name, digest in newest.to_be_missed().items()
         )
 
     def remove(self) -> None:

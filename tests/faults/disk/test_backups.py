@@ -8,15 +8,17 @@ import random
 import pytest
 
 from tests.by_night import few
-from tests.faults.disk.backups import restore, restores
+from tests.faults.disk import backups
+from tests.faults.disk.backups import _judged, restore, restores
 from tests.faults.disk.past import STORES, Past, Restored, happen, new_world, record_points
 from tests.faults.world import DAYS
 
 SEED = 20160603
 BEGUN = "after commit in Ledger.begin_draw, 1"
+WRITING = "during write in _write < DrawingFile.fill, 1"
 STOPS = [BEGUN, "after commit in Ledger.record_drawn, 1", "after commit in Ledger.record_staged, 1"]
-IN_A_DRAW = 2
-"""The copy in which the second day's draw has begun."""
+IN_A_DRAW, DRAWN, IN_A_RESTATEMENT = 2, 3, 8
+"""The copies in which the second day's draw has begun, is recorded, and is being written once more."""
 
 
 def lived(bench, second):
@@ -26,7 +28,7 @@ def lived(bench, second):
     past.live("days", DAYS[:1], [])
     past.live("days", DAYS[1:2], STOPS, hours=2.0)
     past.live("withdraw", DAYS[:1], ["after commit in Ledger.withdraw, 1"], hours=4.0, withdraw=True)
-    past.live("restate", DAYS[1:2], [BEGUN], hours=6.0, restate=True)
+    past.live("restate", DAYS[1:2], [WRITING], hours=6.0, restate=True)
     past.live("restate", DAYS[1:2], [], hours=8.0, restate=True)
     middle = [moment.middle for moment in past.moments]
     assert middle == [False, False, True, True, True, False, True, False, True, False, False]
@@ -74,6 +76,51 @@ def test_an_older_ledger_draws_no_day_that_others_saw(past, stores, moved):
 def everything(past, number, newest=None):
     """All three stores as in one copy, at the end or when there was no newer copy than that."""
     return Restored(STORES, dict.fromkeys(STORES, number), False, newest or len(past.moments) - 1)
+
+
+def test_a_restatement_that_died_in_its_draw_is_drawn_afresh(past):
+    """Nobody saw that revision: that others saw the one before does not make it a second draw."""
+    stores = ("trusted", "published")
+    assert restore(past, Restored(stores, dict.fromkeys(stores, 1), False, IN_A_RESTATEMENT)).broken == []
+    assert past.world.sampled().count((DAYS[1].isoformat(), 1)) == 2
+
+
+AGAIN = {
+    "which others saw": (IN_A_RESTATEMENT, 0),
+    "whose draw the ledger has": (DRAWN, 0),
+    "": (IN_A_RESTATEMENT, 1),
+}
+
+
+@pytest.mark.parametrize("said", AGAIN)
+def test_another_draw_is_caught_where_others_saw_the_first_or_the_ledger_has_it(past, said):
+    newest, revision = AGAIN[said]
+    one = Restored([], {}, False, newest)
+    world = past.lay(one)
+    with world.noise_log.open("a") as log:
+        log.write(f"{DAYS[1]} {revision}\n")
+    found = list(_judged(past, world, one))
+    assert [said in line and line.startswith("DOUBLE SPEND") for line in found] == ([True] if said else [])
+
+
+@pytest.mark.parametrize(
+    ("store", "copy", "newest", "forgotten"),
+    [
+        ("trusted", 1, IN_A_DRAW, False),
+        ("trusted", IN_A_DRAW, DRAWN, True),
+        ("trusted", 4, 5, True),  # the lineage alone
+        ("published", IN_A_DRAW, DRAWN, False),
+        ("published", DRAWN, 5, True),
+        ("ledger", 1, IN_A_DRAW, True),
+    ],
+)
+def test_nobody_need_be_told_of_what_a_night_makes_anew(past, monkeypatch, store, copy, newest, forgotten):
+    one = Restored([store], {store: copy}, False, newest)
+    assert past.forgotten(one) == forgotten
+    if forgotten and past.knowable(one):
+        monkeypatch.setattr(backups, "_told_before", lambda world: False)
+        monkeypatch.setattr(backups, "_is_told", lambda words: False)
+        assert any("NOBODY IS TOLD" in line for line in restore(past, one).broken)
 
 
 def test_the_control_is_caught(past):

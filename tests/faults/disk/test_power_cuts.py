@@ -65,6 +65,12 @@ def test_cuts_after_readers_were_shown_a_day(sqlite_cuts):
     assert broken_by(sqlite_cuts, recorded, places) == []
 
 
+def test_a_ledger_whose_making_was_cut_off(sqlite_cuts, first_day):
+    """Its first page is zeros, and the journal beside it takes that back: as if there were no ledger yet."""
+    gone = [operation.kind == "unname" and "-journal" in operation.name for operation in first_day.operations]
+    assert broken_by(sqlite_cuts, first_day, [(gone.index(True) - 1, "names of zeros")]) == []
+
+
 def test_a_folder_that_a_dead_run_made_and_did_not_sync(sqlite_cuts):
     """The next run finds the folder, and puts measurements in it that must outlast the cut."""
     (history,) = (one for one in ANY_DATABASE if "preallocate, 3" in one.name)

@@ -63,6 +63,11 @@ class Life:
         log = stage.logs / f"{self.number:03}.log"
         return start(stage.world.folder, log, stage.environment, *arguments)
 
+    def begin(self) -> None:
+        """Where the folder is to be signed, the key is made."""
+        if self.stage.spec.signed and self._finish("keys", "new").process.returncode != 0:
+            raise RuntimeError(f"no key was made: {self.story}")
+
     def turn(self) -> None:
         """Commands, and one to three faults while they run."""
         stage, chance = self.stage, self.chance
@@ -71,7 +76,7 @@ class Life:
             stage.machine.set_clock(stage.machine.ahead_seconds + TAKEOVER_SECONDS)
         asked = self._commands()
         faults = [
-            draw_fault(chance, stage.spec.database, self.kinds) for _ in range(chance.choice([1, 1, 2, 3]))
+            draw_fault(chance, stage.spec.database, self.kinds) for _ in range(chance.choice([1, 2, 2, 3]))
         ]
         drawn = files_drawn(stage)
         turn = Turn(
@@ -235,8 +240,9 @@ def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, s3: str | None
     tally = Tally()
     with open_stage(spec, api, s3) as stage:
         notes = stage.logs / "sightings"
-        reader = start_reader(stage, notes)
         life = Life(stage, kinds)
+        life.begin()
+        reader = start_reader(stage, notes)
         try:
             for _ in range(3 * faults):
                 if sum(life.tried.values()) >= faults:
@@ -244,7 +250,7 @@ def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, s3: str | None
                 life.turn()
             life.end(notes)
         finally:
-            reader.communicate(timeout=60)
+            reader.communicate(timeout=LONGEST_COMMAND)  # a look at a store takes its time
             leftovers(stage.world.folder, 0)
         seen = [number for kind, number in (one for one in sightings(notes) if one[0] == "looks")]
         if not sum(seen):

@@ -1,15 +1,18 @@
 """A reader: looks at a published folder again and again, and writes down everything that anybody could see.
 
-`python -m tests.faults.processes.reader FOLDER NOTES PAUSE`, until its standard input is closed. A line of
-NOTES is JSON: [what was read, day, revision, vintage, digest], or ["error", text]; each is noted once.
+`python -m tests.faults.processes.reader FOLDER NOTES [PUBLIC_KEY]`, until its standard input is closed. A
+line of NOTES is JSON: [what was read, day, revision, vintage, digest], or ["error", text]; each is noted
+once.
 """
 
 import hashlib
 import io
 import json
+import os
 import select
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 
 import fsspec
@@ -20,6 +23,10 @@ from optstream.errors import OptStreamError
 
 Note = Callable[..., None]
 KEY = ["date", "revision", "vintage"]
+SECONDS_OF_A_GLANCE = 0.2
+"""Between two glances at names, sizes and times: a look at all contents follows only where they changed."""
+SECONDS_OF_A_LOOK = 5.0
+"""After so long all contents are looked at again whatever a glance says; a store has no glance."""
 
 
 def digest_of(rows: pl.DataFrame) -> str:
@@ -27,14 +34,14 @@ def digest_of(rows: pl.DataFrame) -> str:
     return hashlib.sha256(rows.sort(["step", "node"]).write_csv().encode()).hexdigest()
 
 
-def look(folder: str, note: Note) -> None:
-    """Once: with OptStream's reader, and past it."""
+def look(folder: str, note: Note, public_key: str | None = None) -> None:
+    """Once: with OptStream's reader, which asks for signatures where there is a key, and past it."""
     where = folder if "://" in folder else Path(folder)
     catalogue = find_catalogue(where)
     if catalogue is None:
         return
     try:
-        rows = read_published(where, verify=True)
+        rows = read_published(where, verify=True, public_key=public_key)
         for (day, revision, vintage), part in rows.partition_by(KEY, as_dict=True).items():
             note("read_published", str(day), revision, vintage, digest_of(part))
     except OptStreamError as error:
@@ -55,7 +62,25 @@ def look(folder: str, note: Note) -> None:
             note("error", f"polars cannot read {entry.file}: {error}")
 
 
-def watch(folder: str, notes: Path, pause: float) -> None:
+def glance(folder: str) -> Hashable:
+    """What is there by name, size and time; the same for all that a store holds."""
+    return None if "://" in folder else frozenset(_entries(folder))
+
+
+def _entries(folder: str) -> Iterator[tuple[str, int, int, int]]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from _entries(entry.path)
+                else:
+                    known = entry.stat(follow_symlinks=False)
+                    yield entry.path, known.st_ino, known.st_size, known.st_mtime_ns
+    except FileNotFoundError:
+        return  # gone since its folder was read
+
+
+def watch(folder: str, notes: Path, public_key: str | None = None) -> None:
     """Until nobody is at the other end of standard input."""
     known = set()
     with notes.open("a") as file:
@@ -65,18 +90,21 @@ def watch(folder: str, notes: Path, pause: float) -> None:
                 known.add(seen)
                 print(json.dumps(seen), file=file, flush=True)
 
-        looks = 0
+        looks, glanced, due = 0, None, 0.0
         while True:
             try:
-                look(folder, note)
-                looks += 1
+                seen = glance(folder)
+                if seen != glanced or time.monotonic() >= due:
+                    look(folder, note, public_key)
+                    looks += 1
+                    glanced, due = seen, time.monotonic() + SECONDS_OF_A_LOOK
             except Exception as error:  # noqa: BLE001 - whatever a reader meets is to be known
                 note("error", f"{type(error).__name__}: {error}")
-            ready, _, _ = select.select([sys.stdin], [], [], pause)
+            ready, _, _ = select.select([sys.stdin], [], [], SECONDS_OF_A_GLANCE)
             if ready:
                 note("looks", looks)
                 return
 
 
 if __name__ == "__main__":
-    watch(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]))
+    watch(sys.argv[1], Path(sys.argv[2]), *sys.argv[3:])

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from tasks.signing.key import new_key
 from tests.faults.books import forge, read_books
 from tests.faults.processes.commands import MARK, leftovers
 from tests.faults.processes.machine import Machine, why_not
@@ -21,7 +22,7 @@ from tests.faults.processes.outside import (
     judge_voids,
     sightings,
 )
-from tests.faults.processes.reader import look
+from tests.faults.processes.reader import glance, look
 from tests.faults.world import DAYS
 
 DAY = DAYS[0].isoformat()
@@ -66,6 +67,23 @@ def test_a_whole_world_passes(world, notes, tmp_path):
     kinds = {kind for kind, *_ in sightings(notes)}
     assert kinds == {"read_published", "bytes", "plain polars"}
     assert verdict(world, notes, tmp_path) == ""
+
+
+def test_a_glance_sees_what_a_look_would_read(world):
+    folder = world.settings.published_folder
+    seen = glance(str(folder))
+    assert seen == glance(str(folder))
+    (path,) = folder.glob("data/*/*.parquet")
+    path.write_bytes(path.read_bytes())
+    assert glance(str(folder)) != seen
+    assert glance(str(folder / "nowhere")) == frozenset()
+
+
+def test_a_reader_who_has_a_key_is_told_of_a_folder_that_nobody_signed(world, tmp_path):
+    seen = []
+    public = new_key(tmp_path / "signing.pem")
+    look(str(world.settings.published_folder), lambda *noted: seen.append(noted), str(public))
+    assert "signed" in next(text for kind, text, *_ in seen if kind == "error")
 
 
 def test_a_published_file_that_is_altered_between_two_reads(world, notes, tmp_path):

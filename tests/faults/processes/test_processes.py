@@ -49,6 +49,8 @@ def test_worlds_take_turns():
         (database, server) for database in ("sqlite", "postgresql") for server in (True, False)
     }
     assert {one.server for one in worlds if one.dask} == {True, False}
+    for trait in ("database", "server", "place"):
+        assert len({(getattr(one, trait), one.signed) for one in worlds}) == 4
     # SQLite is for processes of one machine
     assert {one.database for one in worlds if one.dask} == {"postgresql"}
 

@@ -18,6 +18,7 @@ from typing import Any
 from tasks.config import Settings, load_settings
 from tasks.sample_data.simulate import simulate
 from tests.faults.fork_server import die_with_parent
+from tests.faults.judge import PUBLIC_KEY
 from tests.faults.processes.commands import OPTSTREAM
 from tests.faults.processes.machine import Machine, without_preload
 from tests.faults.world import CONFIGURATION, SAMPLING, World
@@ -29,12 +30,32 @@ DAYS = tuple(FIRST + timedelta(days=number) for number in range(N_DAYS))
 """Two months: a backfill divides them among its workers."""
 MECHANISMS = ("PeGaSus", "HistoryInformed", "OptStream")
 CHECKOUT = Path(__file__).parents[3]
+LOOPBACK = "127.0.0.1"
+SECONDS_TO_START = 300.0
+"""For a scheduler, on a machine that does much else."""
+SIGNED = """
+signing_key = "trusted/signing.pem"
+publisher = "Two Regions"
+[published.about]
+region = "FR"
+[questions."quiet evenings"]
+ask = "low"
+window = "4h"
+at_most = "20000"
+nodes = ["FR"]
+[questions.ramps]
+ask = "jump"
+window = "2h"
+at_least = "100"
+level = 1
+"""
 
 
 @dataclass(frozen=True)
 class Spec:
     """One world of a campaign. place: of the published folder, "disk" or "s3". dask: backfills run there.
-    server: its commands are runs of a Prefect server.
+    server: its commands are runs of a Prefect server. signed: the folder is, it says whose it is, and
+    questions are answered beside the data.
     """
 
     seed: int
@@ -44,10 +65,12 @@ class Spec:
     place: str = "disk"
     dask: bool = False
     server: bool = False
+    signed: bool = False
 
     @property
     def name(self) -> str:
-        where = self.place + (", dask" if self.dask else "") + (", server" if self.server else "")
+        traits = {"dask": self.dask, "server": self.server, "signed": self.signed}
+        where = ", ".join([self.place, *(trait for trait, has in traits.items() if has)])
         return f"{self.database}, {self.mechanism}, {where}"
 
     def chance(self) -> random.Random:
@@ -58,7 +81,7 @@ class Spec:
 def spec(seed: int, number: int) -> Spec:
     """Databases and mechanisms in turn; every fourth world publishes into an object store, and every fourth
     has a Dask cluster: not PeGaSus, whose months wait for each other and run in one process. Every second
-    has a Prefect server.
+    has a Prefect server, every second has signatures and questions.
     """
     database = ("sqlite", "postgresql")[number % 2]
     mechanism = MECHANISMS[number // 2 % len(MECHANISMS)]
@@ -66,7 +89,8 @@ def spec(seed: int, number: int) -> Spec:
     dask = number % 8 in (3, 7)
     if dask and mechanism == "PeGaSus":
         mechanism = "OptStream"
-    return Spec(seed, number, database, mechanism, place, dask, server=number % 8 in (1, 2, 4, 7))
+    server, signed = number % 8 in (1, 2, 4, 7), number % 8 in (0, 2, 3, 5)
+    return Spec(seed, number, database, mechanism, place, dask, server, signed)
 
 
 class _Copied:
@@ -153,11 +177,10 @@ def open_stage(spec: Spec, api: str, s3: str | None) -> Iterator[Stage]:
             server = Server(s3)
             os.environ.update(server.environment)
             environment |= server.environment
-            bucket = f"world-{spec.seed}-{spec.number}"
-            filesystem().call_s3("create_bucket", Bucket=bucket)
+            bucket = server.new_bucket()
             published = f"s3://{bucket}/published"
         world = (StoreWorld if bucket else World)(folder / "world")
-        _configure(world, spec.mechanism, url, published)
+        _configure(world, spec, url, published)
         dask = None
         if spec.dask:
             dask = stack.enter_context(DaskCluster(folder / "dask", environment).running())
@@ -165,8 +188,11 @@ def open_stage(spec: Spec, api: str, s3: str | None) -> Iterator[Stage]:
 
 
 def _environment(folder: Path, api: str | None, machine: Machine) -> dict[str, str]:
+    own = without_preload()
+    # else each command compiles all of OptStream anew
+    own.pop("PYTHONDONTWRITEBYTECODE", None)
     return {
-        **without_preload(),
+        **own,
         **machine.environment,
         **({"PREFECT_API_URL": api} if api else {}),
         "PREFECT_HOME": str(folder / "prefect"),
@@ -179,11 +205,11 @@ def _environment(folder: Path, api: str | None, machine: Machine) -> dict[str, s
     }
 
 
-def _configure(world: World, mechanism: str, ledger: str, published: str) -> None:
+def _configure(world: World, spec: Spec, ledger: str, published: str) -> None:
     """Three regions, windows of two days, a share for restatements."""
     text = CONFIGURATION.format(
-        mechanism=mechanism,
-        sampling=SAMPLING if mechanism == "OptStream" else "",
+        mechanism=spec.mechanism,
+        sampling=SAMPLING if spec.mechanism == "OptStream" else "",
         dumps=world.folder.parent / "dumps",
         ledger=ledger,
     )
@@ -193,13 +219,19 @@ def _configure(world: World, mechanism: str, ledger: str, published: str) -> Non
         "[budget]": '[budget]\nrestatement_share = "1/10"',
         'folder = "published"': f'folder = "{published}"',
     }
+    if spec.signed:
+        changes["[trusted]"] = f"{SIGNED}[trusted]"
     for old, new in changes.items():
         assert old in text
         text = text.replace(old, new)
     world.configuration.write_text(text)
     settings = world.settings
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=DAYS,
+        seed=1,
     )
 
 
@@ -216,7 +248,8 @@ class DaskCluster:
     def running(self) -> Iterator["DaskCluster"]:
         self.folder.mkdir()
         file = self.folder / "scheduler.json"
-        scheduler = self._start("scheduler", "--port", "0", "--no-dashboard", "--scheduler-file", str(file))
+        options = ["--host", LOOPBACK, "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+        scheduler = self._start("scheduler", *options)
         try:
             self.address = _address(file)
             self.workers = [self._worker() for _ in range(2)]
@@ -234,8 +267,8 @@ class DaskCluster:
         self.workers[number] = self._worker()
 
     def _worker(self) -> "subprocess.Popen[bytes]":
-        options = ["--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(self.folder)]
-        return self._start("worker", self.address, *options)
+        options = ["--host", LOOPBACK, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        return self._start("worker", self.address, *options, "--local-directory", str(self.folder))
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
         spill = {"DASK_DISTRIBUTED__WORKER__MEMORY__SPILL": "False"}
@@ -252,7 +285,7 @@ class DaskCluster:
 
 
 def _address(file: Path) -> str:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + SECONDS_TO_START
     while time.monotonic() < deadline:
         with suppress(OSError, ValueError, KeyError):
             return str(json.loads(file.read_text())["address"])
@@ -263,9 +296,9 @@ def _address(file: Path) -> str:
 def start_reader(stage: Stage, notes: Path) -> "subprocess.Popen[bytes]":
     """A process that reads the published folder all the time; it ends when its standard input is closed."""
     environment = {**without_preload(), "PYTHONPATH": str(CHECKOUT), "POLARS_MAX_THREADS": "1"}
-    pause = "0.5" if stage.bucket is None else "1"
+    key = [str(stage.world.folder / PUBLIC_KEY)] if stage.spec.signed else []
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.processes.reader", stage.published, str(notes), pause],
+        [sys.executable, "-m", "tests.faults.processes.reader", stage.published, str(notes), *key],
         env=environment | {name: value for name, value in stage.environment.items() if "AWS" in name},
         stdin=subprocess.PIPE,
     )

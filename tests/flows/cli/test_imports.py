@@ -1,6 +1,7 @@
 """Commands that judge nothing do not wait for Great Expectations, which takes seconds to import."""
 
 import json
+import os
 import subprocess
 import sys
 from datetime import date, timedelta
@@ -49,10 +50,18 @@ def test_commands_that_judge_nothing_do_not_import_it(tmp_path):
     installation.simulate(DAY + timedelta(1))
     arguments = [str(tmp_path / "optstream.toml"), json.dumps([*COMMANDS, judging])]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
+        [sys.executable, "-c", PROGRAM, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")},
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert len(found) == 2 + len(COMMANDS)
     assert found.pop(" ".join(judging)) == 1, "control: what judges imports it"
     assert set(found.values()) == {0}
+    memory = tmp_path / "trusted" / "prefect"
+    assert memory.is_dir()
+    assert list(memory.rglob("*")) == [], "no run has a server of its own, whose database would only grow"

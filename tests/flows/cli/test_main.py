@@ -26,7 +26,7 @@ def test_the_version_is_the_distributions():
 def test_init_writes_an_example_that_loads_and_never_overwrites(here):
     assert invoke("init").exit_code == 0
     settings = load_settings(here / "optstream.toml")
-    assert len(settings.tree.leaves) == 12
+    assert len(settings.tree_of(date.min).leaves) == 12
     (here / "optstream.toml").write_text("mine")
     with pytest.raises(OptStreamError, match="exists already"):
         invoke("init")

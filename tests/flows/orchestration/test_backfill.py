@@ -37,7 +37,11 @@ def here(tmp_path, monkeypatch):
     settings = load_settings(tmp_path / "optstream.toml")
     days = [FIRST + timedelta(days=number) for number in range(4)]
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=days,
+        seed=1,
     )
     broken = tmp_path / f"dumps/region=84/date={FIRST}/part-0.parquet"
     pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)

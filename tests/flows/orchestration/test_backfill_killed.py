@@ -58,7 +58,11 @@ def test_no_process_lives_on(settings, request, server, database):
         url = request.getfixturevalue(database)
         settings.file.write_text(text.replace("sqlite:///trusted/ledger.sqlite", url))
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=DAYS,
+        seed=1,
     )
     variables = {"PREFECT_API_URL": request.getfixturevalue("prefect_api")} if server else {}
     command = ["-m", "flows.cli.main", "backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1])]

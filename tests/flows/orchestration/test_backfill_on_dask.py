@@ -32,7 +32,11 @@ def settings(tmp_path, postgresql_url):
     )
     settings = load_settings(file)
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=DAYS,
+        seed=1,
     )
     return settings
 

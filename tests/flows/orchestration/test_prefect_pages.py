@@ -4,6 +4,7 @@ Requests to anybody but the server are blocked and noted: none is needed. `OPTST
 what the browser showed.
 """
 
+import logging
 import os
 from datetime import date
 from pathlib import Path
@@ -38,6 +39,17 @@ SITE = API_URL.removesuffix("/api")
 DAYS = [date(2016, 5, 30), date(2016, 5, 31), date(2016, 6, 1)]
 
 
+class Keeps(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
 @pytest.fixture(scope="module")
 def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
     """The runs of a night, a backfill and a watch, newest first, and the settings."""
@@ -49,17 +61,23 @@ def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
     )
     settings = load_settings(here / "optstream.toml")
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=DAYS,
+        seed=1,
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PREFECT_API_URL", prefect_api)
+        patch.setattr(logging.getLogger("prefect.flow_runs"), "handlers", [keeps := Keeps()])
         run_days(settings, DAYS[:1], Terminal(as_json=True))
         run_backfill(settings, DAYS[1], DAYS[2], lambda works: None)
         watch_here(settings)
         with get_client(sync_client=True) as client:
             named = FlowRunFilter(name=FlowRunFilterName(like_=settings.stream.name))
             runs = client.read_flow_runs(flow_run_filter=named, sort=FlowRunSort.START_TIME_DESC, limit=5)
-    return {"settings": settings, "runs": {run.name: run for run in reversed(runs)}}
+    by_name = {run.name: run for run in reversed(runs)}
+    return {"settings": settings, "runs": by_name, "logged": keeps.records}
 
 
 def artifact_of(run: Any, key: str) -> str:
@@ -135,6 +153,20 @@ def test_the_page_of_a_night_s_run(chromium, shown):
         "8 Task runs",
     ):
         assert said in text, said
+
+
+def test_a_run_logs_how_each_of_its_days_ended(shown):
+    """Prefect's own line says only that the run is completed."""
+    ended = {
+        (record.flow_run_name, line[:21])
+        for record in shown["logged"]
+        if " published: " in (line := record.getMessage())
+    }
+    assert ended >= {
+        ("two-regions 2016-05-30", "2016-05-30 published:"),
+        ("two-regions backfill 2016-05-31 to 2016-06-01", "2016-05-31 published:"),
+        ("two-regions backfill 2016-05-31 to 2016-06-01", "2016-06-01 published:"),
+    }
 
 
 @pytest.mark.nightly

@@ -24,7 +24,11 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "optstream.toml").write_text(text + "[release]\nrevise_days = 2\n")
     settings = load_settings(tmp_path / "optstream.toml")
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=DAYS,
+        seed=1,
     )
     return tmp_path
 

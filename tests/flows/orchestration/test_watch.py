@@ -7,7 +7,7 @@ starts at most an hour after an alarm is due.
 import json
 import shutil
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from email import message_from_string
 from urllib.request import Request, urlopen
 
@@ -44,7 +44,11 @@ def here(tmp_path, monkeypatch, prefect_api):
     watching = f'[watch]\nfirst_day = {days[0]}\nlate_after = "00:00"\n'
     (tmp_path / "optstream.toml").write_text(text + watching + 'notify = ["custom-webhook/watch-test"]\n')
     simulate(
-        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days, seed=1
+        settings.input_folder,
+        leaves=settings.tree_of(date.min).leaves,
+        calendar=settings.calendar,
+        days=days,
+        seed=1,
     )
     return tmp_path
 

@@ -101,8 +101,8 @@ USUAL, FAR = Comparison(NEWEST, "84", 6543.2, 6789.1, 3.0), Comparison(NEWEST, "
 @pytest.fixture
 def streams(snapshot):
     """One of each need."""
-    late = alarm(day=FIRST + timedelta(days=69), node="84")
-    budget = [alarm(Kind.BUDGET, FIRST + timedelta(days=number)) for number in range(60, 70)]
+    late = alarm(day=FIRST + timedelta(days=55), node="84")
+    budget = [alarm(Kind.BUDGET, FIRST + timedelta(days=number)) for number in range(50, 60)]
     return (
         snapshot("calm"),
         snapshot(

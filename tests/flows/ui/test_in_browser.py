@@ -1,10 +1,12 @@
 """The operators' pages in Chromium: every width and scheme, by keyboard, and while the server is gone."""
 
 import os
+from urllib.parse import quote
 
 import pytest
 
 from flows.ui.application import application
+from tasks.ui.render import _environment
 from tests.browser import visit
 from tests.flows.ui.conftest import AUTHORIZED, LOOKS, SECRET, SIDEWAYS, SIZES, Shown, opened, served
 from tests.tasks.ui.conftest import AT, alarm
@@ -64,6 +66,42 @@ def test_it_refreshes_itself_and_says_when_it_cannot(chromium, snapshot, monkeyp
         seen.page.get_by_text("Could not refresh since").wait_for()
         assert "old" in seen.page.get_attribute("#fresh", "class")
         assert "late" in seen.page.inner_text("main"), "what was seen last stays"
+
+
+def test_an_alarm_of_the_overview_leads_to_its_day_and_cause(chromium, streams):
+    with opened(chromium, Shown(*streams)) as seen:
+        first = seen.page.locator("tbody tr", has_text="every-state")
+        first.get_by_role("link", name="late").click()
+        seen.page.wait_for_url("**/streams/every-state/days/2016-07-26")
+        assert "what is wrong and what to do" in seen.page.inner_text("section[aria-labelledby=alarms]")
+
+
+HOSTILE = "<img src=x onerror='window.hit = 1'>&lt;b\"'"
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/streams/{}", "/streams/{}/days/2016-06-01", "/streams/{}/nodes?find={}"]
+)
+def test_hostile_names_are_shown_as_text(chromium, snapshot, path):
+    stream = snapshot(HOSTILE, alarms=[alarm(node=HOSTILE)], runs_problem=HOSTILE)
+    with opened(chromium, Shown(stream), path.format(*[quote(HOSTILE, safe="")] * 2)) as seen:
+        assert HOSTILE in seen.page.inner_text("body")
+        assert seen.page.locator("img").count() == 0
+        assert seen.page.evaluate("window.hit") is None
+    assert seen.errors == []
+
+
+def test_control_a_hostile_name_that_is_taken_for_html_is_an_image(chromium, snapshot, monkeypatch):
+    """And even then the page's policy lets it run nothing."""
+    monkeypatch.setattr(_environment(), "autoescape", False)
+    _environment().cache.clear()
+    try:
+        with opened(chromium, Shown(snapshot(HOSTILE))) as seen:
+            assert seen.page.locator("img").count() > 0
+            assert seen.page.evaluate("window.hit") is None
+        assert any("Content Security Policy" in error for error in seen.errors)
+    finally:
+        _environment().cache.clear()
 
 
 def test_a_keyboard_goes_through_the_calendar(chromium, streams):

@@ -9,8 +9,9 @@ from starlette.testclient import TestClient
 
 from flows.ui.application import DATA_DOCS, application
 from flows.ui.looking import Looks
+from tasks.monitoring.alarms.conditions import DEPENDS
 from tests.flows.ui.conftest import AUTHORIZED, SECRET, SIDEWAYS, SIZES, opened
-from tests.tasks.two_regions import CONFIGURATION, Installation
+from tests.tasks.two_regions import CONFIGURATION, Installation, in_another_unit
 
 pytestmark = pytest.mark.slow
 HOME = "/streams/two-regions"
@@ -23,12 +24,13 @@ def now():
 
 @pytest.fixture(scope="module")
 def looks(tmp_path_factory):
-    """Of two published days."""
+    """Of two published days; on the first, region 84's load is in another unit."""
     folder = tmp_path_factory.mktemp("released")
     (folder / "optstream.toml").write_text(CONFIGURATION + "[watch]\nfirst_day = 2016-06-01\n")
     installation = Installation(folder)
     installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
     installation.simulate(*DAYS)
+    in_another_unit(installation, "84", DAYS[0], 1000)
     installation.release(*DAYS)
     installation.release(DAYS[1], restate=True)
     found = Looks([folder / "optstream.toml"], 30, now)
@@ -57,6 +59,21 @@ def test_two_clicks_lead_from_the_overview_to_a_day(client, looks):
         assert said in text, said
     (snapshot,) = looks.snapshots
     assert f'href="/streams/two-regions/contracts/{snapshot.docs[0].link}">what it found</a>' in text
+
+
+def test_a_region_in_another_unit_is_seen_on_the_pages_of_its_stream_and_of_its_day(client):
+    stream = client.get(HOME).text
+    most = f'100.0 %, <a href="{HOME}/days/2016-06-01">'
+    for said in ("Replaced readings", most, DEPENDS, "100 % clamped"):
+        assert said in stream, said
+    day = client.get(f"{HOME}/days/2016-06-01").text
+    assert "100.0 % clamped" in day
+    assert DEPENDS in day
+    assert day.count(">none</td>") == 1, "the other region is as it should be"
+    assert "clamped" not in client.get(f"{HOME}/days/2016-06-02").text
+    for public in (client.get("/metrics").text, client.get(f"{HOME}/nodes/84").text):
+        assert "suspect" not in public
+        assert "clamped" not in public
 
 
 def test_the_budget_is_drawn_with_its_limit(client):
@@ -111,11 +128,25 @@ def test_a_ledger_that_is_gone_is_said_and_hides_nothing_else(client, looks, mon
     assert client.get("/").status_code == 200
 
 
+def test_all_errors_are_drawn_first_where_they_are_known(looks, chromium):
+    lines = {"value": 9.0, "error-low": 8.0, "error-high": 10.0}
+    series = [{"label": kind, "kind": kind, "values": [value] * 2} for kind, value in lines.items()]
+    with opened(chromium, looks, f"{HOME}/nodes/FR") as seen:
+        seen.page.route("**/data?*", lambda route: route.fulfill(json={"at": [0, 1800], "series": series}))
+        seen.page.reload()
+        seen.page.wait_for_selector("#curve[data-drawn]")
+        assert seen.page.get_by_label("band of all errors").is_checked()
+        assert seen.page.get_by_label("noise-only band").is_disabled()
+        assert not seen.page.get_by_label("noise-only band").is_checked()
+
+
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width, scheme):
     path = f"{HOME}/nodes/FR"
     with opened(chromium, looks, path, width=width, scheme=scheme) as seen:
         seen.page.wait_for_selector("#curve[data-drawn] canvas")
+        assert seen.page.get_by_label("noise-only band").is_checked()
+        assert seen.page.get_by_label("band of all errors").is_disabled()
         seen.page.get_by_label("children, stacked").check()
         seen.page.get_by_label("the day before").check()
         seen.page.get_by_label("earlier vintages").check()

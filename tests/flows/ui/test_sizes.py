@@ -1,5 +1,6 @@
 """The operators' pages at sizes: twenty streams on one screen, ten years of days, hundreds of alarms."""
 
+import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -31,6 +32,8 @@ def test_twenty_streams_of_ten_years_are_one_screen(chromium, snapshot, width):
         looks, sideways = seen.page.evaluate(LOOKS), seen.page.evaluate(SIDEWAYS)
         rows = seen.page.locator("tbody tr").count()
         tall = seen.page.evaluate("document.documentElement.scrollHeight")
+        if into := os.environ.get("OPTSTREAM_PICTURES"):
+            seen.page.screenshot(path=f"{into}/twenty-{width}.png", full_page=True)
     assert rows == 20
     assert width < 1440 or tall < 2 * 900
     for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice"):

@@ -77,6 +77,11 @@ GUARANTEES = st.fixed_dictionaries({name: st.sampled_from(legal) for name, legal
 _numbers = count()
 
 
+def hashed(trees):
+    """The list as a ledger knows it: each entry's name stands for all before it."""
+    return tuple((step, " ".join(map(str, trees[: number + 1]))) for number, (step, _) in enumerate(trees))
+
+
 class Histories(RuleBasedStateMachine):
     """A ledger and what should be in it: every release's charge as it was planned or drawn."""
 
@@ -95,12 +100,17 @@ class Histories(RuleBasedStateMachine):
         return self.guarantees[-1]
 
     def terms(self, name):
-        return StreamTerms(name, self.grant, self.model, self.trees[name], "strict", "30 min")
+        trees = hashed(self.trees[name])
+        return StreamTerms(name, self.grant, self.model, trees[-1][1], "strict", "30 min", trees=trees)
+
+    def tree_at(self, stream, first_step):
+        """The tree of a day: that of the stream's list which began last."""
+        return [tree for step, tree in self.trees[stream] if step is None or step <= first_step][-1]
 
     @initialize(guarantee=GUARANTEES)
     def begin(self, guarantee):
         self._guarantee(guarantee)
-        self.trees = dict.fromkeys(self.names, guarantee["tree"])
+        self.trees = dict.fromkeys(self.names, ((None, guarantee["tree"]),))
         for name in self.names:
             self.ledger.enrol(self.terms(name), self.now)
 
@@ -120,6 +130,8 @@ class Histories(RuleBasedStateMachine):
             self.amend(random)
         elif what < 0.23 and self.charged:
             self.compromise(random)
+        elif what < 0.35:
+            self.change_tree(random.choice(self.names), random.choice(DAYS), random.choice(sorted(TREES)))
         else:
             self.release(
                 random.choice(self.names), random.randrange(len(DAYS) - 1), random.choice(sorted(MECHANISMS)),
@@ -132,14 +144,34 @@ class Histories(RuleBasedStateMachine):
         wanted = {**self.guarantee, **{field: random.choice(CHANGES[field]) for field in fields}}
         # another tree is the amended stream's own; the rest is agreed on by all streams of a grant
         stream = random.choice(self.names)
-        same_tree = "tree" not in fields or wanted["tree"] == self.trees[stream]
+        same_tree = "tree" not in fields or ((None, wanted["tree"]),) == self.trees[stream]
         if same_tree and wanted == {**self.guarantee, "tree": wanted["tree"]}:
             return
         self._guarantee(wanted)
         if "tree" in fields:
-            self.trees[stream] = wanted["tree"]
+            self.trees[stream] = ((None, wanted["tree"]),)
         self.ledger.amend(self.terms(stream), "another " + " and ".join(fields), self.now)
         self.counts["amendments"] += 1
+
+    def change_tree(self, stream, first_step, tree):
+        """Another tree from a day on, in the place of all that would have come later."""
+        before = self.trees[stream]
+        kept = tuple(one for one in before if one[0] is None or one[0] < first_step)
+        own = [one.steps for (name, *_), one in self.charged.items() if name == stream]
+        reserved_until = max((max(steps) + 1 for steps in own), default=first_step)
+        touched = [first_step, *(one[0] for one in before[len(kept) :])]
+        self.trees[stream] = (*kept, (first_step, tree))
+        if self.trees[stream] == before:
+            return
+        try:
+            self.ledger.enrol(self.terms(stream), self.now)
+        except LedgerError:
+            assert min(touched) < reserved_until, "refused, and no day that was reserved has another tree"
+            self.trees[stream] = before
+            self.counts["changes refused"] += 1
+            return
+        assert not own or min(touched) >= reserved_until, "a day that was reserved has another tree"
+        self.counts["changes"] += 1
 
     def release(self, stream, day, mechanism, share, fate, draw):
         """A first release, one that was left reserved, or a restatement."""
@@ -148,7 +180,7 @@ class Histories(RuleBasedStateMachine):
         taken_over = last is not None and last.state is ReleaseState.RESERVED
         revision = 0 if last is None else last.revision + (not taken_over)
         key, first_step, n_steps = (stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
-        tree = TREES[self.trees[stream]]
+        tree = TREES[self.tree_at(stream, first_step)]
         shares = ["1"] if len(tree.levels) == 1 else ["1/2", "1/2"]
         own = self.model.with_epsilon(self.model.epsilon * Fraction(share), self.model.leaves_per_step)
         try:
@@ -255,7 +287,7 @@ def run(url, histories, chosen_seed, n_steps=14):
     """
     counts = dict.fromkeys(
         ["histories", "guarantees", "amendments", "reserved", "refused", "refused by an earlier guarantee",
-         "compromised", "joint noise", *FATES], 0,
+         "compromised", "joint noise", "changes", "changes refused", *FATES], 0,
     )  # fmt: skip
     machine = type("Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts})
     machine.TestCase.settings = settings()

@@ -1,5 +1,7 @@
 """The short form of `make histories`: days in any order, guarantees that change, against the brute force."""
 
+from unittest.mock import patch
+
 import pytest
 
 from tests.optstream.ledger.histories import in_force_alone, run
@@ -10,6 +12,15 @@ def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(ur
     assert counts["histories"] >= 12
     assert counts["reserved"] > 20
     assert counts["joint noise"] > 0
+    assert counts["changes"] > 0
+    assert counts["changes refused"] > 0
+
+
+def test_a_ledger_that_lets_any_tree_change_is_found(sqlite_url):
+    found = "changes the hierarchy of days that were reserved|a day that was reserved has another tree"
+    lets = patch("optstream.ledger.transactions.enrol.continues", lambda *_: True)
+    with lets, pytest.raises(AssertionError, match=found):
+        run(sqlite_url, histories=100, chosen_seed=20)
 
 
 def test_a_pricing_by_the_guarantee_in_force_alone_is_found(sqlite_url):

@@ -63,7 +63,7 @@ def test_each_sum_gets_its_own_group_of_noise():
     three, two = joint_noise(again, 50.0, 3, 2), joint_noise(again, 50.0, 2, 2)
     assert np.array_equal(measured.answers.values[0] - exact, np.hstack([three, two]))
     assert measured.spends == (BLOCKS,)
-    assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS]}
+    assert measured.choices == {"blocks": [[part.start, part.stop] for part in PARTS], "group_sizes": [3, 2]}
     assert {scale for scale, _ in noise.asked} == {50.0}
 
 

@@ -39,8 +39,8 @@ def test_every_kind_is_usable_and_is_what_was_asked_for(settings_of, name):
         settings = settings_of(kind)
         assert settings.mechanism.name == name
         assert (settings.privacy.counts, settings.metered) == (kind.counts, kind.metered)
-        assert settings.tree.n_levels == kind.levels == len(settings.level_shares)
-        assert set(settings.node_facts) == set(settings.tree.nodes)
+        assert settings.tree_of(date.min).n_levels == kind.levels == len(settings.level_shares)
+        assert set(settings.node_facts) == set(settings.tree_of(date.min).nodes)
         if kind.counts:
             assert (settings.privacy.resolution, settings.privacy.lower_bound) == (1, 0)
         if kind.metered:  # then it is protected, too, whether somebody has readings at all

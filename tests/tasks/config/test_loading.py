@@ -14,7 +14,7 @@ REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93
 
 def test_the_example_is_a_usable_configuration(load, tmp_path):
     settings = load()
-    assert settings.tree.nodes == ("FR", *REGIONS)
+    assert settings.tree_of(date.min).nodes == ("FR", *REGIONS)
     assert settings.model.epsilon == 1
     assert settings.model.alpha == 10
     assert settings.privacy.bounds == (0, 20000)

@@ -50,10 +50,23 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
     for keys in ("", 'noise = "joint"'):
         settings = stream(keys, WORD, name)
         assert kinds(settings) == [JointSpend, JointSpend]
-        assert settings.describe_mechanism()["leaves_per_period"] == 1
+        assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
         spends = mechanism_for(settings, DAY).plan(48)
         assert [entry.needs_one_leaf for entry in noise_scales(spends)] == [False, True]
-    assert "leaves_per_period" not in stream().describe_mechanism()
+    assert "leaves_per_period" not in stream().describe_mechanism(date.min)
+
+
+@pytest.mark.parametrize(("word", "leaves"), [("", StepSpend), (WORD, JointSpend)])
+def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leaves):
+    settings = stream("n_blocks = 16\nblock_length = 1", word, "HistoryInformed")
+    assert kinds(settings) == [JointSpend, leaves]
+    assert settings.describe_mechanism(date.min).get("leaves_per_period") == (1 if word else None)
+    root, _ = mechanism_for(settings, DAY).plan(48)
+    assert noise_scales([root])[0].to_document(1)["noise"] == "joint over 6 blocks"
+    joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
+    assert joint.joint_over == max(map(len, root.groups))
+    plain = stream('n_blocks = 16\nblock_length = 1\nnoise = "laplace"', word, "HistoryInformed")
+    assert kinds(plain) == [StepSpend, StepSpend]
 
 
 def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
@@ -109,7 +122,7 @@ def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(points)
         own = mechanism_for(settings, day)
         own.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
         assert own.epsilon == mechanism.epsilon
-    assert settings.describe_mechanism()["leaves_per_period"] == 1
+    assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
     assert points(WORD, "").configuration_hash != settings.configuration_hash
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from datetime import date
 
 import numpy as np
 import polars as pl
@@ -49,7 +50,7 @@ def ingested(small, order):
     stream = small(schema="metered", step="1min")
     stamps = stream.rows(0.0)["timestamp"]
     assert len(SETS) <= len(stamps)
-    for leaf, region in enumerate(stream.settings.tree.leaves):
+    for leaf, region in enumerate(stream.settings.tree_of(date.min).leaves):
         rows = [
             (stamps[step], value, "mover")
             for step, number in enumerate(order)

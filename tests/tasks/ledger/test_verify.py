@@ -118,6 +118,24 @@ def test_lost_altered_and_doubled_measurements_are_found(released):
     assert "belongs to no release of the ledger" in stray
 
 
+def test_an_older_copy_of_the_lineage_is_found(released):
+    file = released.settings.lineage_folder / "events.jsonl"
+    first, *_ = lines = file.read_text().splitlines(keepends=True)
+    assert len(lines) == 2
+    file.write_text(first)
+    (line,) = problems(released)
+    assert "does not know that 2016-06-02 revision 0 was published" in line
+    file.write_text("")
+    found = verify(released.settings, released.ledger)
+    assert (found.problems, [note.partition(" ")[2] for note in found.notes]) == (
+        (),
+        ["has no event: it was not compared with what was published"],
+    )
+    # the newest is what counts: the oldest are purged first
+    file.write_text(lines[1])
+    assert problems(released) == ()
+
+
 def test_an_edit_of_the_ledger_is_found(released):
     with create_engine(released.settings.ledger_url).begin() as connection:
         for name in (
@@ -148,7 +166,7 @@ def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(rel
     # a newer revision of the first day, which the ledger does not know
     kept = (released.settings.staging_of(DAYS[0], 0) / record.staged_hash[:32]).read_bytes()
     _, statement = read_staged(kept)
-    newer = replace(statement, revision=1)
+    newer = replace(statement, revision=1, errors=None)
     rows = (
         read_published(folder)
         .filter(pl.col("date") == DAYS[0])

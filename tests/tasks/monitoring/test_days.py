@@ -2,6 +2,7 @@
 
 import shutil
 from datetime import date, timedelta
+from functools import partial
 
 import polars as pl
 import pytest
@@ -10,6 +11,9 @@ from optstream.errors import LedgerError
 from optstream.noise import simulated_noise
 from tasks.monitoring import Kind, Severity
 from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Requested
+from tasks.release.each import each
 from tests.tasks.two_regions import READING, STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
@@ -148,6 +152,9 @@ def test_void_withdrawn_and_restated(watched):
     watched.ledger.void("two-regions", str(TWO), 0, "a person said so", watched.now)
     watched.ledger.withdraw("two-regions", str(ONE), 0, "a wrong meter", watched.now)
     assert watched.states() == {1: "withdrawn", 2: "void"}
+    # the ledger alone was told: readers have the day all the same
+    assert watched.alarms() == [("withdrawn", 1, None), ("void", 2, None)]
+    each([Requested(ONE)], Requested, partial(withdraw, watched.run(), reason="a wrong meter"))
     assert watched.alarms() == [("void", 2, None)]
     watched.release(TWO, restate=True)
     assert watched.states() == {1: "withdrawn", 2: "restated"}

@@ -48,7 +48,8 @@ def test_a_node_that_stands_for_all_its_leaves(named):
 def test_a_region_that_was_renamed_and_one_that_is_near(named):
     dump_of(named, 84).parent.rename(dump_of(named, "840").parent)
     words, node = words_of(named)["unknown-region"]
-    assert "region=84 (Auvergne-Rhône-Alpes) is not: if it was renamed, deliver it as region=84;" in words
+    assert "region=84 (Auvergne-Rhône-Alpes) is not: if it was renamed, add renamed = { 84 = " in words
+    assert "to [[hierarchy.changes]] from its first day on, or deliver it as region=84;" in words
     assert node == "840"
     shutil.copytree(dump_of(named, "840").parent, dump_of(named, 84).parent)
     assert f"(the nearest is {NAMED})" in words_of(named)["unknown-region"][0]

@@ -3,16 +3,18 @@
 import json
 from datetime import date, timedelta
 
-import polars as pl
 import pytest
 
 from flows.cli.console import Terminal
 from flows.cli.show.stream_view import show_view
+from tasks.monitoring import Kind
 from tasks.monitoring import facts as facts_module
+from tasks.monitoring.alarms.alarm import Severity
 from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.document import status_document
 from tasks.monitoring.suspect_readings import Suspect
 from tasks.reports import write_pages
+from tests.tasks.two_regions import in_another_unit
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 QUIET = Suspect(0.0, 0.0, 0.0)
@@ -95,31 +97,42 @@ def test_without_results_nothing_is_said(told, capsys):
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]
 
 
-@pytest.mark.parametrize(("factor", "words"), [(1 / 1000, " of the median of the days before"), (1.0, None)])
-def test_a_region_in_another_unit_is_seen_in_its_published_figures(watched, factor, words):
-    """A thousandth stays within the bounds, so nothing is clamped; the control is an ordinary day."""
+FAR, SUSPECT = ("far-from-history", 11, "84"), ("suspect-readings", 11, "84")
+
+
+@pytest.mark.parametrize(
+    ("factor", "seen"), [(1000, [SUSPECT]), (-1, [FAR, SUSPECT]), (1 / 1000, [FAR]), (1, [])]
+)
+def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, capsys, factor, seen):
+    """From dumps to alarms. Clamped to the bounds, a thousandfold load is at the upper one, 20,000 and not
+    ten times as much as usual, and a negated one at zero, far below; a thousandth stays within them, so
+    nothing of it is clamped and only published history shows it. The control is an ordinary day.
+    """
     installation = watched
     installation.configure('epsilon = "1"', 'epsilon = "50"')
     installation.simulate(*SPAN)
-    for path in (installation.folder / f"dumps/region=84/date={SPAN[-1]}").glob("*.parquet"):
-        pl.read_parquet(path).with_columns(pl.col("load_mw") * factor).write_parquet(path)
+    in_another_unit(installation, "84", SPAN[-1], factor)
     installation.at("2016-06-12 12:00")
     installation.released(*SPAN[:-1])
     ledger = installation.ledger
     write_pages(installation.settings, ledger, installation.now)
     assert [kind for kind, _, _ in installation.alarms()] == ["missing"]
-    installation.release(SPAN[-1])
+    (day,) = installation.release(SPAN[-1]).values()
+    assert day.outcome.status == "published"
     write_pages(installation.settings, ledger, installation.now)
     ledger.close()
-    alarms = installation.watch(live=False).alarms
-    if words is None:
-        assert alarms == ()
-        return
-    (alarm,) = alarms
-    assert (alarm.kind, alarm.node, alarm.day, alarm.severity) == (
-        "far-from-history",
-        "84",
-        SPAN[-1],
-        "warning",
-    )
-    assert words in alarm.words
+    assert sorted(installation.alarms()) == seen
+    view = installation.watch(live=False)
+    words = {str(alarm.kind): alarm.words for alarm in view.alarms}
+    assert all(alarm.node == "84" and alarm.day == SPAN[-1] for alarm in view.alarms)
+    if FAR in seen:
+        assert " of the median of the days before" in words["far-from-history"]
+        assert {one.severity for one in view.alarms if one.kind is Kind.FAR} == {Severity.WARNING}
+    show_view(installation.settings, view, Terminal())
+    shown = " ".join(capsys.readouterr().out.split())
+    report = installation.settings.report_file.read_text()
+    assert ("84: 100.0% clamped" in shown) is (SUSPECT in seen)
+    assert ("Replaced readings" in report) is (SUSPECT in seen)
+    public = (installation.folder / "published/index.html").read_text()
+    assert "clamped on" not in public
+    assert "suspect" not in public

@@ -34,7 +34,7 @@ def test_a_run_before_the_hour_draws_and_holds_and_the_next_one_publishes_those_
     assert "held until 2016-06-02 06:00 (Europe/Paris)" in outcome.message
     assert not (held.folder / "published").exists()
     assert held.record(DAY).state is ReleaseState.DRAWN
-    (staged,) = held.files("trusted/staging").values()
+    staged = (held.settings.staging_of(DAY, 0) / held.record(DAY).staged_hash[:32]).read_bytes()
     held.now = HOUR - timedelta(microseconds=1)
     assert run(held, DAY)[DAY].outcome.status is Status.HELD
     # the lease of a held day is over: the run at the hour need not wait for it

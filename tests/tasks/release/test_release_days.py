@@ -142,7 +142,8 @@ def test_after_drawn_the_measurements_are_the_release(installation):
 
 def test_a_run_that_dies_after_staging_publishes_the_same_bytes(installation, monkeypatch):
     installation.release(FIRST, steps=STEPS[:7])
-    staged = next(iter(installation.files("trusted/staging").values()))
+    place = installation.settings.staging_of(FIRST, 0) / installation.record(FIRST).staged_hash[:32]
+    staged = place.read_bytes()
     installation.later(hours=1)
     # Another version of the code would encode other bytes.
     monkeypatch.setattr(estimate, "published_rows", None)

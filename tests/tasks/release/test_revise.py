@@ -51,9 +51,14 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
     )
     wide = rows.filter(date=DAYS[0]).pivot(on="step", index="node", values="load_mw")
     found = np.array(
-        [wide.filter(node=name).drop("node").row(0) for name in installation.settings.tree.leaves]
+        [
+            wide.filter(node=name).drop("node").row(0)
+            for name in installation.settings.tree_of(date.min).leaves
+        ]
     )
-    assert np.allclose(found, expected.values[installation.settings.tree.leaf_indices], atol=0.0006)
+    assert np.allclose(
+        found, expected.values[installation.settings.tree_of(date.min).leaf_indices], atol=0.0006
+    )
     assert not rows.filter(date=DAYS[0])["load_mw"].equals(first["load_mw"])
     assert rows.filter(date=DAYS[0])["load_mw_se"].mean() < first["load_mw_se"].mean()
     sound(installation)

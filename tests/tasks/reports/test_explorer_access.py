@@ -115,7 +115,10 @@ def test_an_area_is_drawn_and_pressed_to_its_border(chromium, published, tmp_pat
             across, up = (longitude - 1) * squeezed * scale, (latitude - 47) * scale
             page.mouse.click(box["x"] + box["width"] / 2 + across, box["y"] + box["height"] / 2 - up)
 
+        page.mouse.move(box["x"] + box["width"] / 2 - 3 * squeezed * scale, box["y"] + box["height"] / 2)
+        until(page, "document.getElementById('map').title.startsWith('Bretagne (53)')")
         press(-1.9, 47.1)
+        assert page.locator("#map").get_attribute("title") == ""
         assert page.locator("#chosen li").count() == 1
         press(-2.1, 47.1)
         until(page, "document.getElementById('chosen').textContent.includes('Bretagne')")

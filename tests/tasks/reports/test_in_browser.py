@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from optstream.catalogue import Entry
 from optstream.ledger import ReleaseState
@@ -66,9 +67,10 @@ def test_a_page_can_be_read(chromium, pages, name, width, scheme):
         seen.page.goto(pages[name])
         for details in seen.page.locator("details").all():
             details.evaluate("e => { e.open = true }")
-        looks = seen.page.evaluate(LOOKS)
+        looks, judged = seen.page.evaluate(LOOKS), Axe().run(seen.page)
         dark = seen.page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
         text = seen.page.inner_text("body")
+    assert judged.violations_count == 0, judged.generate_report()
     assert seen.requests == [pages[name]]
     assert seen.errors == []
     assert dark == (scheme == "dark")

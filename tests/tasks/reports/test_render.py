@@ -203,6 +203,12 @@ def test_the_measured_coverage_stands_beside_the_bands(page):
 
 
 @pytest.mark.slow
+def test_no_backtick_is_shown(page):
+    shown = page.partition(b"<script")[0]
+    assert "`" not in Outline(shown).words
+    assert b"<code>optstream init</code>" in shown
+
+
 def test_another_mechanism_is_not_given_the_measured_one_s_coverage(forty_days):
     facts = facts_of(forty_days)
     other = replace(facts.statement, mechanism={**facts.statement.mechanism, "name": "Fourier"})

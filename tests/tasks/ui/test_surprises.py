@@ -11,7 +11,7 @@ ORDINARY = [100.0] * 40
 
 
 def found_in(kept, listed, before=None):
-    settings = SimpleNamespace(tree=SimpleNamespace(leaves=("a", "b")))
+    settings = SimpleNamespace(tree_of=lambda _day: SimpleNamespace(leaves=("a", "b")))
     view = SimpleNamespace(facts=SimpleNamespace(catalogue=SimpleNamespace(entries=listed)))
     return surprises_of(settings, view, kept, before)
 

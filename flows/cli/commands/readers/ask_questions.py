@@ -77,10 +77,6 @@ def ask(
     ] = None,
     first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
-    exact_errors: Annotated[
-        bool,
-        typer.Option("--exact-errors", help="Work out standard errors from published measurements; slower."),
-    ] = False,
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write all answers there, .csv or .parquet; none is overwritten."),
@@ -99,7 +95,7 @@ def ask(
     if len(given) > 1:
         raise WordsError(f"--{' and --'.join(given)} are different questions; ask them one by one")
     if window is None:
-        if given or nodes or level is not None or exact_errors:
+        if given or nodes or level is not None:
             raise WordsError("--window is missing: a question is asked of windows, such as --window 4h")
         rows = read_answers(folder, first, last, public_key=keys)
     else:
@@ -109,7 +105,7 @@ def ask(
         named = tuple(nodes.split(",")) if nodes else ()
         kind, bound = next(iter(given.items()), ("sum", None))
         question = Question(NAME, kind, window // minutes, bound, named, level)  # type: ignore[arg-type]
-        rows = ask_folder(folder, [question], first, last, exact_errors=exact_errors, public_key=keys)
+        rows = ask_folder(folder, [question], first, last, public_key=keys)
     if output is not None:
         _write(rows, output)
     about = read_about(storage, None if keys is None else signed_by(storage, keys))

@@ -17,8 +17,10 @@ from optstream.catalogue.metadata.csvw import METADATA, csvw
 from optstream.catalogue.metadata.dataset import dataset_of
 from optstream.catalogue.metadata.write_metadata import to_bytes
 from optstream.catalogue.reading.read import catalogue_reader
-from optstream.catalogue.reading.selection import as_sdmx_csv, by_day, exported_columns, rows_of, with_names
+from optstream.catalogue.reading.selection import as_sdmx_csv, exported_columns, rows_of, with_names
 from optstream.catalogue.signing import check_signature, read_public_keys
+from optstream.catalogue.sums.period_sums import Period, period_sums
+from optstream.catalogue.sums.read_sum import errors_of_days
 
 app = new_app()
 
@@ -26,7 +28,7 @@ app = new_app()
 @app.command(
     epilog=examples(
         "optstream export published --from 2016-02-01 --to 2016-02-07 --output week.csv",
-        "optstream export published --nodes 84,93 --daily --as parquet --output days.parquet",
+        "optstream export published --nodes 84,93 --weekly --as parquet --output weeks.parquet",
     )
 )
 def export(
@@ -37,9 +39,9 @@ def export(
     ] = None,
     first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
-    daily: Annotated[
-        bool, typer.Option("--daily", help="A row for each day and node, not for each step.")
-    ] = False,
+    daily: Annotated[bool, typer.Option("--daily", help="Sums of each day, in place of steps.")] = False,
+    weekly: Annotated[bool, typer.Option("--weekly", help="Sums of each week, from Monday on.")] = False,
+    monthly: Annotated[bool, typer.Option("--monthly", help="Sums of each month.")] = False,
     kind: Annotated[
         Literal["csv", "parquet", "sdmx-csv"], typer.Option("--as", help="The format of the file.")
     ] = "csv",
@@ -48,18 +50,20 @@ def export(
 ) -> None:
     """Write some nodes and days of a published folder to a file.
 
-    Needs the folder alone, and costs nothing: what is written was published. By day, standard errors are
-    upper bounds, where every step's is known. Beside a CSV file lies its metadata, as CSV on the Web has it.
+    Needs the folder alone, and costs nothing: what is written was published, sums of days, weeks and months
+    with their standard errors. Beside a CSV file lies its metadata, as CSV on the Web has it.
     """
+    period = _period(daily, weekly, monthly)
     storage, keys = open_storage(folder), public_key or None
     catalogue = catalogue_reader(storage, keys)()
     about = read_about(storage, None if keys is None else signed_by(storage, keys))
     chosen = tuple(nodes.split(",")) if nodes else ()
     rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None)
-    if daily:
-        rows = by_day(rows, catalogue.value_column)
+    if period is not None:
+        errors = errors_of_days(storage, catalogue, rows["date"].unique().sort())
+        rows = period_sums(rows, catalogue.value_column, period, errors)
     if kind == "sdmx-csv":
-        rows = as_sdmx_csv(rows, catalogue.value_column, daily)
+        rows = as_sdmx_csv(rows, catalogue.value_column, period)
     else:
         rows = with_names(rows, about.nodes)
     described = output.with_name(output.name + METADATA)
@@ -72,12 +76,20 @@ def export(
         else:
             rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
     if kind == "csv":
-        columns = exported_columns(catalogue.value_column, daily, rows.columns)
+        columns = exported_columns(catalogue.value_column, rows.columns)
         with described.open("xb") as written:
             written.write(to_bytes(csvw(dataset_of(storage, catalogue, about), output.name, columns)))
     terminal = Terminal(as_json)
     terminal.say(f"{output}: {rows.height:,} rows")
     terminal.document({"format": "optstream.export/1", "file": str(output), "rows": rows.height})
+
+
+def _period(daily: bool, weekly: bool, monthly: bool) -> Period | None:
+    given: dict[Period, bool] = {"day": daily, "week": weekly, "month": monthly}
+    asked = [period for period, wanted in given.items() if wanted]
+    if len(asked) > 1:
+        raise WordsError("--daily, --weekly and --monthly are different files; export them one by one")
+    return asked[0] if asked else None
 
 
 def signed_by(storage: Storage, keys: list[Path]) -> Callable[[bytes], str]:

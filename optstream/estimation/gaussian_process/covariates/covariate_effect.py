@@ -56,13 +56,11 @@ class CovariateEffect:
         left = self._left_open(steps)
         return np.asarray(np.einsum("knt,kl,lnt->nt", left, self.covariance, left, optimize=True))
 
-    def leaf_covariance(self, steps: Blocks, sums: Floats | None = None) -> Floats:
-        """Return what it adds to the covariance of the leaves, (n_leaves, n_steps, n_leaves, n_steps); of
-        these sums of steps, (n_sums, n_steps), where they are given.
+    def left_open_of_leaves(self, steps: Blocks) -> Floats:
+        """Return how leaves move with a coefficient beyond what was measured of them, (n_columns, n_leaves,
+        n_steps).
         """
-        left = self._left_open(steps)[:, self.without.seen.tree.leaf_indices]
-        left = left if sums is None else left @ sums.T
-        return np.asarray(np.einsum("kit,kl,ljs->itjs", left, self.covariance, left, optimize=True))
+        return self._left_open(steps)[:, self.without.seen.tree.leaf_indices]
 
     def _left_open(self, steps: Blocks) -> Floats:
         """Return how every node moves with a coefficient beyond what was measured of it, (n_columns, n_nodes,

@@ -52,6 +52,7 @@ const makeMap = (store, get, choose) => {
   const { index } = store, nodes = placedNodes(index), canvas = get("map"), slider = get("day");
   if (!nodes.length) return () => {};
   let circles = [];
+  const say = ({ node, value }) => `${labelOf(index, node)} ${shown(value)}${index.unit ? ` ${index.unit}` : ""}`;
   const drawMap = (paper = false) => {
     const ratio = window.devicePixelRatio || 1, wide = canvas.clientWidth, tall = canvas.clientHeight;
     canvas.width = Math.round(wide * ratio);
@@ -63,9 +64,10 @@ const makeMap = (store, get, choose) => {
     pen.fillRect(0, 0, wide, tall);
     const values = nodes.map((node) => store.daysOf(node).value[day]), place = projection(index, nodes, wide, tall);
     const largest = Math.max(...values.filter(Number.isFinite).map(Math.abs), 1e-300);
+    const widest = Math.min(24, wide / 24, 0.22 * Math.sqrt(wide * tall / nodes.length)); // many lie close together
     circles = nodes.map((node, n) => {
       const [, , , , latitude, longitude, rings] = index.nodes[node], [x, y] = place([longitude, latitude]);
-      const size = Number.isFinite(values[n]) ? 4 + Math.sqrt(Math.abs(values[n]) / largest) * Math.min(24, wide / 24) : 3;
+      const size = Number.isFinite(values[n]) ? 3 + Math.sqrt(Math.abs(values[n]) / largest) * widest : 3;
       const radius = rings ? 0 : size, path = new Path2D();
       if (!rings) path.arc(x, y, radius, 0, 2 * Math.PI);
       for (const ring of rings || []) {
@@ -90,7 +92,6 @@ const makeMap = (store, get, choose) => {
       }
     }
     const known = circles.filter((circle) => circle.kind !== null).sort((a, b) => b.value - a.value);
-    const say = ({ node, value }) => `${labelOf(index, node)} ${shown(value)}${index.unit ? ` ${index.unit}` : ""}`;
     const date = inWords(dateOf(store, day));
     slider.setAttribute("aria-valuetext", date);
     get("map-told").textContent = known.length ? `${date}: the most ${say(known[0])}, the least ${say(known.at(-1))}.` : `${date}: not published.`;
@@ -112,12 +113,20 @@ const makeMap = (store, get, choose) => {
   slider.max = store.size - 1;
   slider.value = store.size - 1;
   slider.addEventListener("input", show);
-  canvas.addEventListener("click", (event) => {
+  const hitBy = (event) => {
     const ratio = window.devicePixelRatio || 1, pen = canvas.getContext("2d");
     const inside = ({ x, y, radius, path, rings }) => (rings ? pen.isPointInPath(path, event.offsetX * ratio, event.offsetY * ratio, "evenodd")
       : Math.hypot(x - event.offsetX, y - event.offsetY) <= Math.max(radius, 10));
-    const hit = circles.toReversed().find(inside);
+    const away = ({ x, y, rings }) => (rings ? Infinity : Math.hypot(x - event.offsetX, y - event.offsetY));
+    return circles.toReversed().filter(inside).reduce((best, one) => (best && away(best) <= away(one) ? best : one), undefined);
+  };
+  canvas.addEventListener("click", (event) => {
+    const hit = hitBy(event);
     if (hit) choose(hit.node);
+  });
+  canvas.addEventListener("pointermove", (event) => {
+    const hit = hitBy(event);
+    canvas.title = hit ? say(hit) : "";
   });
   get("places").hidden = false;
   new ResizeObserver(() => plan()).observe(canvas);

@@ -76,7 +76,10 @@ const start = () => {
 
   const bandNote = () => {
     const widest = view.measure === "steps" ? "" : " Of means and sums it is the widest that it can be: the deviations of the steps added up, whatever their correlation.";
-    if (view.band === "none") return "No band is drawn.";
+    if (view.band === "none") {
+      if (knows("model")) return "No band is drawn: choose one to see how sure a figure is.";
+      return knows("noise") ? "No band is drawn: the releases state what noise did to a figure (“Noise only” shows it), not how far it is from the truth." : "No band is drawn: the releases state none.";
+    }
     if (!knows(view.band)) return "The releases do not state this band, so none is drawn.";
     const side = `${index.z} standard deviations on each side; where a release does not state them, there is no band.`;
     return (view.band === "noise" ? `The band is noise only: ${side} It says nothing of how far a figure is from the truth.`

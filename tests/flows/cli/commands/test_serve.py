@@ -86,6 +86,7 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
 
     run = until("a scheduled run is completed", done, 300)
     assert run["auto_scheduled"]
+    assert run["name"] == "nights night", "no random name"
     assert run["state"]["message"] == f"{day} published"
     assert nights.state_of(day) == ("PUBLISHED", 0)
     taken = seconds_between(run["expected_start_time"], run["end_time"])

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -260,6 +261,44 @@ def test_a_store_that_ignores_conditions_is_refused_before_anything_is_put(put, 
     with pytest.raises(PublicationError, match=r"does not refuse a put whose condition fails.*use a store"):
         put(folder.name, DAY)
     assert folder.files() == {}
+
+
+class Literal(MemoryStore):
+    """A store that gives tags in quotes and takes them without, as Ceph's gateway does."""
+
+    heeds_bare_tags = True
+
+    def get(self, name, largest):
+        stored = super().get(name, largest)
+        return replace(stored, tag=f'"{stored.tag}"')
+
+    def put_instead(self, name, data, tag):
+        if not self.bare_tags:
+            return False
+        if not self.heeds_bare_tags:
+            self.filesystem.pipe_file(self.path(name), data)
+            return True
+        return super().put_instead(name, data, tag.strip('"'))
+
+
+def test_a_store_that_takes_tags_without_their_quotes_alone_is_published_to(put, monkeypatch):
+    folder = memory_folder()
+    monkeypatch.setitem(KINDS_OF_STORES, "memory", Literal)
+    put(folder.name, DAY)
+    put(folder.name, NEXT)
+    take_back(folder.name)
+    assert read_published(folder.name, verify=True)["date"].unique().to_list() == [NEXT]
+    assert check_files(folder.name) == []
+
+
+def test_tags_without_quotes_are_not_used_where_a_wrong_one_is_taken(put, monkeypatch):
+    folder = memory_folder()
+    monkeypatch.setitem(KINDS_OF_STORES, "memory", Literal)
+    put(folder.name, DAY)
+    monkeypatch.setattr(Literal, "heeds_bare_tags", False)
+    with pytest.raises(PublicationError, match="others replaced the catalogue every time"):
+        put(folder.name, NEXT)
+    assert read_published(folder.name, verify=True)["date"].unique().to_list() == [DAY]
 
 
 def test_a_store_without_conditions_is_read_and_never_written(put, monkeypatch):

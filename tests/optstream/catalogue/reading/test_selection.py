@@ -9,11 +9,11 @@ from optstream.catalogue import publish, read_published, stage, withdraw
 from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.reading.selection import (
     as_sdmx_csv,
-    by_day,
     exported_columns,
     select_rows,
     with_names,
 )
+from optstream.catalogue.sums.period_sums import period_sums
 from optstream.errors import ParameterError
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 
@@ -46,30 +46,23 @@ def test_what_is_not_there_is_said(folder):
         select_rows(folder, first=DAYS[2])
 
 
-def test_a_day_has_its_mean_and_no_error_that_a_step_lacks(folder):
-    """Of the small day one step's noise is not known, and then the day's is not; else their mean."""
-    rows = select_rows(folder, ["84"], DAYS[0], DAYS[0])
-    (day,) = by_day(rows, "load_mw").to_dicts()
-    assert (day["steps"], day["load_mw_sum"], day["load_mw_mean"]) == (4, 64.0, 16.0)
-    assert day["load_mw_mean_noise_se_at_most"] is None
-    assert day["load_mw_mean_se_at_most"] is None
-    known = rows.with_columns(pl.col("step").cast(pl.Float64).alias("load_mw_noise_se"))
-    (day,) = by_day(known, "load_mw").to_dicts()
-    assert day["load_mw_mean_noise_se_at_most"] == 1.5
-
-
 def test_sdmx_csv_has_an_observation_for_each_instant_of_a_node(folder):
     """Columns and their order, and one observation a key, as the format's field guide has them."""
     rows = select_rows(folder, first=DAYS[1])
-    by_step = as_sdmx_csv(rows, "load_mw", daily=False)
+    by_step = as_sdmx_csv(rows, "load_mw")
     assert by_step.columns[:6] == ["STRUCTURE", "STRUCTURE_ID", "ACTION", "NODE", "TIME_PERIOD", "OBS_VALUE"]
     assert by_step.height == rows["timestamp"].drop_nulls().len()
     assert not by_step.select("NODE", "TIME_PERIOD").is_duplicated().any()
     first = by_step.row(0)
     assert first[:5] == ("dataflow", "OPTSTREAM:LOAD_MW(1.0)", "I", "84", "2016-02-02T00:00:00Z")
-    daily = as_sdmx_csv(by_day(rows, "load_mw"), "load_mw", daily=True)
-    assert daily["TIME_PERIOD"].unique().sort().to_list() == ["2016-02-02", "2016-02-03"]
-    assert "NOISE_SE_AT_MOST" in daily.columns
+    for period, times in (
+        ("day", ["2016-02-02", "2016-02-03"]),
+        ("week", ["2016-W05"]),
+        ("month", ["2016-02"]),
+    ):
+        sums = as_sdmx_csv(period_sums(rows, "load_mw", period, ()), "load_mw", period)
+        assert sums["TIME_PERIOD"].unique().sort().to_list() == times
+        assert sums.columns == by_step.columns
 
 
 def test_names_stand_beside_their_nodes_and_every_column_has_its_meaning(folder):
@@ -81,7 +74,7 @@ def test_names_stand_beside_their_nodes_and_every_column_has_its_meaning(folder)
     }
     assert with_names(rows, {"FR": NodeFacts(latitude=46.0, longitude=2.0)}).equals(rows)
     assert with_names(named, {"84": NodeFacts("another")}).equals(named)
-    for frame, daily in ((named, False), (by_day(rows, "load_mw"), True)):
-        told = exported_columns("load_mw", daily, frame.columns)
+    for frame in (named, period_sums(rows, "load_mw", "day", ())):
+        told = exported_columns("load_mw", frame.columns)
         assert [column.name for column in told] == frame.columns
         assert all(column.meaning for column in told)

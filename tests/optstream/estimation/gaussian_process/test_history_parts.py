@@ -13,7 +13,7 @@ from optstream.estimation.gaussian_process.filter import FilterState, latest, ne
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import Question, event_numbers, fit
 from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.robust_noise import information, score, with_laplace_noise
+from optstream.estimation.gaussian_process.robust_noise import information, score, with_known_noise
 from optstream.estimation.gaussian_process.training_data import seen_series, star
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.measurement.blocks import BLOCKS, measure_blocks
@@ -116,7 +116,7 @@ def test_wild_values_pull_less_than_under_gaussian_noise():
     posterior = posterior_of(values, 2 * 0.2**2)
     asked = Blocks.at(np.array([60, 61]))
     plain = posterior.means(asked)[1]
-    robust = with_laplace_noise(posterior).means(asked)[1]
+    robust = with_known_noise(posterior).means(asked)[1]
     assert np.all(np.abs(robust) < 0.5 * np.abs(plain))
 
 
@@ -128,7 +128,7 @@ def test_laplace_noise_is_estimated_better_than_by_its_variance_alone():
         values = np.random.default_rng(seed).laplace(0, 1.0, (2, 44))
         posterior = posterior_of(values, 2.0)
         plain.append((posterior.means(asked)[1:] ** 2).mean())
-        robust.append((with_laplace_noise(posterior).means(asked)[1:] ** 2).mean())
+        robust.append((with_known_noise(posterior).means(asked)[1:] ** 2).mean())
     assert np.mean(robust) < 0.9 * np.mean(plain)
 
 

@@ -3,15 +3,10 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.leaf_covariance import leaf_covariance
+from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
-from tests.optstream.estimation.gaussian_process.test_tree_posterior import (
-    NOISES,
-    TREES,
-    Dense,
-    blocks_of,
-    case,
-)
+from tests.optstream.estimation.gaussian_process.dense import Dense
+from tests.optstream.estimation.gaussian_process.test_tree_posterior import NOISES, TREES, blocks_of, case
 
 
 @pytest.mark.parametrize("asking", ["steps", "blocks of steps"])
@@ -22,7 +17,7 @@ def test_it_is_the_dense_process(tree_name, noise_name, asking):
     asked = steps if asking == "steps" else blocks_of(np.random.default_rng(7), 6)
     n, leaves = asked.clock.size, seen.tree.leaf_indices
     posterior = TreePosterior(prior, seen)
-    found = leaf_covariance(posterior, asked)
+    found = LeafCovariance(posterior, asked).between(np.eye(leaves.size), np.eye(n))
     whole = Dense(prior, seen).spread(asked).reshape(len(seen.tree.nodes), n, len(seen.tree.nodes), n)
     expected = whole[leaves][:, :, leaves]
     assert np.allclose(found, expected, rtol=1e-7, atol=1e-8 * expected.max())
@@ -33,9 +28,13 @@ def test_it_is_the_dense_process(tree_name, noise_name, asking):
         )
 
 
-def test_of_sums_it_is_that_of_their_steps():
+def test_of_sums_it_is_that_of_their_leaves_and_steps():
     prior, seen, asked = case("ragged", "all measured")
-    sums = np.random.default_rng(3).normal(size=(3, asked.clock.size))
-    whole = leaf_covariance(TreePosterior(prior, seen), asked)
-    found = leaf_covariance(TreePosterior(prior, seen), asked, sums)
-    assert np.allclose(found, np.einsum("as,isjt,bt->iajb", sums, whole, sums), rtol=1e-8)
+    random = np.random.default_rng(3)
+    n, n_leaves = asked.clock.size, len(seen.tree.leaves)
+    times, leaves = random.normal(size=(3, n)), random.normal(size=(2, n_leaves))
+    doubt = LeafCovariance(TreePosterior(prior, seen), asked)
+    whole = doubt.between(np.eye(n_leaves), np.eye(n))
+    expected = np.einsum("pi,as,isjt,qj,bt->paqb", leaves, times, whole, leaves, times)
+    assert np.allclose(doubt.between(leaves, times), expected, rtol=1e-8)
+    assert np.allclose(doubt.variances(leaves, times), np.einsum("papa->pa", expected), rtol=1e-8)

@@ -7,9 +7,11 @@ import pytest
 
 from optstream.estimation.gaussian_process.blocks import Blocks, LagTables
 from optstream.estimation.gaussian_process.hyperparameters import learn, likelihood_gradient
-from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises, left_out
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream import AggregationTree
+from tests.optstream.estimation.gaussian_process.dense import Dense, by_hand
 
 SLOTS = 12
 TREES = {
@@ -33,57 +35,6 @@ def blocks_of(generator, n, kinds=3):
         np.where(np.arange(n) < n - 5, 0, generator.integers(0, 3, n)),
         1 / (1 + generator.random(n)),
     )
-
-
-def by_hand(prior, rows, columns, which):
-    """The covariance of two sets of blocks, step by step."""
-    found = np.zeros((rows.clock.size, columns.clock.size))
-    for i, j in np.ndindex(*found.shape):
-        steps = rows.clock[i] + np.arange(rows.lengths[i])
-        others = columns.clock[j] + np.arange(columns.lengths[j])
-        lags = (steps[:, None] - others[None, :]) / prior.steps_per_day
-        for one, _, shared, own, lengths in prior.parameters:
-            event = rows.events[i] == columns.events[j] > 0
-            if {"always": True, "kind": rows.kinds[i] == columns.kinds[j], "event": event}[one.gate]:
-                found[i, j] += (shared, own)[which] * one.kernel(lags, lengths).sum()
-    return found * rows.worth[:, None] * columns.worth
-
-
-class Dense:
-    """The joint Gaussian process of all nodes, written out."""
-
-    def __init__(self, prior, seen):
-        self.prior, self.seen = prior, seen
-        self.sums = seen.tree.add_up(np.eye(len(seen.sizes)))
-        known = np.isfinite(seen.noise)
-        self.rows = np.repeat(known, seen.blocks.clock.size)
-        noise = np.repeat(np.where(known, seen.noise, 1.0), seen.blocks.clock.size)
-        nugget = np.diag(NUGGET * seen.blocks.worth**2 * seen.blocks.lengths)
-        whole = self.covariance(seen.blocks, seen.blocks) + self.of_own(nugget) + np.diag(noise)
-        self.measured = whole[np.ix_(self.rows, self.rows)]
-        self.values = seen.residuals.ravel()[self.rows]
-
-    def of_own(self, part):
-        return np.kron(self.sums @ np.diag(self.seen.sizes**2) @ self.sums.T, part)
-
-    def covariance(self, rows, columns):
-        weights = self.sums @ self.seen.sizes
-        shared, own = (by_hand(self.prior, rows, columns, which) for which in (0, 1))
-        return np.kron(np.outer(weights, weights), shared) + self.of_own(own)
-
-    def at(self, steps):
-        across = self.covariance(steps, self.seen.blocks)[:, self.rows]
-        means = across @ np.linalg.solve(self.measured, self.values)
-        return means.reshape(len(self.sums), -1), np.diag(self.spread(steps)).reshape(len(self.sums), -1)
-
-    def spread(self, steps):
-        across = self.covariance(steps, self.seen.blocks)[:, self.rows]
-        return self.covariance(steps, steps) - across @ np.linalg.solve(self.measured, across.T)
-
-    @property
-    def log_likelihood(self):
-        quadratic = self.values @ np.linalg.solve(self.measured, self.values)
-        return -0.5 * (quadratic + np.linalg.slogdet(self.measured)[1])
 
 
 def case(tree_name, noise_name, seed=0, n=14):
@@ -128,11 +79,11 @@ def test_what_was_not_measured_is_not_looked_at():
 def test_a_value_left_out_is_predicted_as_by_the_dense_process(tree_name):
     prior, seen, _ = case(tree_name, "all measured")
     inverse = np.linalg.inv(Dense(prior, seen).measured)
-    surprise, spread = TreePosterior(prior, seen).left_out(14)
+    surprise, spread = left_out(TreePosterior(prior, seen), 14)
     expected = inverse @ seen.residuals.ravel() / np.diag(inverse)
     assert np.allclose(surprise.ravel(), expected, rtol=1e-7)
     assert np.allclose(spread.ravel(), 1 / np.diag(inverse), rtol=1e-7)
-    _, roughly = TreePosterior(prior, seen).left_out(4)
+    _, roughly = left_out(TreePosterior(prior, seen), 4)
     assert np.allclose(roughly[:, 10:], spread[:, 10:])
     assert np.allclose(roughly[:, :10], 1 / (1 / spread).mean(axis=1, keepdims=True))
 
@@ -144,7 +95,10 @@ def test_a_days_surprise_is_that_of_the_dense_process():
     dense = Dense(prior, seen)
     weights, pull = dense.sums @ seen.sizes, np.linalg.solve(dense.measured, dense.values)
     inverse = np.linalg.inv(dense.measured)
-    *found, shared = (TreePosterior(prior, seen).day_surprises(chosen) ** 2).sum(axis=1)
+    posterior = TreePosterior(prior, seen)
+    *found, shared = squares = day_squares(posterior, chosen)
+    one_by_one = day_surprises(posterior, chosen, np.array([2, 5, 7]))
+    assert np.allclose((one_by_one**2).sum(axis=1), squares[[2, 5, 7]], rtol=1e-6)
     for node in range(len(found)):
         at = np.flatnonzero(np.repeat(np.arange(len(found)) == node, 14) & np.tile(chosen, len(found)))
         part = inverse[np.ix_(at, at)]

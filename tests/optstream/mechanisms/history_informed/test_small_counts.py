@@ -13,7 +13,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
-from optstream.mechanisms.history_informed import tree as module
+from optstream.mechanisms.history_informed import tree_levels as module
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.privacy.rules.headroom import layers_with_headroom

@@ -7,7 +7,12 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, expected_level_errors
+from optstream.estimation.gaussian_process.expected_error import (
+    PlannedBlocks,
+    PlannedNoise,
+    expected_level_errors,
+    level_errors,
+)
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
@@ -64,13 +69,20 @@ def test_the_expected_error_is_the_posteriors_own_and_falls_with_what_is_measure
     noise = np.array([0.02, 0.01, 0.01, 0.03, 0.03, 0.03])
     period, prior = range(3 * SLOTS, 4 * SLOTS), TemporalPrior.broad(SLOTS)
     plan = PlannedBlocks.of(prior, starts, lengths, period)
-    found = expected_level_errors(plan, RAGGED, noise)
+    found = level_errors(plan, RAGGED, [0.02, 0.01, 0.03])
     blocks, asked = Blocks.at(starts), Blocks.at(np.array(period))
     seen = Seen(RAGGED, blocks, np.ones((6, 20)), noise, np.ones(4))
     relative = TreePosterior(prior, seen).variances(asked).mean(axis=1) / np.array([4, 1, 3, 1, 1, 1]) ** 2
     assert found == pytest.approx([np.sqrt(relative[0]), np.sqrt(relative[1:3].mean()), np.sqrt(relative[3])])
-    unmeasured = np.where(np.arange(6) == 0, np.inf, noise)
-    assert np.all(expected_level_errors(plan, RAGGED, unmeasured) >= found)
+    assert np.all(level_errors(plan, RAGGED, [np.inf, 0.01, 0.03]) >= found)
+    # noise is heavy where the rest leaves little open: then it tells more than its variance says
+    laplace, pairs = (PlannedNoise(0.1, ((size, 1.0),)) for size in (1, 2))
+    assert laplace.variance == pytest.approx(0.02)
+    assert pairs.variance == pytest.approx(0.04)
+    told = expected_level_errors(plan, RAGGED, [laplace, laplace, laplace])
+    assert np.all(told < level_errors(plan, RAGGED, [0.02, 0.02, 0.02]))
+    assert 0.01 < laplace.worth(1e-3) < laplace.worth(1.0) < 0.0201
+    assert 0.02 < pairs.worth(1e-3) < pairs.worth(1.0) < 0.0401
 
 
 def informed(**given):

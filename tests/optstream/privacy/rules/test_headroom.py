@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.privacy import StepSpend, worst_window
-from optstream.privacy.rules.headroom import layers_with_headroom, parts_with_headroom
+from optstream.privacy.rules.headroom import Layer, layers_with_headroom, parts_with_headroom
 
 AT, MOST = 40, Fraction(1)
 
@@ -51,7 +51,7 @@ def test_no_window_exceeds_its_limit_and_what_is_left_out_has_no_headroom(case):
     n_steps, layers, others, window_length = case
     if lost(others, window_length) > MOST:
         return
-    groups = [([(part,) for part in parts], unit) for parts, unit in layers]
+    groups = [Layer([(part,) for part in parts], unit) for parts, unit in layers]
     found = layers_with_headroom(groups, AT, others, window_length, MOST)
     order = sorted((part.start, number, part) for number, (parts, _) in enumerate(layers) for part in parts)
     spends, wanted = list(others), [[] for _ in layers]
@@ -68,7 +68,7 @@ def test_two_layers_that_each_have_headroom_and_together_none():
     """The broken twin asks for each layer by itself: both are taken, and a window loses 7/6."""
     dense, small = ([range(0, 1), range(2, 3)], Fraction(1, 3)), ([range(1, 3)], Fraction(1, 4))
     others = [StepSpend(0, "samples", AT - 1, (1,), Fraction(3), 1)]
-    layers = [([(part,) for part in parts], unit) for parts, unit in (dense, small)]
+    layers = [Layer([(part,) for part in parts], unit) for parts, unit in (dense, small)]
     together = layers_with_headroom(layers, AT, others, 4, MOST)
     alone = [parts_with_headroom(parts, AT, unit, others, 4, MOST) for parts, unit in (dense, small)]
     assert [len(one) for one in alone] == [2, 1]
@@ -82,6 +82,8 @@ def test_two_layers_that_each_have_headroom_and_together_none():
     assert sum(map(len, together)) == 2
 
 
-@pytest.mark.parametrize("layers", [[], [([], Fraction(1))], [([], Fraction(1)), ([], Fraction(2))]])
+@pytest.mark.parametrize(
+    "layers", [[], [Layer([], Fraction(1))], [Layer([], Fraction(1)), Layer([], Fraction(2))]]
+)
 def test_nothing_asked_is_nothing_taken(layers):
     assert layers_with_headroom(layers, AT, [], 3, MOST) == tuple(() for _ in layers)

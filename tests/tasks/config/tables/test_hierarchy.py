@@ -1,6 +1,7 @@
 """`[hierarchy]`: from a table or a file, with names, places and areas."""
 
 import json
+from datetime import date
 
 import polars as pl
 import pytest
@@ -17,7 +18,7 @@ def test_a_hierarchy_may_come_from_a_file(load, tmp_path, ending):
     )
     start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
     settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
-    assert settings.tree.leaves == ("01", "02")
+    assert settings.tree_of(date.min).leaves == ("01", "02")
 
 
 @pytest.mark.parametrize(

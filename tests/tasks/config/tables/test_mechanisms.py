@@ -64,8 +64,10 @@ def test_level_shares_by_the_model_are_those_of_the_mechanism(write):
     assert mechanism.level_shares == settings.level_shares
     assert sum(settings.level_shares) == 1
     noise = float(settings.model.alpha / settings.model.epsilon) / 5000.0
-    assert settings.level_shares == choose_level_shares(settings.tree, Figures(48, 48, noise))
-    assert settings.describe_mechanism()["level_shares"] == [str(share) for share in settings.level_shares]
+    assert settings.level_shares == choose_level_shares(settings.tree_of(date.min), Figures(48, 48, noise))
+    assert settings.describe_mechanism(date.min)["level_shares"] == [
+        str(share) for share in settings.level_shares
+    ]
     assert mechanism.epsilon <= 1
 
 
@@ -97,7 +99,7 @@ def test_level_shares_by_the_model_are_found_once_and_kept(write, monkeypatch):
 def test_level_shares_are_stated_however_they_were_configured(write):
     """They are parameters of the mechanism, and readers are promised all of these."""
     settings = load_settings(write("Laplace", (HALVES, 'levels = ["1/3", "2/3"]')))
-    assert settings.describe_mechanism()["level_shares"] == ["1/3", "2/3"]
+    assert settings.describe_mechanism(date.min)["level_shares"] == ["1/3", "2/3"]
 
 
 @pytest.mark.parametrize(("name", "keys"), [("HistoryInformed", {}), ("Laplace", {})])
@@ -118,9 +120,9 @@ def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
     mechanism = mechanism_for(settings, DAY)
     assert isinstance(mechanism, Hierarchical)
     assert type(mechanism.mechanism) is getattr(mechanisms, name)
-    assert mechanism.tree == settings.tree
+    assert mechanism.tree == settings.tree_of(date.min)
     assert mechanism.epsilon <= 1
-    assert settings.describe_mechanism()["name"] == name
+    assert settings.describe_mechanism(date.min)["name"] == name
     assert mechanism.plan(settings.calendar.n_steps(DAY), settings.calendar.first_step(DAY))
 
 
@@ -158,12 +160,12 @@ def test_a_public_proxy_seeds_the_prior_and_the_lineage_says_so(write):
     settings = load_settings(write("HistoryInformed", scale=5000.0, proxy=proxy(medians)))
     pattern = mechanism_for(settings, DAY).pattern
     assert pattern.components == with_medians(medians)
-    described = settings.describe_mechanism()["proxy"]
+    described = settings.describe_mechanism(date.min)["proxy"]
     assert described["learned_from"] == "open data"
     assert described["medians"]["daily shape"] == [0.5, 0.01, 0.7, 300.0]
     without = load_settings(write("HistoryInformed", scale=5000.0))
     assert without.configuration_hash != settings.configuration_hash
-    assert "proxy" not in without.describe_mechanism()
+    assert "proxy" not in without.describe_mechanism(date.min)
 
 
 def test_level_shares_are_chosen_by_the_prior_that_is_used(write):

@@ -43,7 +43,7 @@ def test_the_mechanism_is_told_and_lineage_states_it(configured):
     assert isinstance(mechanism, HistoryInformedTree)
     assert mechanism.pattern.counts
     assert mechanism.small_level == 1
-    assert settings.describe_mechanism()["counts"] is True
+    assert settings.describe_mechanism(date.min)["counts"] is True
 
 
 @pytest.mark.slow
@@ -51,7 +51,7 @@ def test_without_the_key_nothing_is_other_than_before(configured):
     plain = configured(PLAIN)
     assert plain.configuration_hash == configured(COUNTS.replace("true", "false")).configuration_hash
     assert plain.configuration_hash != configured().configuration_hash
-    assert "counts" not in plain.describe_mechanism()
+    assert "counts" not in plain.describe_mechanism(date.min)
     assert not mechanism_for(plain, DAY).pattern.counts
     release = drawn(plain)
     assert release.bands is None

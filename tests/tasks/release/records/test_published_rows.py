@@ -53,7 +53,7 @@ def test_every_node_is_within_a_unit_of_its_estimate_and_adds_up(configured, rul
     """The control: leaves to the nearest unit, as it was, take the nation along by more."""
     text = COUNTS.replace('resolution = "1"', f'resolution = "{resolution}"')
     settings = configured(with_rule(rule, text))
-    release, tree = drawn(settings), settings.tree
+    release, tree = drawn(settings), settings.tree_of(date.min)
     units, exact = units_of(settings, release), release.values / float(resolution)
     assert release.optimality is not None
     assert np.abs(units - exact).max() < 1
@@ -75,7 +75,7 @@ def test_the_bound_is_raised_to_a_whole_unit_for_the_estimate_too(configured):
     """Otherwise thirty leaves would rise by 0.7 at rounding, and the nation with them."""
     settings = configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1.7"'))
     release = drawn(settings)
-    assert release.values[settings.tree.leaf_indices].min() == -1.0
+    assert release.values[settings.tree_of(date.min).leaf_indices].min() == -1.0
     units = units_of(settings, release)
     assert units.min() == -1
     assert np.abs(units - release.values).max() < 1
@@ -85,9 +85,9 @@ def test_an_estimate_below_the_bound_is_raised_to_it(configured):
     """Of an estimate that knows no bound, such as that of points without post-processing."""
     settings = configured()
     release = drawn(settings)
-    low = replace(release, values=release.values - settings.tree.add_up(np.ones((N_LEAVES, 48))))
-    assert low.values[settings.tree.leaf_indices].min() == -1
-    assert units_of(settings, low)[settings.tree.leaf_indices].min() == 0
+    low = replace(release, values=release.values - settings.tree_of(date.min).add_up(np.ones((N_LEAVES, 48))))
+    assert low.values[settings.tree_of(date.min).leaf_indices].min() == -1
+    assert units_of(settings, low)[settings.tree_of(date.min).leaf_indices].min() == 0
 
 
 def test_unbiased_rounding_goes_on_where_the_day_before_ended(configured):

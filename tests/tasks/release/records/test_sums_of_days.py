@@ -61,7 +61,7 @@ def test_noise_of_days_is_independent_and_doubts_of_a_model_are_not(published):
     ("nodes", "last", "steps", "words"),
     [
         (["11"], LAST + timedelta(days=1), None, "needs every day from 2016-06-01 to 2016-06-04; 3 of them"),
-        (["12"], LAST, None, "no published day of this span has a node '12'"),
+        (["12"], LAST, None, "has no node '12'"),
         (["FR", "11"], LAST, None, "none may lie in another"),
         (["11"], LAST, [48], "steps of a sum|of this period"),
     ],

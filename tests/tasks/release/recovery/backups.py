@@ -32,6 +32,8 @@ def _back_up_ledger(installation):
     url = installation.settings.ledger_url
     if url.startswith("sqlite"):
         copy = installation.copy_ledger()
+        # several may be made, and brought back in any order
+        copy = copy.rename(copy.with_name(f"older-{len([*copy.parent.glob('older-*.sqlite')])}.sqlite"))
         return lambda: installation.bring_back(copy)
     with _connected(url) as connection:
         rows = {

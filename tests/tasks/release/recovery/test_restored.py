@@ -9,6 +9,8 @@ import pytest
 from optstream.errors import LedgerError
 from optstream.noise import secure_noise
 from tasks.doctor import examine
+from tasks.ledger.verify import verify
+from tasks.monitoring import Kind, watch
 from tasks.operations.amend import declare
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
@@ -90,25 +92,26 @@ def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, se
     assert any("older copy" in rule for rule in told_by_doctor(either))
 
 
-class NoiseThatIsBackedUp(CountingNoise):
-    """Secure noise, in whose first sample that is kept everything but the second place is copied."""
+class NoiseMeanwhile(CountingNoise):
+    """Secure noise, in whose first sample that is kept something happens; what came of it."""
 
-    def __init__(self, installation):
+    def __init__(self, happens):
         super().__init__()
-        self._installation, self.restore = installation, None
+        self._happens, self.came = happens, None
 
     def discrete_laplace(self, scale, size):
         if self.calls == 1:
-            self.restore = back_up(self._installation, "published", *(f"trusted/{name}" for name in TELLING))
+            self.came = self._happens()
         return super().discrete_laplace(scale, size)
 
 
 def test_everything_restored_to_the_middle_of_a_draw_is_noticed_by_the_second_place(either):
     """The copy has the draw as begun, as after a death: the next run would draw what readers have anew."""
     either.configure('[trusted]\nfolder = "trusted"', '[trusted]\nfolder = "trusted"\nwitness = "second"')
-    noise = NoiseThatIsBackedUp(either)
+    everything = ("published", *(f"trusted/{name}" for name in TELLING))
+    noise = NoiseMeanwhile(lambda: back_up(either, *everything))
     assert either.release(FIRST, noise=noise)[FIRST].outcome.status is Status.PUBLISHED
-    noise.restore()
+    noise.came()
     either.later(hours=1)
     assert "/second" in refused(either, FIRST)
 
@@ -132,6 +135,50 @@ def test_a_ledger_restored_to_the_middle_of_a_day(either):
     shutil.rmtree(either.folder / "trusted/witness", ignore_errors=True)
     either.later(hours=1)
     assert "knows a draw" in refused(either, FIRST)
+
+
+def test_a_ledger_restored_while_a_run_draws(either):
+    """The run cannot record its draw and destroys it; nothing is drawn before the newest ledger is back, and
+    then it is as after a death in the draw.
+    """
+    either.released(FIRST)
+    bring_older = back_up(either)
+
+    def meanwhile():
+        bring_newest = back_up(either)
+        bring_older()
+        return bring_newest
+
+    noise, before = NoiseMeanwhile(meanwhile), either.files("published/data")
+    assert either.release(SECOND, noise=noise)[SECOND].outcome.status is Status.FAILED
+    assert noise.calls > 1
+    assert either.files("published/data") == before
+    left = either.files("trusted/measurements/two-regions/2016-06-02-r0")
+    assert {path.name: data for path, data in left.items()} == {"1.intact": b""}
+    assert "older copy" in refused(either)
+    noise.came()
+    either.later(hours=1)
+    assert either.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
+    assert either.record(SECOND).redraws == 1
+    assert verify(either.settings, either.ledger).problems == ()
+
+
+def test_an_older_published_folder_shows_a_withdrawn_day_again_and_is_an_alarm(either):
+    def alarms():
+        return [alarm.kind for alarm in watch(either.settings, either.ledger, either.now, live=False).alarms]
+
+    either.released(FIRST)
+    shutil.copytree(either.folder / "published", either.folder / "older")
+    for restored in (False, True):
+        each([Requested(FIRST)], Requested, partial(withdraw, either.run(), reason="a wrong meter"))
+        assert Kind.WITHDRAWN not in alarms()
+        if not restored:
+            shutil.rmtree(either.folder / "published")
+            shutil.copytree(either.folder / "older", either.folder / "published")
+            assert Kind.WITHDRAWN in alarms()
+            # a night of other days goes on, and does not hide it
+            assert either.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
+            assert Kind.WITHDRAWN in alarms()
 
 
 def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either):

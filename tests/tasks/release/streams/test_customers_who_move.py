@@ -158,4 +158,4 @@ def test_fourier_is_priced_for_who_is_in_another_leaf_at_each_step(movers):
     assert loss <= epsilon <= 1
     staying = Fourier(installation.settings.model, 4, shortest_period=8)
     assert loss * mechanism_for(installation.settings, DAYS[0]).levels[0][1].scale / staying.scale > 1
-    assert installation.settings.describe_mechanism()["leaves_per_period"] == REGIONS
+    assert installation.settings.describe_mechanism(date.min)["leaves_per_period"] == REGIONS

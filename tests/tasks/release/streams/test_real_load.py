@@ -60,4 +60,4 @@ def test_a_week_of_real_households_runs_end_to_end(installation, real_data):
     configure(installation, meters_configuration)
     works = installation.release(*week)
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}, works
-    check_published(installation.folder, installation.settings.tree.nodes[0], 7)
+    check_published(installation.folder, installation.settings.tree_of(date.min).nodes[0], 7)

@@ -52,7 +52,8 @@ def test_a_week_of_twelve_regions_is_read_by_the_documented_configuration(made, 
     assert [verdict.error for verdict in validate(settings, ingested, now=NOW)] == [None] * 7
     for day in ingested:
         expected = [
-            [1000 * made.load_of(leaf, day.day, slot) for slot in range(48)] for leaf in settings.tree.leaves
+            [1000 * made.load_of(leaf, day.day, slot) for slot in range(48)]
+            for leaf in settings.tree_of(date.min).leaves
         ]
         assert (open_private_period(day.period) == np.array(expected)).all()  # in kW
 

@@ -86,7 +86,7 @@ def test_public_dumps_are_read_in_the_streams_own_layout(small, tmp_path):
             stream.write(region, stream.rows(level, day), day)
     folder = stream.settings.input_folder
     days = public_days(stream.settings, folder, DAYS)
-    leaves = stream.settings.tree.leaves
+    leaves = stream.settings.tree_of(date.min).leaves
     assert np.array_equal(days[DAYS[1]], [[3.0 if leaf == "84" else 4.0] * 48 for leaf in leaves])
     with pytest.raises(DumpError, match=r"date=2025-01-17 holds no dump"):
         public_days(stream.settings, folder, [date(2025, 1, 17)])

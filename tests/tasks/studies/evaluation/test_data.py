@@ -114,7 +114,9 @@ def test_the_configuration_reads_the_dumps_of_the_meters(meter_file: Path, tmp_p
     assert settings.metered
     assert settings.input_folder == dumps
     assert [settings.calendar.n_steps(day) for day in (FIRST, date(2016, 10, 2))] == [48, 48]
-    assert {path.name.removeprefix("region=") for path in dumps.iterdir()} <= set(settings.tree.leaves)
+    assert {path.name.removeprefix("region=") for path in dumps.iterdir()} <= set(
+        settings.tree_of(date.min).leaves
+    )
     rows = pl.read_parquet(dumps / "*" / "*" / "*.parquet", hive_partitioning=False)
     assert {settings.input.timestamp, settings.input.value, settings.input.customer} == set(rows.columns)
 

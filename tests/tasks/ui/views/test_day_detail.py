@@ -1,5 +1,6 @@
 """The page of a day: in order, complete, and with the command that helps."""
 
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import inf
@@ -62,6 +63,20 @@ def test_a_suite_leads_to_its_page_where_there_is_one(snapshot):
     }
 
 
+def test_a_suite_that_objects_is_told_to(snapshot, tmp_path):
+    one, several = (
+        ResultFile(Path(f"{name}.json"), FIRST, FIRST + timedelta(days=more), AT, name)
+        for name, more in (("raw", 0), ("release", 1))
+    )
+    found = detail_of(
+        snapshot, DayFacts(results=(several, one), objected=frozenset({"raw.json", "release.json"}))
+    )
+    assert [happening.words for happening in found.happened] == [
+        "The suite raw judged it, and objects to it",
+        "The suite release judged it, and objects to it or to another day of its run",
+    ]
+
+
 def test_dumps_and_runs_are_told_among_the_rest(snapshot):
     parent = RunLink("night", "http://p/2")
     done = StreamRun("day", "Completed", AT, AT + timedelta(minutes=2), (), "http://p/1", parent)
@@ -94,8 +109,8 @@ def test_restatements_stand_side_by_side(snapshot):
 
 
 COMMANDS = {
-    State.PUBLISHED: "optstream withdraw --config two-regions.toml --date 2016-06-01 --reason",
-    State.RESTATED: "optstream withdraw",
+    State.PUBLISHED: "",
+    State.RESTATED: "",
     State.LOST: "optstream publish --config two-regions.toml 2016-06-01",
     State.WITHDRAWN: "optstream run --config two-regions.toml --date 2016-06-01 --restate",
     State.VOID: "optstream run --config two-regions.toml --date 2016-06-01 --restate",
@@ -117,9 +132,31 @@ def test_every_state_has_something_to_do(snapshot, state):
     assert more[-1].command.endswith("--dry-run")
 
 
+def test_what_readers_have_can_be_taken_back_first_of_all_where_it_has_an_alarm(snapshot):
+    taken_back = "optstream withdraw --config two-regions.toml --date 2016-06-01 --reason"
+    quiet, told = detail_of(snapshot), detail_of(snapshot, alarms=[alarm(Kind.FAR)])
+    assert quiet.actions[0].words == "Nothing needs to be done: readers have it"
+    for first, *_ in (quiet.actions[1:], told.actions):
+        assert first.command.startswith(taken_back)
+
+
+def test_a_day_is_measured_again_only_where_something_was_kept_back(snapshot, settings):
+    budget = settings.budget.model_copy(update={"restatement_share": Fraction(0)})
+    none = replace(snapshot(states=[State.VOID]), settings=settings.model_copy(update={"budget": budget}))
+    found = day_detail(none, DayFacts(), FIRST)
+    assert found is not None
+    assert [one.command.endswith("--restate") for one in found.actions] == [False, False]
+    assert "`[budget] restatement_share` keeps nothing back" in found.actions[0].words
+
+
+def test_figures_of_a_published_day_are_one_click_away(snapshot):
+    assert detail_of(snapshot).figures == "FR"
+    assert detail_of(snapshot, state=State.LATE).figures == ""
+
+
 def test_a_configuration_s_name_is_quoted(snapshot):
     hostile = "$(rm -rf ~); 'x'"
-    for action in detail_of(snapshot, name=hostile).actions:
+    for action in detail_of(snapshot, name=hostile).actions[1:]:
         assert "--config '$(rm -rf ~); '\"'\"'x'\"'\"'.toml'" in action.command
 
 
@@ -164,6 +201,16 @@ def test_a_released_day_is_read_from_ledger_and_folders(installation):
     assert [one.kind for one in found.events][-1] == "published"
     assert [one.state for one in found.records] == [ReleaseState.PUBLISHED]
     assert {one.suite for one in found.results} >= {"raw"}
+    assert found.objected == frozenset()
+    raw = next(one for one in found.results if one.suite == "raw")
+    for said, objects in (
+        (b'{"success": false}', True),
+        (b'{"success": true}', False),
+        (b"[]", False),
+        (b"{", False),
+    ):
+        raw.path.write_bytes(said)
+        assert (raw.path.name in read_day(installation.settings, day).objected) is objects, said
     assert found.arrival is not None
     assert set(found.arrival.files) == {"84", "11"}
     assert all(one.size > 0 and one.written for own in found.files.values() for one in own)

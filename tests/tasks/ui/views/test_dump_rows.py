@@ -5,8 +5,10 @@ from pathlib import Path
 
 from tasks.ingest import Arrival
 from tasks.ingest.arrival.files import FileFacts
+from tasks.monitoring.suspect_readings import Suspect
 from tasks.ui.day_facts import DayFacts
 from tasks.ui.views.dump_rows import dump_rows, when_written
+from tasks.ui.words import replaced_in_words
 from tests.tasks.ui.conftest import AT, FIRST
 
 EARLY, LATE = AT - timedelta(hours=2), AT - timedelta(hours=1)
@@ -29,6 +31,25 @@ def test_a_region_has_the_size_of_its_files_and_the_time_of_the_last():
         "c": ("no marker", "", None),
         "d": ("not there", "", None),
     }
+
+
+def test_what_is_not_complete_comes_first_of_many():
+    many = {f"r{number}": [(1, LATE)] for number in range(300)}
+    rows = list(dump_rows(facts_of({"last": "no Parquet file"}, **many), (*many, "last", "absent")))
+    assert [(one.region, one.is_complete) for one in rows[:3]] == [
+        ("last", False),
+        ("absent", False),
+        ("r0", True),
+    ]
+
+
+def test_a_region_has_the_shares_of_its_readings_whatever_became_of_its_files():
+    shares = {"a": Suspect(1.0, 0.0, 0.0), "c": Suspect(0.0, 0.031, 0.5)}
+    rows = list(dump_rows(facts_of(a=[(9, AT)], b=[(9, AT)]), ("a", "b", "c"), suspect=shares))
+    assert {one.region: one.replaced for one in rows} == {"a": shares["a"], "b": None, "c": shares["c"]}
+    assert replaced_in_words(shares["c"]) == "3.1 % absent, 50.0 % doubled"
+    assert replaced_in_words(Suspect(0.0, 0.0, 0.0)) == "none"
+    assert replaced_in_words(Suspect(1e-6, 1 - 1e-6, 0.0)) == "< 0.1 % clamped, > 99.9 % absent"
 
 
 def test_the_first_and_the_last_file_are_told_with_the_size_of_all():

@@ -69,11 +69,19 @@ def test_nothing_published_is_no_line_of_anything():
     assert curve.to_document()["series"][0] == {"label": "FR", "kind": "value", "values": ()}
 
 
-def test_children_are_the_tree_s_first():
+def test_children_beyond_those_that_are_stacked_are_one_and_the_stack_is_the_node():
     names = [f"leaf {number}" for number in range(MOST_CHILDREN + 5)]
     tree = AggregationTree.from_parents({"FR": None, **dict.fromkeys(names, "FR")})
-    assert children_of(tree, "FR") == tuple(names[:MOST_CHILDREN])
+    assert children_of(tree, "FR") == tuple(names)
     assert children_of(tree, "leaf 3") == ()
+    known = [(at, name, 2.0, None, None) for at in (0, 1800) for name in names[:MOST_CHILDREN]]
+    found = rows((0, "FR", 100.0, None, None), (1800, "FR", 90.0, None, None), *known[:-1])
+    stack = [
+        one for one in node_curve(found, "FR", names, BEGIN, called=str.upper).series if one.kind == "child"
+    ]
+    assert [one.label for one in stack] == [*map(str.upper, names[:MOST_CHILDREN]), "5 others"]
+    assert sum(one.values[0] for one in stack) == 100
+    assert stack[-1].values[1] is None, "one of the others is not known"
 
 
 def test_spans_move_and_grow_at_their_end():

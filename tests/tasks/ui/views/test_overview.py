@@ -1,12 +1,15 @@
 """The overview's rows: what needs a person comes first, and what is not known is not said."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
-from math import inf
+from math import inf, nan
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from optstream.catalogue import Catalogue, Entry
 from tasks.monitoring import Kind, Severity, State
 from tasks.ui.render import page
 from tasks.ui.snapshot import Snapshot
@@ -86,6 +89,29 @@ def test_a_cron_of_several_times_is_shown_as_it_is(settings):
             update={"schedule": settings.scheduling.model_copy(update={"cron": cron})}
         )
         assert next_run(other, AT) == cron
+
+
+@pytest.mark.parametrize(
+    ("model", "noise", "said"),
+    [(10.0, 5.0, "± 20 % total"), (None, 5.0, "± 10 % noise only"), (nan, None, ""), (None, None, "")],
+)
+def test_the_band_is_the_total_where_the_mechanism_states_it(snapshot, model, noise, said):
+    columns = {"file_hash": ["h", "h"], "node": ["FR", "84"], "mean": [98.0, 1.0]}
+    figures = pl.DataFrame(
+        {**columns, "model": [model, 9.0], "noise": [noise, 9.0]},
+        schema_overrides={"model": pl.Float64, "noise": pl.Float64},
+    )
+    stream = snapshot(figures=figures)
+    entry = Entry(FIRST, 0, 0, "h", "rows", "head")
+    catalogue = Catalogue("two-regions", "load_mw", "head", (entry,))
+    facts = replace(stream.view.facts, catalogue=catalogue)
+    assert row_of(replace(stream, view=replace(stream.view, facts=facts)), AT).band == said
+
+
+def test_the_newest_published_day_stands_beside_one_that_waits(snapshot):
+    row = row_of(snapshot(states=[State.PUBLISHED, State.WAITING]), AT)
+    assert (row.newest.day, row.published) == (FIRST + timedelta(days=1), FIRST)
+    assert row_of(snapshot(states=[State.LATE]), AT).published is None
 
 
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"

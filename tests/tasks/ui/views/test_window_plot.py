@@ -24,7 +24,8 @@ def test_a_stair_from_left_to_right():
     assert plot is not None
     assert plot.limit == round(HIGH * (1 - 1 / 1.1))
     assert plot.line == f"M0 {HIGH}H500L500 {plot.limit}H1000"
-    assert (plot.limit_words, plot.top_words) == ("1", "1.1")
+    assert (plot.limit_words, plot.fullest_words) == ("1", "1")
+    assert plot.fullest == plot.limit
     assert plot.words == "the fullest of 2 groups of windows is charged 1 of 1"
     assert plot.first == "2016-06-01 00:00 UTC"
 
@@ -34,6 +35,7 @@ def test_a_window_above_its_limit_is_drawn_above_it():
     assert plot is not None
     assert plot.line.startswith(f"M0 {HIGH // 4}H500L500 0")
     assert plot.limit == HIGH // 2
+    assert (plot.fullest, plot.fullest_words) == (0, "2")
 
 
 def test_nothing_is_drawn_of_nothing():
@@ -50,5 +52,5 @@ def test_an_earlier_guarantee_is_a_limit_over_the_windows_that_touch_its_days():
     plot = window_plot(page(Fraction(1), Fraction(0)), [row(range(-3, 10), 2.0), row(range(-9, 0), 5.0)])
     assert plot is not None
     assert plot.earlier == f"M0 {round(HIGH * (1 - 2 / 2.2))}H500"
-    assert plot.top_words == "2.2"
+    assert plot.limit == round(HIGH * (1 - 1 / 2.2))
     assert window_plot(page(Fraction(1))).earlier == ""

@@ -65,8 +65,16 @@ def test_files_hold_what_is_published_and_none_is_overwritten(folder, call, tmp_
     assert again.exit_code == 2
     assert "is there already" in again.output
     assert call("--output", f"{output}.csv", "--nodes", "84,FR", "--from", DAY, "--daily").exit_code == 0
-    assert (tmp_path / "rows.csv").read_text().splitlines()[1].startswith("2016-02-01,84,FR,1,4,64.0,16.0,")
+    assert (
+        (tmp_path / "rows.csv")
+        .read_text()
+        .splitlines()[1]
+        .startswith("2016-02-01,2016-02-01,84,FR,1,1,4,64.0,16.0,")
+    )
     (tmp_path / "rows.csv").unlink()
+    both = call("--output", f"{output}-sums.csv", "--daily", "--weekly")
+    assert both.exit_code == 2
+    assert "different files" in both.output
     assert call("--output", f"{output}.csv").exit_code == 2, "its metadata is there still"
     assert not (tmp_path / "rows.csv").exists()
 
@@ -100,12 +108,11 @@ def test_a_csv_file_and_its_metadata_are_csv_on_the_web(call, tmp_path, words):
     assert csvw_problems(file), "control: a value that is no date"
 
 
-def structure(measured, daily):
+def structure(measured):
     """The data structure that docs/data/published.md tells of, for a reader that demands one."""
     from sdmx.model import v30
 
-    last = "_AT_MOST" if daily else ""
-    attributes = (f"NOISE_SE{last}", f"MODEL_SE{last}", "REVISION", "VINTAGE")
+    attributes = ("NOISE_SE", "MODEL_SE", "REVISION", "VINTAGE")
     return v30.DataStructureDefinition(
         id=measured,
         dimensions=v30.DimensionDescriptor(
@@ -124,7 +131,7 @@ def test_sdmx_csv_is_read_by_its_structure(folder, call, tmp_path, words, caplog
 
     file = tmp_path / "rows.csv"
     assert call("--output", file, "--as", "sdmx-csv", *words).exit_code == 0
-    message = sdmx.read_sdmx(file, structure=structure("LOAD_MW", bool(words)))
+    message = sdmx.read_sdmx(file, structure=structure("LOAD_MW"))
     (data,) = message.data
     rows = read_published(folder).drop_nulls("timestamp")
     expected = rows.n_unique(["date", "node"]) if words else rows.height
@@ -132,7 +139,7 @@ def test_sdmx_csv_is_read_by_its_structure(folder, call, tmp_path, words, caplog
     assert caplog.messages == []
     lines = file.read_text().splitlines()
     file.write_text("\n".join([lines[0].replace("NODE", "PLACE"), *lines[1:]]))
-    sdmx.read_sdmx(file, structure=structure("LOAD_MW", bool(words)))
+    sdmx.read_sdmx(file, structure=structure("LOAD_MW"))
     assert caplog.messages == ["No column detected for <Dimension NODE>"], "control"
 
 

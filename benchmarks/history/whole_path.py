@@ -1,0 +1,145 @@
+"""Times a night of HistoryInformed on its whole path, from dump to published file, revisions included.
+
+    python -m benchmarks.history.whole_path [--nodes 13 270] [--epsilon 1] [--days 30] [--nights 2]
+
+A nation, regions of 30 leaves (one level of leaves up to 13 nodes), made-up load in half-hours, w = 48, alpha
+1 MW, equal shares. So many days are filled in at once, as a backfill does it; then nights follow one by one,
+each with the 14 new estimates that are due. One process without a Prefect server; processor seconds of it and
+of its children by step, which hold on a busy machine; imports and the first night's caches are paid before.
+"""
+
+import resource
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from benchmarks.harness.measure import command, parser, processor, show, table
+from benchmarks.history_cost import LEAF_MW, load_of
+from benchmarks.inputs.fixture import tree_of
+from flows.cli.console import Terminal
+from flows.orchestration.environment import connect
+from tasks.config import Settings, load_settings
+from tasks.ingest.arrival.parts import EVERY, place_of
+
+FIRST = date(2025, 1, 6)
+CONFIGURATION = """\
+[stream]
+name = "load"
+step = "30min"
+time_zone = "UTC"
+day = "elapsed"
+[mechanism]
+name = "HistoryInformed"
+scale = {scale}
+[privacy]
+epsilon = "{epsilon}"
+population = "customers"
+window = 48
+alpha = "1"
+resolution = "0.001"
+bounds = ["0", "20000"]
+lower_bound = "0"
+[hierarchy]
+file = "hierarchy.csv"
+[budget]
+levels = [{shares}]
+[input]
+folder = "dumps"
+schema = "aggregated"
+region = "region"
+value = "load_mw"
+[published]
+folder = "published"
+value = "load_mw"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "sqlite:///trusted/ledger.sqlite"
+"""
+
+
+class Processor(Terminal):
+    """Takes the terminal's place and adds up the processor seconds of each step."""
+
+    def __init__(self) -> None:
+        super().__init__(as_json=True)
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, label: str) -> Iterator[None]:
+        """Time one step; `label` is "name, n days"."""
+        began, name = processor(), label.partition(",")[0]
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + processor() - began
+
+
+def prepared(folder: Path, n_nodes: int, epsilon: str, days: Sequence[date]) -> Settings:
+    """Write hierarchy, configuration and the dumps of these days; return the settings."""
+    tree = tree_of(n_nodes)
+    parents = (tree.nodes[parent] if parent >= 0 else "" for parent in tree.parents)
+    lines = ["node,parent", *(f"{node},{parent}" for node, parent in zip(tree.nodes, parents, strict=True))]
+    (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
+    shares = ", ".join([f'"1/{tree.n_levels}"'] * tree.n_levels)
+    file = folder / "optstream.toml"
+    file.write_text(CONFIGURATION.format(scale=LEAF_MW, epsilon=epsilon, shares=shares), encoding="utf-8")
+    settings = load_settings(file)
+    for number, day in enumerate(days):
+        into = folder / "dumps" / place_of(EVERY, day)
+        into.mkdir(parents=True)
+        stamps = pl.Series(settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+        columns = {
+            "region": np.repeat(np.array(tree.leaves), len(stamps)),
+            "timestamp": pl.concat([stamps] * len(tree.leaves)),
+            "load_mw": load_of(tree, number).ravel(),
+        }
+        pl.DataFrame(columns).write_parquet(into / "part-0.parquet")
+        (into / "_SUCCESS").touch()
+    return settings
+
+
+def measured(n_nodes: int, epsilon: str, n_days: int, n_nights: int) -> dict[str, dict[str, float]]:
+    """Return seconds by step: of a day that is filled in, and of each night after these."""
+    from flows.orchestration.release import run_days
+
+    days = [FIRST + timedelta(days=number) for number in range(n_days + n_nights)]
+    with tempfile.TemporaryDirectory() as folder:
+        settings = prepared(Path(folder), n_nodes, epsilon, days)
+        connect(settings.trusted_folder)
+        columns: dict[str, dict[str, float]] = {}
+        nights = {"a day filled in": days[:n_days]}
+        nights |= {f"night {number + 1}": [day] for number, day in enumerate(days[n_days:])}
+        for name, asked in nights.items():
+            watch, began = Processor(), processor()
+            ended = run_days(settings, asked, watch)
+            assert all(day.outcome.status == "published" for day in ended), ended
+            whole = processor() - began
+            rest = whole - sum(watch.seconds.values())
+            steps = {**watch.seconds, "pages and the rest": rest, "whole": whole}
+            columns[name] = {step: seconds / len(asked) for step, seconds in steps.items()}
+    return columns
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure each number of nodes and print a table for it."""
+    options = parser(__doc__)
+    options.add_argument("--nodes", type=int, nargs="+", default=[13, 270])
+    options.add_argument("--epsilon", default="1")
+    options.add_argument("--days", type=int, default=30, help="filled in at once (default: 30)")
+    options.add_argument("--nights", type=int, default=2)
+    given = options.parse_args(arguments)
+    for n_nodes in given.nodes:
+        columns = measured(n_nodes, given.epsilon, given.days, given.nights)
+        rows = table(["processor seconds"], columns)
+        for step in next(reversed(columns.values())):
+            rows.add_row(step, *(f"{column.get(step, 0.0):.3f}" for column in columns.values()))
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        show(f"{n_nodes} nodes, epsilon {given.epsilon}; at most {memory:.2f} GiB so far:", rows)
+
+
+if __name__ == "__main__":
+    command(main)

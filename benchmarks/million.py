@@ -1,0 +1,232 @@
+"""Shows what a night of many leaves takes, step by step: processor seconds and memory, beside their limits.
+
+    python -m benchmarks.million [--leaves 10000 100000 1000000] [--mechanism OptStream] [--metered]
+
+Simulated counts, more than half of them 0, three levels, dumps of all leaves in one folder in files of a
+million rows; `--metered` gives each leaf five customers with rows of their own. Each night is a process of
+its own that starts no Prefect server; after it `optstream ledger verify` is another one. Seconds are those
+of the processor, children included, which hold on a busy machine; the last rows are the clock's. Memory is
+the most that the night's process held during a step, and in brackets what its readers held. The peer is
+polars alone, reading the same dump and adding it up, without any guarantee.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from math import isqrt
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.harness.measure import (
+    command,
+    in_process,
+    living_children,
+    parser,
+    processor,
+    show,
+    table,
+    timed,
+)
+from flows.cli.console import Terminal
+from flows.orchestration.environment import connect
+from tasks.config import Settings, load_settings
+from tasks.ingest.arrival.parts import EVERY, place_of
+
+DAY = date(2025, 1, 15)
+LIMITS = {10_000: (10.0, 2.0), 100_000: (60.0, 6.0), 1_000_000: (900.0, 16.0)}
+"""Seconds of a whole night and GiB that were asked, by leaves; the first is ours."""
+VERIFY = "ledger verify"
+ROWS_A_FILE = 2**20
+CUSTOMERS = 5
+CONFIGURATION = """\
+[stream]
+name = "visits"
+step = "30min"
+time_zone = "Europe/Paris"
+day = "elapsed"
+[mechanism]
+name = "{mechanism}"
+[privacy]
+epsilon = "1"
+population = "visitors"
+window = 48
+alpha = "1"
+resolution = "1"
+bounds = ["0", "1000"]
+lower_bound = "0"
+[hierarchy]
+file = "hierarchy.csv"
+[budget]
+levels = ["1/3", "1/3", "1/3"]
+{keys}
+[input]
+folder = "dumps"
+schema = "{schema}"
+region = "region"
+value = "visits"
+[published]
+folder = "published"
+value = "visits"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "sqlite:///trusted/ledger.sqlite"
+"""
+KEYS = {"OptStream": '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n[features]\nday = []'}
+
+
+def prepared(folder: Path, n_leaves: int, mechanism: str, *, is_metered: bool) -> Settings:
+    """Write hierarchy, configuration and the dump of one day; return the settings."""
+    regions = isqrt(n_leaves)
+    lines = ["node,parent", "all,", *(f"r{region},all" for region in range(regions))]
+    lines += [f"l{leaf},r{leaf % regions}" for leaf in range(n_leaves)]
+    (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
+    file = folder / "optstream.toml"
+    schema = "metered" if is_metered else "aggregated"
+    text = CONFIGURATION.format(mechanism=mechanism, keys=KEYS.get(mechanism, ""), schema=schema)
+    file.write_text(text, encoding="utf-8")
+    settings = load_settings(file)
+    into = folder / "dumps" / place_of(EVERY, DAY)
+    into.mkdir(parents=True)
+    stamps = pl.Series(settings.calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
+    rng, n_steps = np.random.default_rng(0), len(stamps)
+    a_file = max(1, ROWS_A_FILE // n_steps // (CUSTOMERS if is_metered else 1))
+    for first in range(0, n_leaves, a_file):
+        leaves = np.arange(first, min(first + a_file, n_leaves))
+        _rows(leaves, stamps, rng, is_metered=is_metered).write_parquet(into / f"part-{first:07d}.parquet")
+    (into / "_SUCCESS").touch()
+    return settings
+
+
+def _rows(
+    leaves: np.ndarray, stamps: pl.Series, rng: np.random.Generator, *, is_metered: bool
+) -> pl.DataFrame:
+    each = CUSTOMERS if is_metered else 1
+    n_series, n_steps = len(leaves) * each, len(stamps)
+    rows = {
+        "region": pl.Series(np.repeat(np.repeat(leaves, each), n_steps)),
+        "timestamp": pl.concat([stamps] * n_series),
+        "visits": pl.Series(rng.poisson(0.5, n_series * n_steps)),
+    }
+    frame = pl.DataFrame(rows).with_columns(region=pl.format("l{}", "region"))
+    if is_metered:
+        people = np.repeat(np.arange(each * leaves[0], each * leaves[0] + n_series), n_steps)
+        frame = frame.with_columns(customer_id=pl.format("c{}", pl.Series(people)))
+    return frame
+
+
+class Measured(Terminal):
+    """Takes the terminal's place and notes what each step took, and the most memory within it."""
+
+    def __init__(self) -> None:
+        super().__init__(as_json=True)
+        self.seconds: dict[str, float] = {}
+        self.gib: dict[str, float] = {}
+
+    @contextmanager
+    def step(self, label: str) -> Iterator[None]:
+        """Measure one step; `label` is "name, n days"."""
+        forget_peak()
+        began, name = processor(), label.partition(",")[0]
+        yield
+        self.seconds[name], self.gib[name] = processor() - began, peak()
+
+
+def forget_peak() -> None:
+    """Let the kernel count this process's most memory anew (Linux)."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+
+
+def peak(process: str = "self") -> float:
+    """Return the most memory of a process since then, GiB."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
+    kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kib) / 2**20
+
+
+def one_night(file: Path) -> dict[str, dict[str, float]]:
+    """Release the day; return seconds and GiB of each step."""
+    watch, began = Measured(), processor()
+    settings = load_settings(file)
+    connect(settings.trusted_folder)
+    from flows.orchestration.release import run_days
+
+    watch.seconds["import"] = processor()
+    (ended,) = run_days(settings, [DAY], watch)
+    assert ended.outcome.status == "published", ended
+    whole = processor() - began
+    watch.seconds["pages, imports of steps"] = whole - sum(watch.seconds.values())
+    watch.gib["pages, imports of steps"] = peak()
+    watch.gib["readers"] = sum(map(peak, living_children()))
+    return {"seconds": watch.seconds, "gib": watch.gib}
+
+
+def peer(settings: Settings) -> float:
+    """Return the seconds in which polars reads the dump and adds it up, region by region and step by step."""
+    files = str(settings.input_folder / place_of(EVERY, DAY) / "*.parquet")
+    sums = pl.scan_parquet(files).group_by("region", "timestamp").agg(pl.col("visits").sum())
+    return timed(lambda: sums.collect(engine="streaming"))[0].processor
+
+
+def measured(n_leaves: int, mechanism: str, *, is_metered: bool) -> dict[str, Any]:
+    """Return what each step of one night took, the whole of it, `verify` and the peer."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = prepared(Path(folder), n_leaves, mechanism, is_metered=is_metered)
+        alone = peer(settings)
+        night, clock = in_process("-m", "benchmarks.million", "--night", str(settings.file))
+        began, started = time.perf_counter(), processor()
+        in_process("-m", "flows.cli.main", "ledger", "verify", "--json", "--config", str(settings.file))
+        night["seconds"][VERIFY] = processor() - started
+        whole = sum(night["seconds"].values())
+        clocks = {"clock: the night": clock, "clock: verify": time.perf_counter() - began}
+        return {**night, "rest": {"whole": whole, "polars alone": alone, **clocks}}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure each number of leaves in a process of its own, and print the table."""
+    options = parser(__doc__)
+    options.add_argument("--leaves", type=int, nargs="+", default=[10_000, 100_000])
+    options.add_argument("--mechanism", default="OptStream", choices=["OptStream", "Laplace"])
+    options.add_argument("--metered", action="store_true")
+    options.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    options.add_argument("--night", type=Path, help=argparse.SUPPRESS)
+    given = options.parse_args(arguments)
+    if given.night is not None:
+        print(json.dumps(one_night(given.night)))
+        return
+    if given.one is not None:
+        print(json.dumps(measured(given.one, given.mechanism, is_metered=given.metered)))
+        return
+    words = ["-m", "benchmarks.million", "--mechanism", given.mechanism]
+    words += ["--metered"] if given.metered else []
+    show(f"{given.mechanism}, {'metered' if given.metered else 'aggregated'}:")
+    for n_leaves in given.leaves:
+        found, _ = in_process(*words, "--one", str(n_leaves))
+        show(table_of(n_leaves, found))
+
+
+def table_of(n_leaves: int, found: dict[str, Any]) -> Any:
+    """Return a row a step, and the whole beside its limits."""
+    seconds, gib = LIMITS.get(n_leaves, (None, None))
+    rows = table([f"{n_leaves:,} leaves"], ["seconds", "GiB", "limit, s", "limit, GiB"])
+    steps = [name for name in found["seconds"] if name != VERIFY]
+    for name in (*steps, VERIFY):
+        held = f"{found['gib'][name]:.2f}" if name in found["gib"] else ""
+        rows.add_row(name, f"{found['seconds'][name]:.2f}", held)
+    most = f"{max(found['gib'].values()):.2f} (readers {found['gib']['readers']:.2f})"
+    limits = [f"{one:g}" if one else "" for one in (seconds, gib)]
+    rows.add_row("whole", f"{found['rest'].pop('whole'):.2f}", most, *limits)
+    for name, taken in found["rest"].items():
+        rows.add_row(name, f"{taken:.2f}")
+    return rows
+
+
+if __name__ == "__main__":
+    command(main)

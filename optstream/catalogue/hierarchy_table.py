@@ -1,0 +1,150 @@
+"""`hierarchy.parquet`: which units the hierarchy had on which days, and what each became. No data.
+
+It is there where the hierarchy ever changed, or will on a known day; rows of releases keep the codes of their
+day and are joined to it by node and date. Like `about.json` it tells public facts of the configuration.
+"""
+
+import io
+from collections.abc import Callable
+from datetime import date
+
+import polars as pl
+
+from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
+from optstream.catalogue.layout import HIERARCHY
+from optstream.catalogue.signing import Signer
+from optstream.errors import ParameterError, PublicationError
+from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.stream import DatedHierarchy, Unit
+
+LARGEST_HIERARCHY = 2**28
+"""Bytes, which anyone may have written."""
+LIMITS = Limits(rows=2**23, columns=6)
+SEPARATOR = ";"
+"""Between the codes that a unit became; no node of a configuration has one in its name."""
+COLUMNS: dict[str, pl.DataType] = {
+    "node": pl.String(),
+    "parent": pl.String(),
+    "name": pl.String(),
+    "valid_from": pl.Date(),
+    "valid_until": pl.Date(),
+    "became": pl.String(),
+}
+"""node; parent: null at the root; name: null where none is given. valid_from, valid_until: the first and the
+last local day, null where the oldest tree had it already, and where no change ends it. became: the codes that
+the unit has from the day after on, separated by semicolons; null where it has none.
+"""
+
+
+def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]) -> pl.DataFrame:
+    """Return the table of a hierarchy.
+
+    Args:
+        hierarchy: The dated list.
+        names: What people call a node; None where it has no name.
+
+    Returns:
+        The columns `COLUMNS`, a row for each unit while its code and its parent stay the same.
+    """
+    rows = [
+        (
+            one.code,
+            one.parent,
+            names(one.code),
+            one.valid_from,
+            one.valid_until,
+            SEPARATOR.join(one.became) or None,
+        )
+        for one in hierarchy.units()
+    ]
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def put_hierarchy(
+    folder: Location | str,
+    hierarchy: DatedHierarchy,
+    names: Callable[[str], str | None],
+    signer: Signer | None = None,
+) -> bool:
+    """Put `hierarchy.parquet` in the place of the one that is there, in one step, signed if there is a key.
+
+    Where the hierarchy has no changes and no file is there, none is made.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        hierarchy: The dated list.
+        names: As for `hierarchy_rows`.
+        signer: Signs the file.
+
+    Returns:
+        Whether anything changed.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The folder cannot be written.
+    """
+    buffer = io.BytesIO()
+    hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
+    data = buffer.getvalue()
+
+    def put(transaction: Transaction) -> bool:
+        mark = transaction.mark(HIERARCHY)
+        if mark is None and not hierarchy.changes:
+            return False
+        transaction.prepare()
+        changed = mark is None or transaction.read(HIERARCHY, LARGEST_HIERARCHY) != data
+        if signer is not None:
+            changed |= signer.sign(transaction, data)
+        if mark is None or changed:
+            transaction.replace_marked(HIERARCHY, data, mark)
+        return changed
+
+    try:
+        return open_storage(folder).change(put)
+    except OSError as error:
+        raise PublicationError(
+            f"{HIERARCHY} cannot be written ({error.strerror}); mend it and run `optstream report`"
+        ) from error
+
+
+def find_hierarchy(
+    storage: Readable, check: Callable[[bytes], object] | None = None
+) -> DatedHierarchy | None:
+    """Return the dated hierarchy of a published folder. What is read is not trusted.
+
+    Args:
+        storage: The published folder.
+        check: Called with the file's bytes before they are parsed; raises where they are not signed as they
+            should.
+
+    Returns:
+        The hierarchy, without the public sizes of split units; None where there is no such file, because it
+        never changed.
+
+    Raises:
+        PublicationError: It cannot be read, or is not as OptStream writes it.
+    """
+    try:
+        data = storage.read(HIERARCHY, LARGEST_HIERARCHY)
+    except FileNotFoundError:
+        return None
+    if check is not None:
+        check(data)
+    try:
+        claims = claims_of(data)
+        if claims is None or not claims.is_flat or not claims.within(LIMITS):
+            raise ValueError
+        rows = pl.read_parquet(io.BytesIO(data), use_statistics=False)
+        if dict(rows.schema) != COLUMNS:
+            raise ValueError
+        return DatedHierarchy.of_units([_unit(*row) for row in rows.iter_rows()])
+    except (ParameterError, ValueError, KeyError, pl.exceptions.PolarsError, OSError) as error:
+        raise PublicationError(
+            f"{HIERARCHY} is not as OptStream writes it; `optstream report` makes it anew"
+        ) from error
+
+
+def _unit(
+    node: str, parent: str | None, _: str | None, first: date | None, last: date | None, became: str | None
+) -> Unit:
+    return Unit(node, parent, first, last, tuple(became.split(SEPARATOR)) if became else ())

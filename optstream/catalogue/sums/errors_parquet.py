@@ -1,0 +1,190 @@
+"""How the errors of one day hang together, as the bytes of a Parquet file (docs/data/sums.md). Pure."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from optstream.catalogue.sums.stated_errors import ErrorsOf
+from optstream.errors import PublicationError
+from optstream.estimation.error_terms import ErrorTerms
+from optstream.storage.parquet_limits import Limits, claims_of
+
+FORMAT = "optstream.errors/1"
+KEY = b"optstream.errors"
+SCHEMA = {
+    "term": pl.Int32(),
+    "node": pl.String(),
+    "other_node": pl.String(),
+    "step": pl.Int32(),
+    "other_step": pl.Int32(),
+    "earlier_date": pl.Date(),
+    "value": pl.Float64(),
+}
+"""Columns of a file of errors."""
+LIMITS = Limits(rows=2**26, columns=len(SCHEMA), group_rows=2**26, group_bytes=2**34)
+_ARROW = {
+    pl.Int32(): pa.int32(),
+    pl.Float64(): pa.float64(),
+    pl.String(): pa.string(),
+    pl.Date(): pa.date32(),
+}
+
+
+MOST_ENTRIES = 2**26
+"""Of the matrices of one day, which anyone may have written: 512 MiB."""
+
+
+@dataclass(frozen=True, eq=False)
+class DayErrors:
+    """What a file of errors says.
+
+    Attributes:
+        period: The local day.
+        of: Which errors it tells of.
+        nodes: Names, in the terms' order.
+        terms: How these errors hang together.
+    """
+
+    period: date
+    of: ErrorsOf
+    nodes: tuple[str, ...]
+    terms: ErrorTerms
+
+
+def encode_errors(terms: ErrorTerms, nodes: Sequence[str], period: date, of: ErrorsOf) -> bytes:
+    """Return the file of a day's errors.
+
+    Args:
+        terms: Of the day.
+        nodes: Names, in the terms' order.
+        period: The local day.
+        of: Which errors they are.
+
+    Returns:
+        Parquet; the same arguments give the same bytes, and another pyarrow may encode differently.
+    """
+    names = np.array(nodes, dtype=object)
+    first, second, of_nodes = _pairs(terms.nodes)
+    at, other, of_steps = _pairs(terms.steps)
+    days = [period - timedelta(days=lag) for lag in range(1, terms.earlier.shape[1] + 1)]
+    frames = [
+        _frame(of_nodes, node=names[first], other_node=names[second]),
+        _frame(of_steps, step=at, other_step=other),
+        _frame(terms.earlier, earlier_date=days),
+    ]
+    rows = pl.concat(frames).filter(pl.col("value") != 0.0).sort("term", maintain_order=True)
+    schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in SCHEMA.items()])
+    shape = [len(terms.nodes), terms.steps.shape[1], terms.earlier.shape[1]]
+    footer = {"format": FORMAT, "period": period.isoformat(), "of": of, "nodes": list(nodes), "shape": shape}
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        store_schema=False,
+        use_dictionary=[name for name in SCHEMA if name != "value"],
+        use_byte_stream_split=["value"],
+    ) as writer:
+        writer.write_table(rows.to_arrow().cast(schema), row_group_size=2**20)
+        writer.add_key_value_metadata({KEY: json.dumps(footer, separators=(",", ":"))})
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def decode_errors(data: bytes) -> DayErrors:
+    """Read a file of errors, which anyone may have written.
+
+    Args:
+        data: Its bytes.
+
+    Returns:
+        What it says.
+
+    Raises:
+        PublicationError: It is no such file, or claims more than `LIMITS`.
+    """
+    claims = claims_of(data)
+    if claims is None or not claims.is_flat or not claims.within(LIMITS):
+        raise PublicationError(f"a file of errors is whole Parquet and may claim {LIMITS.words}")
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        footer = json.loads((file.metadata.metadata or {})[KEY])
+        rows = pl.from_arrow(file.read(use_threads=False))
+        if footer["format"] != FORMAT or footer["of"] not in ("whole", "noise"):
+            raise ValueError
+        if not isinstance(rows, pl.DataFrame) or dict(rows.schema) != SCHEMA:
+            raise ValueError
+        period, nodes = date.fromisoformat(footer["period"]), tuple(footer["nodes"])
+        return DayErrors(period, footer["of"], nodes, _terms(rows, period, nodes, *footer["shape"]))
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        KeyError,
+        IndexError,
+        TypeError,
+        MemoryError,
+        pl.exceptions.PolarsError,
+        RecursionError,
+    ) as error:
+        raise PublicationError(f"these bytes are no file of errors of format {FORMAT}") from error
+
+
+def _terms(
+    rows: pl.DataFrame, period: date, nodes: tuple[str, ...], n_terms: int, n_steps: int, n_earlier: int
+) -> ErrorTerms:
+    """Return the terms that the rows are of. Raises ValueError for rows that are of none."""
+    if (
+        min(n_terms, n_steps, n_earlier) < 0
+        or n_terms * (len(nodes) + n_steps + n_earlier) ** 2 > MOST_ENTRIES
+    ):
+        raise ValueError
+    places = pl.Enum(nodes)
+    of_nodes, of_steps = np.zeros((n_terms, len(nodes), len(nodes))), np.zeros((n_terms, n_steps, n_steps))
+    earlier = np.zeros((n_terms, n_earlier))
+    pairs = rows.filter(pl.col("node").is_not_null())
+    first, second = (pairs[name].cast(places).to_physical() for name in ("node", "other_node"))
+    of_nodes[pairs["term"], first, second] = pairs["value"]
+    pairs = rows.filter(pl.col("step").is_not_null())
+    of_steps[pairs["term"], pairs["step"], pairs["other_step"]] = pairs["value"]
+    days = rows.filter(pl.col("earlier_date").is_not_null())
+    lags = days.select((pl.lit(period) - pl.col("earlier_date")).dt.total_days() - 1).to_series()
+    earlier[days["term"], lags] = days["value"]
+    if not all(np.isfinite(one).all() for one in (of_nodes, of_steps, earlier)):
+        raise ValueError
+    return ErrorTerms(_symmetric(of_nodes), _symmetric(of_steps), earlier)
+
+
+def _symmetric(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(0.5 * (pairs + pairs.transpose(0, 2, 1)))
+
+
+def _pairs(matrices: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """Return each pair once, the smaller first, and for both orders of it together (n_terms, n_pairs)."""
+    first, second = np.triu_indices(matrices.shape[1])
+    return first, second, matrices[:, first, second] * np.where(first == second, 1.0, 2.0)
+
+
+def _frame(values: NDArray[np.float64], **labels: Any) -> pl.DataFrame:
+    """Return rows of (n_terms, n) values, each of the n with its labels, whatever is not labelled null.
+
+    Values have the precision of float32: their last digits tell nothing, and zeros compress.
+    """
+    n_terms, n = values.shape
+    named = pl.DataFrame({name: pl.Series(of, dtype=SCHEMA[name]) for name, of in labels.items()})
+    every = pl.concat([named] * n_terms) if n_terms else named
+    terms = pl.Series("term", np.repeat(np.arange(n_terms), n), dtype=pl.Int32)
+    figures = pl.Series("value", values.astype(np.float32).astype(np.float64).ravel())
+    found = every.with_columns(terms, figures)
+    missing = [
+        pl.lit(None, dtype=kind).alias(name) for name, kind in SCHEMA.items() if name not in found.columns
+    ]
+    return found.with_columns(missing).select(*SCHEMA)

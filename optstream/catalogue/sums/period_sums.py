@@ -1,0 +1,126 @@
+"""Sums of published values over days, weeks and months, each node's with its standard errors."""
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from optstream.catalogue.metadata.dataset import Column
+from optstream.catalogue.statements.standard_errors import error_columns
+from optstream.catalogue.sums.errors_parquet import DayErrors
+
+Period = Literal["day", "week", "month"]
+"""Local days, weeks from Monday on, months."""
+_BEGINS = {"day": "1d", "week": "1w", "month": "1mo"}
+_SCHEMA = pl.Schema(
+    {
+        "date": pl.Date(),
+        "node": pl.String(),
+        "whole": pl.Float64(),
+        "noise": pl.Float64(),
+        "of_whole": pl.Int64(),
+        "of_noise": pl.Int64(),
+    }
+)
+
+
+def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable[DayErrors]) -> pl.DataFrame:
+    """Return a row for each period and node, with the sum of its published days and how sure that is. Pure.
+
+    Args:
+        rows: As `select_rows` returns them.
+        value: Name of the published values.
+        period: Of which there are sums.
+        errors: Of the days, as far as they are published, rising; each is let go before the next is taken.
+
+    Returns:
+        Columns date (the first published day of the period), last_date, node, parent, level, days (how many
+        of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_noise_se` and `_sum_se` (null
+        where a day has no file of such errors), revision and vintage (the highest); sorted by date and node.
+    """
+    begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")
+    summed = rows.group_by(begins, "node").agg(
+        pl.col("date").min(),
+        pl.col("date").max().alias("last_date"),
+        pl.col("parent", "level").last(),
+        pl.col("date").n_unique().cast(pl.Int64).alias("days"),
+        pl.len().cast(pl.Int64).alias("steps"),
+        pl.col(value).sum().alias(f"{value}_sum"),
+        pl.col(value).mean().alias(f"{value}_mean"),
+        pl.col("revision", "vintage").max(),
+    )
+    known = (
+        _variances(rows, value, period, errors)
+        .group_by(begins, "node")
+        .agg(pl.col("whole", "noise", "of_whole", "of_noise").sum())
+    )
+    noise, whole = (f"{value}_sum{column.removeprefix(value)}" for column in error_columns(value))
+    found = summed.join(known, on=["begins", "node"], how="left").with_columns(
+        pl.when(pl.col(f"of_{of}") == pl.col("days")).then(pl.max_horizontal(of, 0.0).sqrt()).alias(name)
+        for of, name in (("noise", noise), ("whole", whole))
+    )
+    labels = [
+        "date",
+        "last_date",
+        "node",
+        "parent",
+        "level",
+        "days",
+        "steps",
+        f"{value}_sum",
+        f"{value}_mean",
+    ]
+    return found.select(*labels, noise, whole, "revision", "vintage").sort("date", "node")
+
+
+def period_columns(value: str) -> tuple[Column, ...]:
+    """Return the columns that `period_sums` has beside those of rows, with their meanings.
+
+    Args:
+        value: Name of the published values.
+
+    Returns:
+        By their names, in order.
+    """
+    noise, whole = (f"{value}_sum{column.removeprefix(value)}" for column in error_columns(value))
+    return (
+        Column("last_date", "date", "The last published day of the period."),
+        Column("days", "integer", "How many published days of the period there are."),
+        Column("steps", "integer", "How many time steps they have."),
+        Column(f"{value}_sum", "number", "Sum of the published values of these steps."),
+        Column(f"{value}_mean", "number", "Their mean."),
+        Column(noise, "number", "Standard error of the sum, of the noise alone.", may_be_null=True),
+        Column(whole, "number", "Standard error of the sum, of its whole error.", may_be_null=True),
+    )
+
+
+def _variances(rows: pl.DataFrame, value: str, period: Period, errors: Iterable[DayErrors]) -> pl.DataFrame:
+    """Return what each day of a node adds to the variance of its period, with the days before it that are in
+    the same one: of the whole error and of the noise, and whether these are known (1, else 0).
+    """
+    noise, _ = error_columns(value)
+    of_noise = rows.filter(pl.col(noise).is_not_null()) if noise in rows.columns else rows.clear()
+    noise_known, days = set(of_noise["date"].unique()), set(rows["date"].unique())
+    frames = [pl.DataFrame(schema=_SCHEMA)]
+    for one in errors:
+        terms = one.terms
+        of_steps = terms.steps.sum(axis=(1, 2))
+        for lag in range(1, terms.earlier.shape[1] + 1):
+            before = one.period - timedelta(days=lag)
+            if before in days and _begin(before, period) == _begin(one.period, period):
+                of_steps += 2.0 * terms.earlier[:, lag - 1]
+        variances = np.einsum("rnn,r->n", terms.nodes, of_steps)
+        whole, is_noise = one.of == "whole", one.of == "noise" or one.period in noise_known
+        found = {"date": one.period, "of_whole": whole, "of_noise": is_noise}
+        labels = {name: pl.lit(known) for name, known in found.items()}
+        frame = pl.DataFrame({"node": one.nodes, "whole": variances * whole, "noise": variances * is_noise})
+        frames.append(frame.with_columns(**labels).cast(_SCHEMA).select(*_SCHEMA))
+    return pl.concat(frames)
+
+
+def _begin(day: date, period: Period) -> date:
+    if period == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if period == "month" else day

@@ -1,0 +1,264 @@
+"""Sums of published values over nodes and days, with standard errors from the files of errors beside them."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.index import Catalogue, Entry
+from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
+from optstream.catalogue.reading.columns import read_statement
+from optstream.catalogue.reading.read import catalogue_reader, read_beside, read_rows
+from optstream.catalogue.signing import GivenKeys
+from optstream.catalogue.statements.standard_errors import error_columns
+from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.sums.errors_parquet import DayErrors, decode_errors
+from optstream.errors import ParameterError, PublicationError
+from optstream.estimation import SumOfValues
+
+Floats = NDArray[np.float64]
+
+
+def read_sum(
+    folder: Location | str,
+    nodes: Collection[str] | Mapping[str, float],
+    first: date,
+    last: date,
+    steps: Collection[int] | None = None,
+    public_key: GivenKeys | None = None,
+) -> SumOfValues:
+    """Return the sum of published values of some nodes over some days, with its standard errors.
+
+    How errors hang together is in the files of errors beside the releases (docs/data/sums.md): within a day
+    to a part in ten thousand; over days for whole days, and for some steps of each as if what days share were
+    spread evenly over their steps. Days that no estimate looked at together are taken for independent.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        nodes: Their names, none within another; or weights by names, of any nodes: {"11": 1, "84": -1} for a
+            difference.
+        first: The first local day.
+        last: The last local day; each from the first on must be published.
+        steps: Of each day, from 0; None for all.
+        public_key: The publisher's, as for `read_published`.
+
+    Returns:
+        In the unit of the values times steps; errors as far as every day knows them.
+
+    Raises:
+        ParameterError: A day of the span is not published, a node is not there or lies in another one, or a
+            day has not the steps; for a URL or key that cannot be one.
+        PublicationError: As for `read_published`, and where a file of errors is missing or altered.
+    """
+    storage = open_storage(folder)
+    catalogue = catalogue_reader(storage, public_key)()
+    asked = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    entries = [entry for day in asked if (entry := catalogue.entry(day)) and not entry.withdrawn]
+    if not asked or len(entries) < len(asked):
+        raise ParameterError(
+            f"a sum over days needs every day from {first} to {last}; {len(entries)} of them are published"
+        )
+    days = [read_day(storage, catalogue, entry, verify=public_key is not None) for entry in entries]
+    return sum_of_days(days, nodes, steps)
+
+
+@dataclass(frozen=True, eq=False)
+class SummedDay:
+    """A published day, as sums need it.
+
+    Attributes:
+        period: The local day.
+        nodes: Names.
+        parents: {node: the node above it}, None at the root.
+        values: (n_nodes, n_steps), in the unit of the values; 0 in a slot that the day has not.
+        errors: How its errors hang together; None where that is not published.
+        noise_is_all: Whether the whole errors are those of the noise.
+    """
+
+    period: date
+    nodes: tuple[str, ...]
+    parents: Mapping[str, str | None]
+    values: Floats
+    errors: DayErrors | None
+    noise_is_all: bool
+
+    def weights(self, nodes: Mapping[str, float]) -> Floats:
+        """Return the weight of each node, (n_nodes,).
+
+        Args:
+            nodes: Weights by names.
+
+        Returns:
+            In the order of `nodes`.
+
+        Raises:
+            ParameterError: A name is not there.
+        """
+        if unknown := [name for name in nodes if name not in self.parents]:
+            raise ParameterError(f"{self.period} has no node {unknown[0]!r:.80}; names are as in the files")
+        return np.array([float(nodes.get(name, 0.0)) for name in self.nodes])
+
+    def chosen(self, steps: Collection[int] | None) -> Floats:
+        """Return which steps are summed, (n_steps,): 1, else 0.
+
+        Args:
+            steps: From 0; None for all.
+
+        Returns:
+            In the day's order.
+
+        Raises:
+            ParameterError: The day has not the steps, or there is none.
+        """
+        n_steps = self.values.shape[1]
+        asked = range(n_steps) if steps is None else sorted(set(steps))
+        if not asked or asked[0] < 0 or asked[-1] >= n_steps:
+            raise ParameterError(
+                f"steps of a sum must be at least one, from 0 to {n_steps - 1} on {self.period}"
+            )
+        return np.isin(np.arange(n_steps), asked).astype(np.float64)
+
+    @cached_property
+    def of_all_steps(self) -> Floats:
+        """The errors' terms of the steps' sum, (n_terms,)."""
+        assert self.errors is not None
+        return np.asarray(self.errors.terms.steps.sum(axis=(1, 2)))
+
+
+def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> SummedDay:
+    """Return a listed day.
+
+    Args:
+        storage: The published folder.
+        catalogue: Read from it.
+        entry: Of the day, not withdrawn.
+        verify: Whether to compare the hash of its file; that of the file of errors is compared in any case.
+
+    Returns:
+        The day.
+
+    Raises:
+        PublicationError: A file is missing, altered, or of another day.
+    """
+    rows = read_rows(storage, catalogue, entry, verify)
+    errors = read_errors(storage, entry, read_statement(storage, entry))
+    labels = rows.select("node", "parent").unique("node", maintain_order=True)
+    nodes = tuple(labels["node"])
+    figures = rows.sort(pl.col("node").cast(pl.Enum(nodes)), "step")
+    values = figures[catalogue.value_column].to_numpy().reshape(len(nodes), -1)
+    noise, _ = error_columns(catalogue.value_column)
+    known = noise in rows.columns and bool(rows[noise].is_not_null().any())
+    parents = dict(zip(nodes, labels["parent"], strict=True))
+    return SummedDay(entry.period, nodes, parents, np.nan_to_num(values), errors, known)
+
+
+def read_errors(storage: Storage, entry: Entry, stated: ReleaseStatement) -> DayErrors | None:
+    """Return how the errors of a listed day hang together; the file's hash is compared.
+
+    Args:
+        storage: The published folder.
+        entry: Of the day, not withdrawn.
+        stated: Of its release.
+
+    Returns:
+        What the file of errors says; None where there is none.
+
+    Raises:
+        PublicationError: The file is missing, altered, or of another day.
+    """
+    if stated.errors is None:
+        return None
+    digest = stated.errors.file_hash
+    name = errors_file(entry.period, entry.revision, entry.vintage, digest)
+    found = decode_errors(read_beside(storage, entry.period, name, digest, LARGEST_ERRORS))
+    if (found.period, found.of) != (entry.period, stated.errors.of):
+        raise PublicationError(f"{name} tells of another release; restore it")
+    return found
+
+
+def errors_of_days(storage: Storage, catalogue: Catalogue, days: Iterable[date]) -> Iterator[DayErrors]:
+    """Yield how the errors of some listed days hang together, of those that have a file of errors.
+
+    Args:
+        storage: The published folder.
+        catalogue: Read from it.
+        days: Listed, rising.
+
+    Yields:
+        One after another.
+
+    Raises:
+        PublicationError: As `read_errors`.
+    """
+    for day in days:
+        entry = catalogue.entry(day)
+        if entry is not None and not entry.withdrawn:
+            found = read_errors(storage, entry, read_statement(storage, entry))
+            if found is not None:
+                yield found
+
+
+def sum_of_days(
+    days: Sequence[SummedDay],
+    nodes: Collection[str] | Mapping[str, float],
+    steps: Collection[int] | None = None,
+) -> SumOfValues:
+    """Return the sum over some days, as `read_sum` does. Pure; free.
+
+    Args:
+        days: Rising.
+        nodes: As for `read_sum`.
+        steps: Likewise.
+
+    Returns:
+        Likewise.
+
+    Raises:
+        ParameterError: A node is not there or lies in another one, or a day has not the steps.
+    """
+    weights = nodes if isinstance(nodes, Mapping) else dict.fromkeys(nodes, 1.0)
+    if not weights:
+        raise ParameterError("a sum must be of at least one node")
+    if not isinstance(nodes, Mapping):
+        _check_apart(days[-1], weights)
+    chosen = [(day.weights(weights), day.chosen(steps)) for day in days]
+    value = sum(float(w @ day.values @ t) for day, (w, t) in zip(days, chosen, strict=True))
+    if any(day.errors is None for day in days):
+        return SumOfValues(value, None, None)
+    error = float(np.sqrt(max(_variance(days, chosen), 0.0)))
+    of = {day.errors.of for day in days if day.errors}
+    is_noise = "noise" in of or all(day.noise_is_all for day in days)
+    return SumOfValues(value, None if "noise" in of else error, error if is_noise else None)
+
+
+def _variance(days: Sequence[SummedDay], chosen: Sequence[tuple[Floats, Floats]]) -> float:
+    """Return the variance of the sum of the days' errors."""
+    shares = {day.period: steps.mean() for day, (_, steps) in zip(days, chosen, strict=True)}
+    found = 0.0
+    for day, (weights, steps) in zip(days, chosen, strict=True):
+        assert day.errors is not None
+        terms, order = day.errors.terms, [day.nodes.index(name) for name in day.errors.nodes]
+        of_nodes = np.einsum("rij,i,j->r", terms.nodes, weights[order], weights[order], optimize=True)
+        found += float(of_nodes @ np.einsum("rst,s,t->r", terms.steps, steps, steps, optimize=True))
+        for lag in range(1, terms.earlier.shape[1] + 1):
+            share = shares.get(day.period - timedelta(days=lag), 0.0) * shares[day.period]
+            found += 2.0 * share * float(of_nodes @ terms.earlier[:, lag - 1])
+    return found
+
+
+def _check_apart(day: SummedDay, nodes: Iterable[str]) -> None:
+    """Raise ParameterError for a node that lies in another of them, or is named twice."""
+    named = set(nodes)
+    for name in named:
+        above = day.parents.get(name)
+        while above is not None:
+            if above in named:
+                raise ParameterError(
+                    f"nodes of a sum: {name!r:.80} lies in {above!r:.80}; none may lie in another"
+                )
+            above = day.parents.get(above)

@@ -1,0 +1,259 @@
+"""A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+
+Floats = NDArray[np.float64]
+TOLERANCE = 2e-4
+"""Relative: by how much a variance of those that are compared may differ from the exact one."""
+MOST_TERMS = 48
+MOST_EARLIER = 34
+"""Days before a day with which its errors are said to hang together, where the estimate looks at them."""
+MOST_EXACT = 1200
+"""Leaves times times: up to as many every covariance is worked out, of more a sketch of them."""
+TIMES_PROBED, LEAVES_PROBED = 10, 14
+"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, more than there are terms."""
+COMPARED = 24
+"""Sets of leaves, and spans of steps, of which the variances are compared."""
+
+
+class CovarianceOfSums(Protocol):
+    """What tells how the errors of leaves hang together: by weighted sums of leaves and of times.
+
+    Times are the steps of a period, then the sums over each of `n_earlier` days before it, the nearest first.
+    """
+
+    @property
+    def n_earlier(self) -> int:
+        """Days before; 0 where errors of days are independent."""
+
+    def between(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariance of p times q sums, (p, q, p, q).
+
+        Args:
+            leaves: (p, n_leaves), weights.
+            times: (q, n_times), likewise.
+        """
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of the same sums alone, (p, q)."""
+
+
+@dataclass(frozen=True, eq=False)
+class SumsOfTimes:
+    """What another covariance says of sums of its times.
+
+    Attributes:
+        inner: The other.
+        times: (n_times, n_inner), weights: of a period's steps, then of the days before it.
+        n_earlier: Of these days.
+        factor: What variances are multiplied with.
+    """
+
+    inner: CovarianceOfSums
+    times: Floats
+    n_earlier: int
+    factor: float
+
+    def between(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariance of sums, (p, q, p, q)."""
+        return self.factor * self.inner.between(leaves, times @ self.times)
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return their variances alone, (p, q)."""
+        return self.factor * self.inner.variances(leaves, times @ self.times)
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorTerms:
+    """Covariances of the errors of one day: sums over terms of a factor of nodes times one of steps.
+
+    Whether nodes or steps are ordered plays no role: `nodes` and `steps` are symmetric. For sums over a set
+    of nodes and a set of steps that is exact, to `TOLERANCE`.
+
+    Attributes:
+        nodes: (n_terms, n_nodes, n_nodes).
+        steps: (n_terms, n_steps, n_steps), in the squared unit of the readings.
+        earlier: (n_terms, n_days), for the sum of all steps and that of each of the days before, the nearest
+            first; n_days is 0 where days are independent.
+    """
+
+    nodes: Floats
+    steps: Floats
+    earlier: Floats
+
+    def variance(self, nodes: Floats, steps: Floats) -> float:
+        """Return the variance of the errors' sum, weighted by (n_nodes,) and (n_steps,)."""
+        of_nodes = np.einsum("rij,i,j->r", self.nodes, nodes, nodes)
+        return float(of_nodes @ np.einsum("rst,s,t->r", self.steps, steps, steps))
+
+
+def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: int) -> ErrorTerms | None:
+    """Return the terms of a covariance: as few as give its variances to `TOLERANCE`. Pure; free.
+
+    Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
+    covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
+    fall fast: leaves that are estimated alike err alike. Of many leaves the matrix is known by some sums of
+    its rows and of its columns (a generalised Nyström sketch); the variances that are
+    compared are exact in any case.
+
+    Args:
+        covariance: Of the leaves' errors.
+        tree: Of the leaves.
+        n_steps: Of the day.
+
+    Returns:
+        The terms; None where `MOST_TERMS` are too few.
+    """
+    n_earlier = covariance.n_earlier
+    n_leaves, n_times = len(tree.leaves), n_steps + n_earlier
+    leaves, times = np.eye(n_leaves), np.eye(n_times)
+    if n_leaves * n_times <= MOST_EXACT:
+        across, along = None, _pairs(covariance.between(leaves, times))
+    else:
+        few_times = _waves(TIMES_PROBED, n_times)
+        few_leaves = _waves(LEAVES_PROBED, n_leaves)
+        across = _pairs(covariance.between(leaves, few_times))
+        along = _pairs(covariance.between(few_leaves, times))
+        core = _weighted(few_leaves, across)
+    below = tree.add_up(leaves)
+    if across is None:
+        every = _weighted(below, along)
+        scale = _scales(every, n_steps)
+        left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
+        nodes, steps = left * scale[:, None], strengths[:, None] * right
+    else:
+        every = _weighted(below, across)
+        scale = _scales(every, TIMES_PROBED)
+        left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
+        kept = strengths > 1e-10 * strengths[0]
+        left, strengths, right = left[:, kept], strengths[kept], right[kept]
+        nodes = left * scale[:, None]
+        # the core in the same basis says what the columns of `along` are made of
+        inner = core @ right.T / strengths
+        steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
+    return _fewest(nodes, steps, covariance, tree, n_steps, n_earlier)
+
+
+def _fewest(
+    nodes: Floats,
+    steps: Floats,
+    covariance: CovarianceOfSums,
+    tree: AggregationTree,
+    n_steps: int,
+    n_earlier: int,
+) -> ErrorTerms | None:
+    """Return as few of the terms as give the variances of some sums."""
+    n_nodes, n_times = len(tree.nodes), n_steps + n_earlier
+    below = tree.add_up(np.eye(len(tree.leaves)))
+    chosen = _chosen_nodes(tree)
+    spans = _spans(n_steps, n_earlier)
+    exact = covariance.variances(chosen @ below, spans)
+    matrices = nodes.T.reshape(-1, n_nodes, n_nodes)
+    of_steps = steps.reshape(-1, n_times, n_times)
+    of_nodes = np.einsum("rij,pi,pj->rp", matrices, chosen, chosen, optimize=True)
+    along = np.einsum("rst,qs,qt->rq", of_steps, spans, spans, optimize=True)
+    missed = np.abs(np.cumsum(of_nodes[:, :, None] * along[:, None, :], axis=0) - exact)
+    good = np.asarray((missed <= TOLERANCE * exact).all(axis=(1, 2)))
+    if not good[:MOST_TERMS].any():
+        return None
+    n_terms = 1 + int(np.argmax(good))
+    day = np.zeros(n_times)
+    day[:n_steps] = 1.0
+    return ErrorTerms(
+        matrices[:n_terms],
+        of_steps[:n_terms, :n_steps, :n_steps],
+        np.einsum("rst,s->rt", of_steps[:n_terms], day)[:, n_steps:],
+    )
+
+
+def _pairs(covariance: Floats) -> Floats:
+    """Return (p, q, p, q) as pairs of p by pairs of q, (p^2, q^2), alike in both orders of a pair."""
+    found = covariance.transpose(0, 2, 1, 3)
+    found = found + found.transpose(1, 0, 2, 3)
+    found = 0.25 * (found + found.transpose(0, 1, 3, 2))
+    return np.asarray(found.reshape(found.shape[0] ** 2, -1))
+
+
+def _weighted(weights: Floats, pairs: Floats) -> Floats:
+    """Return the pairs of sums of what (n^2, m) has pairs of; weights: (p, n)."""
+    n = weights.shape[1]
+    cube = pairs.reshape(n, n, -1)
+    found = np.einsum("pi,ijm->pjm", weights, cube, optimize=True)
+    found = np.einsum("qj,pjm->pqm", weights, found, optimize=True)
+    return np.asarray(found.reshape(len(weights) ** 2, -1))
+
+
+def _scales(every: Floats, n_times: int) -> Floats:
+    """Return the product of standard errors for each pair of nodes, so that a small one counts as much."""
+    n_nodes = int(np.sqrt(len(every)))
+    width = int(np.sqrt(every.shape[1]))
+    cube = every.reshape(n_nodes, n_nodes, width, width)[np.arange(n_nodes), np.arange(n_nodes)]
+    own = np.sqrt(np.maximum(np.einsum("ntt->n", cube[:, :n_times, :n_times]), 0.0))
+    own = np.maximum(own, 1e-12 * max(float(own.max()), 1e-300))
+    return np.asarray(np.outer(own, own).ravel())
+
+
+def _chosen_nodes(tree: AggregationTree) -> Floats:
+    """Return each node, and some sets of leaves, as weights of nodes."""
+    n_nodes, leaves = len(tree.nodes), tree.leaf_indices
+    sets = np.zeros((COMPARED, n_nodes))
+    borders = np.linspace(-0.8, 0.8, COMPARED)[:, None]
+    sets[:, leaves] = _waves(COMPARED, leaves.size) * np.sqrt(leaves.size) > borders
+    return np.vstack([np.eye(n_nodes), sets[sets.any(axis=1)]])
+
+
+def _spans(n_steps: int, n_earlier: int) -> Floats:
+    """Return single steps, spans of steps, and the day with each of the days before it, as weights."""
+    times = n_steps + n_earlier
+    at, day = np.arange(times), (np.arange(times) < n_steps).astype(np.float64)
+    single = np.eye(n_steps, times)[:: max(1, n_steps // COMPARED)]
+    ends = np.sort(np.rint((_waves(2, COMPARED).T * np.sqrt(COMPARED) + 1.0) * n_steps / 2), axis=1)
+    longer = ((at >= ends[:, :1]) & (at < ends[:, 1:])).astype(np.float64)
+    spans = np.vstack([day[None], single, longer, day + np.eye(times)[n_steps:]])
+    return np.asarray(spans[spans.any(axis=1)])
+
+
+def _waves(n_sums: int, n: int) -> Floats:
+    """Return weights that are as good as random, (n_sums, n): cosines of quadratic phases.
+
+    Nothing is drawn: the bytes of a release's file are a function of its measurements.
+    """
+    places = np.arange(1, n + 1, dtype=np.float64) ** 2
+    phases = np.outer(np.sqrt(np.arange(2.0, n_sums + 2.0)), places)
+    return np.asarray(np.cos(np.sqrt(2.0) * np.pi * phases) / np.sqrt(n))
+
+
+def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> tuple[Floats, int]:
+    """Return what the errors of a period hang together with: its steps, and the sums of days before it.
+
+    Args:
+        days: The public clock.
+        steps: Running steps of the period.
+        earliest: The first step that the estimate looks at.
+        is_first: Whether nothing was measured before that step: then its day counts as a whole one.
+
+    Returns:
+        Weights (n_times, n_asked) of the steps from the second value on, up to the period's last: each of the
+        period's steps, then all steps of each whole day before it, the nearest first, up to `MOST_EARLIER`;
+        and that first step.
+    """
+    while is_first and days.day_of(earliest - 1) == days.day_of(earliest):
+        earliest -= 1
+    longest = MOST_EARLIER * (days.steps_per_day + 4)  # some days are longer
+    before = np.arange(max(earliest, steps.start - longest), steps.start)
+    of_days = days.clock(before) // days.steps_per_day
+    numbers = np.unique(of_days)[::-1]
+    if numbers.size and days.day_of(int(before[0]) - 1) == numbers[-1]:
+        numbers = numbers[:-1]  # of that day only the last steps are looked at
+    earlier = (of_days == numbers[:MOST_EARLIER][:, None]).astype(np.float64)
+    found = np.zeros((len(steps) + len(earlier), before.size + len(steps)))
+    found[: len(steps), before.size :] = np.eye(len(steps))
+    found[len(steps) :, : before.size] = earlier
+    return found, steps.start - before.size

@@ -1,0 +1,1 @@
+"""How far measured values are from what all others say of them."""

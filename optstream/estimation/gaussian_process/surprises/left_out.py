@@ -1,0 +1,108 @@
+"""Measured values beside what all others say of them: one by one, and all of a day together."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
+from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
+
+Floats = NDArray[np.float64]
+
+AT_ONCE = 2**22
+"""Entries of the matrices of several nodes that are in memory together."""
+
+
+def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
+    """Return how far each measured value is from what all others say of it, and the variance of that.
+
+    (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
+    prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
+    exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
+    mean of them all, which takes no n x n product. What was asked is kept with the posterior.
+    """
+    if exact_for not in posterior.asked:
+        posterior.asked[exact_for] = _left_out(posterior, exact_for)
+    return posterior.asked[exact_for]
+
+
+def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
+    known = np.isfinite(posterior.seen.noise)
+    n, last = posterior.spectrum.size, min(exact_for, posterior.spectrum.size)
+    alone = _alone(posterior)
+    rows = posterior.basis[n - last :]
+    diagonal = np.empty((len(known), n))
+    mean = (alone.sum(axis=1) - posterior.loads**2 @ np.diag(posterior.kept)) / n
+    diagonal[:, : n - last] = mean[:, None]
+    diagonal[:, n - last :] = alone @ (rows**2).T - posterior.spanned_loads.squares(rows, posterior.kept)
+    diagonal[~known] = 1.0
+    return np.asarray((posterior.pulls @ posterior.basis.T) / diagonal), 1.0 / diagonal
+
+
+def day_squares(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
+    """Return how unlike all others these blocks are, (n_nodes + 1,): chi-squared if they are not.
+
+    Of each node, 0 where it was not measured, then of what the leaves share. chosen: (n,), of the blocks.
+    Score tests of a shift of these values alone, free at each of them: a' C^-1 a, a = Sigma^-1 r at the
+    shifted values and C the same part of Sigma^-1.
+    """
+    known = np.flatnonzero(np.isfinite(posterior.seen.noise))
+    found = np.zeros(len(posterior.seen.noise) + 1)
+    for nodes, pulls, precisions in _tests(posterior, chosen, known):
+        found[nodes] = (pulls * np.linalg.solve(precisions, pulls[:, :, None])[:, :, 0]).sum(axis=1)
+    found[-1] = (_shared(posterior, chosen) ** 2).sum()
+    return found
+
+
+def day_surprises(posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]) -> Floats:
+    """Return the same, block by block, (n_given, n_chosen): C^(-1/2) a, whose squares add up to it.
+
+    nodes: measured ones; the number of nodes stands for what the leaves share.
+    """
+    n_nodes = len(posterior.seen.noise)
+    found = np.zeros((n_nodes + 1, int(chosen.sum())))
+    for some, pulls, precisions in _tests(posterior, chosen, nodes[nodes < n_nodes]):
+        for node, pull, precision in zip(some, pulls, precisions, strict=True):
+            found[node] = _whitened(pull, precision)
+    if (nodes == n_nodes).any():
+        found[-1] = _shared(posterior, chosen)
+    return found[nodes]
+
+
+def _shared(posterior: TreePosterior, chosen: NDArray[np.bool_]) -> Floats:
+    basis = posterior.basis[chosen]
+    return _whitened(basis @ posterior.shared_pull, basis @ posterior.shared_precision @ basis.T)
+
+
+def _tests(
+    posterior: TreePosterior, chosen: NDArray[np.bool_], nodes: NDArray[np.int64]
+) -> Iterator[tuple[NDArray[np.int64], Floats, Floats]]:
+    """Yield nodes, a of each, (n, n_chosen), and C of each, (n, n_chosen, n_chosen)."""
+    basis, count = posterior.basis[chosen], int(chosen.sum())
+    alone = SpannedRows.of(_alone(posterior)[nodes])
+    of_alone = alone.weighed(basis).reshape(-1, count * count)
+    loads = posterior.spanned_loads
+    of_loads = loads.products(basis, posterior.kept).reshape(-1, count * count)
+    a_part = max(1, AT_ONCE // (count * count))
+    for first in range(0, len(nodes), a_part):
+        some = nodes[first : first + a_part]
+        pairs = SpannedRows(loads.weights[some], loads.span).pairs
+        precisions = alone.weights[first : first + a_part] @ of_alone - pairs @ of_loads
+        yield some, posterior.pulls[some] @ basis.T, precisions.reshape(-1, count, count)
+
+
+def _alone(posterior: TreePosterior) -> Floats:
+    """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
+    known = np.isfinite(posterior.seen.noise)
+    noise = np.where(known, posterior.seen.noise, 1.0)[:, None]
+    alone = np.maximum(noise - posterior.passed.variances, 0.0) / noise**2
+    return np.asarray(np.where(known[:, None], alone, 0.0))
+
+
+def _whitened(pull: Floats, precision: Floats) -> Floats:
+    """Return precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
+    spectrum, basis = eigh(precision)
+    spectrum = np.maximum(spectrum, 1e-12 * max(float(spectrum[-1]), 1e-300))
+    return np.asarray(basis @ ((basis.T @ pull) / np.sqrt(spectrum)))

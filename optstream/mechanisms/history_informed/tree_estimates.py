@@ -1,0 +1,122 @@
+"""What is estimated of a tree from the blocks of its levels: one posterior, exact, over all of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from optstream.estimation import Estimate
+from optstream.estimation.counts.published import published_counts
+from optstream.estimation.counts.tree_counts import fit_counts, typical_above
+from optstream.estimation.counts.tree_sizes import seen_counts
+from optstream.estimation.error_terms import CovarianceOfSums, SumsOfTimes, times_before
+from optstream.estimation.gaussian_process.filter import MOST_LEARNED, FilterState, around, latest
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.tree_filter import (
+    Look,
+    doubt_of_tree,
+    events_of_tree,
+    fit_tree,
+    judged_tree,
+    seen_tree,
+)
+from optstream.estimation.hierarchy.solve import consistent
+from optstream.mechanisms.history_informed.history_informed import HistoryInformed
+from optstream.mechanisms.history_informed.small_counts import tree_of_common_blocks
+from optstream.stream import AggregationTree, Measured
+
+MOST_CORRELATED = 400
+"""Nodes: of more, how their errors hang together is not worked out (a matrix of them for every block)."""
+Histories = Mapping[int, BlockHistory]
+"""Of each measured level."""
+
+
+@dataclass(frozen=True)
+class TreeEstimates:
+    """How a tree is estimated. Reads noisy sums and public facts alone: it costs no privacy.
+
+    pattern: what all levels are like. small: the level with blocks of its own, if there is one. lower_bound:
+    of every leaf, in the unit of the readings.
+    """
+
+    pattern: HistoryInformed
+    tree: AggregationTree
+    small: int | None
+    lower_bound: float | None
+
+    def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimate:
+        """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
+        steps, near = asked_and_near(measured, histories)
+        scale = self.pattern.scale_units
+        if self.pattern.counts:
+            fit = fit_counts(belief, near, self.tree, self.small, steps, scale)
+            return published_counts(fit, measured, self.tree, self.lower_bound)
+        values, variances = fit_tree(belief, near, self.tree, steps, scale)
+        unit = float(measured.resolution)
+        values, variances = values * unit, variances * unit**2
+        bound = self.lower_bound
+        if bound is not None and values[self.tree.leaf_indices].min() < bound:
+            merged = measured.seen_as(values, variances)
+            # a posterior's leaves tell of their parents too, so none is held
+            found = consistent(merged, self.tree, [], "variance", bound, "joint")
+            return Estimate(found.values, variances, optimality=found.optimality)
+        return Estimate(values, variances)
+
+    def doubt(self, measured: Measured, belief: FilterState, histories: Histories) -> CovarianceOfSums | None:
+        """Return how the errors of leaves hang together; None of counts, for too many nodes, and where
+        nothing was measured.
+
+        The days before are those whose blocks the estimate looks at. Where it looks at all blocks that the
+        estimate of a day before did, that day's error is what this posterior leaves in doubt of it, plus a
+        function of blocks, with which this day's error is not correlated. So the covariance of both errors is
+        this posterior's (docs/privacy.md says why it costs nothing).
+        """
+        if self.pattern.counts or len(self.tree.nodes) > MOST_CORRELATED:
+            return None
+        steps, near = asked_and_near(measured, histories)
+        if not any(history.n_blocks for history in near.values()):
+            return None
+        earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
+        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
+        times, first = times_before(self.pattern.public_days, steps, earliest, is_first)
+        asked = range(first, steps.stop)
+        found = doubt_of_tree(belief, near, self.tree, steps, self.pattern.scale_units, asked)
+        if found is None:
+            return None
+        return SumsOfTimes(found, times, len(times) - len(steps), float(measured.resolution) ** 2)
+
+    def events(self, measured: Measured, belief: FilterState, histories: Histories) -> tuple[int, ...]:
+        """Return the days that were found unlike all others. histories: of the levels with one posterior."""
+        steps, near = asked_and_near(measured, histories)
+        return events_of_tree(belief, near, self.above, steps, self._typical, self._look)
+
+    def refreshed(self, belief: FilterState, histories: Histories, first_step: int) -> FilterState:
+        """Return what the tree learned so far, learned again when due. histories: as for `events`."""
+        tree, scale = self.above, self._typical
+        belief = judged_tree(belief, histories, tree, first_step, scale, self._look)
+        if not belief.is_due(first_step, self.pattern.relearn_days):
+            return belief
+        recent = {level: latest(history, MOST_LEARNED) for level, history in histories.items()}
+        found = self._look(recent, tree, belief.days, scale, belief.events)
+        if found is None:
+            return belief
+        return belief.taught(found[0], first_step)
+
+    @property
+    def above(self) -> AggregationTree:
+        """The tree of the levels that have one posterior."""
+        return tree_of_common_blocks(self.tree, self.small)
+
+    @property
+    def _look(self) -> Look:
+        """What is seen of that tree."""
+        return seen_counts if self.pattern.counts else seen_tree
+
+    @property
+    def _typical(self) -> float | None:
+        """The public size of one of its leaves, in units of the resolution."""
+        return typical_above(self.tree, self.above, self.pattern.scale_units)
+
+
+def asked_and_near(measured: Measured, histories: Histories) -> tuple[range, dict[int, BlockHistory]]:
+    """Return the period's steps, and each level's blocks around them."""
+    steps = range(measured.first_step, measured.first_step + measured.n_steps)
+    return steps, {level: around(history, steps) for level, history in histories.items()}

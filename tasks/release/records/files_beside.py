@@ -1,0 +1,191 @@
+"""The files that are published beside a day's release: its measurements, where wanted, and its errors.
+
+Functions of the stored measurements and the configuration: what raw state the trusted folder has is not in
+the stored measurements, and so never in a file.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.catalogue import ReleaseStatement, StagedRelease, StatedErrors, StatedMeasurements
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
+from optstream.catalogue.reading.read import read_beside
+from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.sums.stated_errors import ErrorsOf
+from optstream.errors import LedgerError, OptStreamError
+from optstream.estimation.error_terms import TOLERANCE, ErrorTerms, error_terms
+from optstream.mechanisms import Release
+from optstream.mechanisms.base import Mechanism
+from optstream.stream import AggregationTree, Measured
+from tasks.config import Settings
+from tasks.release.run import Run
+from tasks.storage.private_files import read_verified
+
+
+@dataclass(frozen=True)
+class FilesBeside:
+    """What a release's statement says of the files beside it, and their bytes by their hashes."""
+
+    measurements: StatedMeasurements | None = None
+    errors: StatedErrors | None = None
+    data: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+
+
+NO_FILES = FilesBeside()
+
+
+def files_beside(
+    settings: Settings,
+    day: date,
+    revision: int,
+    mechanism: Mechanism,
+    release: Release,
+    later: Sequence[date] = (),
+) -> FilesBeside:
+    """The files beside a release; none that are not wanted, or of which nothing is known.
+
+    later: the days after it that a new estimate is made of.
+    """
+    found = FilesBeside()
+    if settings.published.measurements:
+        data = _measurements(settings, day, revision, mechanism, release.measured)
+        digest = hashlib.sha256(data).hexdigest()
+        found = FilesBeside(StatedMeasurements(digest, tuple(later)), data={digest: data})
+    told = _errors(day, mechanism, release) if settings.published.errors else None
+    if told is None:
+        return found
+    data, of = told
+    digest = hashlib.sha256(data).hexdigest()
+    return FilesBeside(found.measurements, StatedErrors(digest, of), {**found.data, digest: data})
+
+
+def with_files(
+    run: Run,
+    day: date,
+    staged: StagedRelease,
+    statement: ReleaseStatement,
+    again: Callable[[], Release],
+) -> StagedRelease:
+    """What was staged, with the files that its statement names: kept in the staging, published, or made
+    again, whatever is configured by now. A file of errors that nobody has is left out.
+
+    again: estimates the release once more. Raises LedgerError if nobody has the measurements' bytes.
+    """
+    return replace(staged, beside=dict(_found(run, day, statement, again)))
+
+
+def _found(
+    run: Run, day: date, statement: ReleaseStatement, again: Callable[[], Release]
+) -> list[tuple[str, bytes]]:
+    found = []
+    revision, folder = statement.revision, run.settings.staging_of(day, statement.revision)
+    for _, digest in statement.beside:
+        with suppress(LedgerError, OSError):
+            found.append((digest, read_verified(folder, digest)))
+            continue
+        if statement.measurements and digest == statement.measurements.file_hash:
+            found.append((digest, _measurements_again(run, day, revision, digest)))
+            continue
+        name = errors_file(day, revision, statement.vintage, digest)
+        with suppress(OptStreamError, OSError):
+            storage = open_storage(run.settings.published_folder)
+            found.append((digest, read_beside(storage, day, name, digest, LARGEST_ERRORS)))
+            continue
+        with suppress(OptStreamError):
+            data, _ = _errors(day, run.mechanism_of(day, revision), again()) or (b"", "")
+            if hashlib.sha256(data).hexdigest() == digest:
+                found.append((digest, data))
+    return found
+
+
+def _measurements_again(run: Run, day: date, revision: int, digest: str) -> bytes:
+    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    folder = run.settings.measurements_of(day, revision)
+    measured = Measured.from_bytes(read_verified(folder, record.measurements_hash if record else None))
+    data = _measurements(run.settings, day, revision, run.mechanism_of(day, revision), measured)
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise LedgerError(
+            f"the file of the measurements of {day} is gone, and this version or this configuration makes "
+            "other bytes of them: bring trusted/staging or the published file back from a copy"
+        )
+    return data
+
+
+def _measurements(
+    settings: Settings, day: date, revision: int, mechanism: Mechanism, measured: Measured
+) -> bytes:
+    from optstream.catalogue.measurements.measurements_file import encode_measurements  # only where wanted
+
+    return encode_measurements(
+        measured,
+        mechanism,
+        period=day,
+        revision=revision,
+        rounding=settings.published.rounding,
+        least_units=settings.least_units,
+    )
+
+
+def _errors(day: date, mechanism: Mechanism, release: Release) -> tuple[bytes, ErrorsOf] | None:
+    """The file of a release's errors, and which they are: the whole ones where they are known."""
+    tree, n_steps = release.tree, release.values.shape[1]
+    if tree is None:
+        return None
+    of: ErrorsOf = "noise" if release.standard_errors is None else "whole"
+    if mechanism.revises:
+        together = release.errors_together
+        terms = None if together is None else error_terms(together, tree, n_steps)
+    else:
+        terms = _noise_terms(mechanism, tree, release)
+    return None if terms is None else (encode_errors(terms, tree.nodes, day, of), of)
+
+
+def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:
+    """How the noise of a linear estimate hangs together. Days that were measured at the same steps with the
+    same noise have the same terms, which are worked out once.
+    """
+    measured, known = release.measured, release.noise_standard_errors
+    if known is None:
+        return None
+    if not mechanism.adaptive:
+        with suppress(OptStreamError):
+            found = _terms_of(mechanism, tree, _without_values(measured).to_bytes())
+            if found is not None and _has_these_errors(found, known):
+                return found
+    together = mechanism.noise_factor(measured)
+    return None if together is None else error_terms(together, tree, measured.n_steps)
+
+
+@lru_cache(maxsize=8)
+def _terms_of(mechanism: Mechanism, tree: AggregationTree, pattern: bytes) -> ErrorTerms | None:
+    measured = Measured.from_bytes(pattern)
+    together = mechanism.noise_factor(measured)
+    return None if together is None else error_terms(together, tree, measured.n_steps)
+
+
+def _without_values(measured: Measured) -> Measured:
+    """What was measured when, and how noisily: nothing of the day."""
+    values = tuple(np.zeros_like(np.asarray(one)) for one in measured.answers.values)
+    return replace(
+        measured,
+        first_step=0,
+        points=np.zeros_like(np.asarray(measured.points)),
+        answers=replace(measured.answers, values=values),
+        spends=(),
+        state=None,
+        before=None,
+        parts=tuple(_without_values(part) for part in measured.parts),
+    )
+
+
+def _has_these_errors(terms: ErrorTerms, known: NDArray[np.float64]) -> bool:
+    found = np.einsum("rnn,rtt->nt", terms.nodes, terms.steps)
+    return found.shape == known.shape and bool(np.allclose(found, known**2, rtol=2.0 * TOLERANCE))

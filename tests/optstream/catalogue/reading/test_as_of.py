@@ -1,0 +1,160 @@
+"""Rows in the hierarchy of another day: added up or left out, never divided."""
+
+from datetime import date, timedelta
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.hierarchy_table import find_hierarchy, hierarchy_rows, put_hierarchy
+from optstream.catalogue.reading.as_of import made_of, rows_as_of
+from optstream.errors import PublicationError
+from optstream.stream import DatedHierarchy, TreeChange
+
+OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))
+DAY = timedelta(days=1)
+SPLIT, MERGED, LAST = date(2016, 7, 1), date(2016, 8, 1), date(2016, 9, 1)
+HALVES = {"1a": Fraction(1), "1b": Fraction(1)}
+HIERARCHY = DatedHierarchy(
+    OLDEST,
+    (
+        TreeChange(SPLIT, split={"1": HALVES}, renamed={"2": "2x"}),
+        TreeChange(MERGED, merged={"34": ("3", "4")}, added={"5": "S"}),
+        TreeChange(LAST, removed=("5",), moved={"1a": "S"}),
+    ),
+)
+BEFORE, AFTER = SPLIT - DAY, LAST
+
+
+def sources(wanted, day):
+    return {one.node: one.sources for one in made_of(HIERARCHY, wanted, day)}
+
+
+def test_days_before_a_split_have_the_whole_and_what_is_above_it_and_no_parts():
+    found = sources(SPLIT, BEFORE)
+    assert found == {"FR": ("FR",), "N": ("N",), "S": ("S",), "2x": ("2",), "3": ("3",), "4": ("4",)}
+
+
+def test_days_after_a_split_add_its_parts_up():
+    found = sources(BEFORE, SPLIT)
+    assert found["1"] == ("1a", "1b")
+    assert found["2"] == ("2x",)
+    assert found["N"] == ("N",)
+
+
+def test_a_merged_unit_is_the_sum_of_what_it_was_made_of_and_its_parts_are_not_there_after_it():
+    assert sources(MERGED, SPLIT)["34"] == ("S",)
+    assert "3" not in sources(SPLIT, MERGED)
+
+
+def test_what_had_no_readings_adds_nothing_and_what_came_is_not_in_what_was():
+    found = sources(MERGED, SPLIT)
+    assert "5" not in found
+    assert found["S"] == ("S",)
+    # of the nation of before, without the region that came
+    assert sources(SPLIT, MERGED)["FR"] == ("1a", "1b", "2x", "34")
+
+
+def test_a_unit_that_moved_is_counted_where_the_wanted_day_has_it():
+    assert sources(LAST, MERGED)["S"] == ("1a", "34")
+    assert sources(LAST, MERGED)["N"] == ("1b", "2x")
+    # before the split neither can be told, and the nation can
+    before = sources(LAST, BEFORE)
+    assert "S" not in before
+    assert "N" not in before
+    assert before["FR"] == ("FR",)
+
+
+def rows_of(day):
+    """A row for each node and two steps; the value of a leaf is its own power of two."""
+    tree = HIERARCHY.tree_of(day)
+    leaves = [[2.0**number, 10 * 2.0**number] for number in range(len(tree.leaves))]
+    values = tree.add_up(pl.DataFrame(leaves, orient="row").to_numpy())
+    return pl.DataFrame(
+        [
+            (day, step, None, node, parent, int(depth), values[place][step], 1.0, 2.0, 0, 0)
+            for place, ((node, parent), depth) in enumerate(
+                zip(tree.parents_by_name(), tree.depths, strict=True)
+            )
+            for step in range(2)
+        ],
+        schema={
+            "date": pl.Date, "step": pl.Int32, "timestamp": pl.Datetime("us", "UTC"), "node": pl.String,
+            "parent": pl.String, "level": pl.Int32, "load_mw": pl.Float64, "load_mw_noise_se": pl.Float64,
+            "load_mw_se": pl.Float64, "revision": pl.Int32, "vintage": pl.Int32,
+        },
+        orient="row",
+    )  # fmt: skip
+
+
+def test_rows_of_all_days_come_in_the_tree_of_one():
+    rows = pl.concat([rows_of(BEFORE), rows_of(SPLIT), rows_of(LAST)])
+    found = rows_as_of(rows, HIERARCHY, BEFORE, "load_mw")
+    assert found.columns == rows.columns
+    assert found.schema == rows.schema
+    own = found.filter(date=BEFORE)
+    assert own.equals(rows.filter(date=BEFORE).sort("date", "step", "node"))
+    split = {row["node"]: row for row in found.filter(date=SPLIT, step=0).to_dicts()}
+    parts = {row["node"]: row["load_mw"] for row in rows.filter(date=SPLIT, step=0).to_dicts()}
+    assert split["1"]["load_mw"] == parts["1a"] + parts["1b"]
+    assert (split["1"]["load_mw_se"], split["1"]["load_mw_noise_se"]) == (None, None)
+    assert (split["1"]["parent"], split["1"]["level"]) == ("N", 2)
+    assert (split["2"]["load_mw"], split["2"]["load_mw_se"]) == (parts["2x"], 2.0)
+    assert split["FR"]["load_mw_se"] == 2.0
+
+
+def test_a_day_with_other_nodes_than_its_tree_is_refused():
+    rows = rows_of(BEFORE).filter(pl.col("node") != "4")
+    with pytest.raises(PublicationError, match=f"the nodes of {BEFORE} are not those that hierarchy.parquet"):
+        rows_as_of(rows, HIERARCHY, BEFORE, "load_mw")
+
+
+def test_the_table_comes_back_with_the_same_trees(tmp_path):
+    (tmp_path / "catalogue.json").touch()
+    assert put_hierarchy(tmp_path, HIERARCHY, {"1": "One"}.get)
+    assert not put_hierarchy(tmp_path, HIERARCHY, {"1": "One"}.get)
+    found = find_hierarchy(open_storage(tmp_path))
+    for day in (BEFORE, SPLIT, MERGED, LAST):
+        assert dict(found.tree_of(day).parents_by_name()) == dict(HIERARCHY.tree_of(day).parents_by_name())
+        assert {one.node: one.sources for one in made_of(found, LAST, day)} == sources(LAST, day)
+    rows = pl.read_parquet(tmp_path / "hierarchy.parquet")
+    assert rows.filter(node="1").to_dicts() == [
+        {
+            "node": "1",
+            "parent": "N",
+            "name": "One",
+            "valid_from": None,
+            "valid_until": BEFORE,
+            "became": "1a;1b",
+        }
+    ]
+
+
+def test_a_stream_whose_hierarchy_never_changed_has_no_table(tmp_path):
+    assert not put_hierarchy(tmp_path, DatedHierarchy(OLDEST), {}.get)
+    assert find_hierarchy(open_storage(tmp_path)) is None
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        lambda rows: rows.drop("became"),
+        lambda rows: rows.with_columns(valid_until=pl.lit(None, pl.Date)),
+        lambda rows: rows.filter(pl.col("node") != "FR"),
+        lambda rows: rows.with_columns(pl.col("became").replace({"1a;1b": "1a;1c"})),
+        lambda rows: pl.concat([rows, rows]),
+    ],
+)
+def test_a_table_that_is_none_is_refused_with_its_remedy(tmp_path, spoiled):
+    spoiled(hierarchy_rows(HIERARCHY, {}.get)).write_parquet(tmp_path / "hierarchy.parquet")
+    with pytest.raises(
+        PublicationError, match="not as OptStream writes it; `optstream report` makes it anew"
+    ):
+        find_hierarchy(open_storage(tmp_path))
+
+
+def test_bytes_that_are_no_parquet_are_refused(tmp_path):
+    (tmp_path / "hierarchy.parquet").write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(PublicationError):
+        find_hierarchy(open_storage(tmp_path))

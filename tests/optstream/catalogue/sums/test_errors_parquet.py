@@ -1,0 +1,72 @@
+"""The file of a day's errors: read back, and asked by SQL alone."""
+
+from datetime import date, timedelta
+
+import duckdb
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.catalogue.sums import errors_parquet
+from optstream.catalogue.sums.errors_parquet import SCHEMA, decode_errors, encode_errors
+from optstream.errors import PublicationError
+from optstream.estimation.error_terms import ErrorTerms
+
+DAY = date(2016, 6, 1)
+NODES = ("all", "a", "b")
+
+
+def terms(n_earlier=2):
+    random = np.random.default_rng(0)
+    nodes, steps = random.normal(size=(2, 3, 3)), random.normal(size=(2, 4, 4))
+    symmetric = nodes + nodes.transpose(0, 2, 1), steps + steps.transpose(0, 2, 1)
+    return ErrorTerms(*symmetric, random.normal(size=(2, n_earlier)))
+
+
+def test_what_is_written_is_read_back_to_the_precision_of_float32():
+    data = encode_errors(terms(), NODES, DAY, "whole")
+    assert data == encode_errors(terms(), NODES, DAY, "whole")
+    found = decode_errors(data)
+    assert (found.period, found.of, found.nodes) == (DAY, "whole", NODES)
+    for one, other in zip(
+        (found.terms.nodes, found.terms.steps, found.terms.earlier),
+        (terms().nodes, terms().steps, terms().earlier),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-7)
+
+
+def test_sql_alone_gives_the_variance_of_a_sum(tmp_path):
+    (tmp_path / "errors.parquet").write_bytes(encode_errors(terms(), NODES, DAY, "noise"))
+    ((found,),) = duckdb.sql(f"""
+        WITH errors AS (SELECT * FROM '{tmp_path}/errors.parquet'),
+        of_nodes AS (SELECT term, sum(value) AS part FROM errors
+                     WHERE node IN ('a', 'b') AND other_node IN ('a', 'b') GROUP BY term),
+        of_steps AS (SELECT term, sum(value) AS part FROM errors
+                     WHERE step BETWEEN 1 AND 2 AND other_step BETWEEN 1 AND 2 GROUP BY term)
+        SELECT sum(of_nodes.part * of_steps.part) FROM of_nodes JOIN of_steps USING (term)
+    """).fetchall()
+    wanted = terms().variance(np.array([0.0, 1.0, 1.0]), np.array([0.0, 1.0, 1.0, 0.0]))
+    assert found == pytest.approx(wanted, rel=1e-6)
+
+
+def test_days_before_are_named_by_their_dates(tmp_path):
+    (tmp_path / "errors.parquet").write_bytes(encode_errors(terms(), NODES, DAY, "whole"))
+    rows = pl.read_parquet(tmp_path / "errors.parquet", hive_partitioning=False)
+    assert dict(rows.schema) == SCHEMA
+    assert rows["earlier_date"].drop_nulls().unique().sort().to_list() == [
+        DAY - timedelta(days=2), DAY - timedelta(days=1)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: b"PAR1" + data])
+def test_other_bytes_are_refused(damage):
+    with pytest.raises(PublicationError, match="file of errors"):
+        decode_errors(damage(encode_errors(terms(), NODES, DAY, "whole")))
+
+
+def test_a_file_that_claims_too_much_is_refused(monkeypatch):
+    data = encode_errors(terms(), NODES, DAY, "whole")
+    monkeypatch.setattr(errors_parquet, "MOST_ENTRIES", 10)
+    with pytest.raises(PublicationError, match="no file of errors"):
+        decode_errors(data)

@@ -1,0 +1,144 @@
+"""What was learned goes over a change of the tree: exact sums, learned shares, levels that stay sure."""
+
+from datetime import date, timedelta
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.mechanisms import HistoryInformed, HistoryInformedTree
+from optstream.mechanisms.history_informed.changed_tree import carried_levels, guesses, refined
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel
+from optstream.stream import DatedHierarchy, TreeChange
+
+OLDEST = (("FR", None), ("N", "FR"), ("S", "FR"), ("1", "N"), ("2", "N"), ("3", "S"), ("4", "S"))
+CHANGED = date(2016, 7, 1)
+STEPS, SINCE = 48, 480
+LEAVES = np.array([[10.0, 20.0], [100.0, 200.0], [1000.0, 2000.0], [10000.0, 20000.0]])
+"""Of the oldest leaves, over two blocks."""
+
+
+def mapped(**operations):
+    """The map of one change, and the blocks of the days before it at the nodes of now, by node."""
+    hierarchy = DatedHierarchy(OLDEST, (TreeChange(CHANGED, **operations),))
+    between = hierarchy.map_between(CHANGED - timedelta(days=1), CHANGED)
+    sums = between.before.add_up(LEAVES)
+    levels = {
+        str(level): {
+            "mechanism": "HistoryInformed",
+            "history": BlockHistory(
+                np.array([0, 24]), np.array([2, 2]), np.array([5.0, 5.0]), sums[nodes.start : nodes.stop]
+            ).to_document(),
+        }
+        for level, nodes in enumerate(between.before.levels)
+    }
+    carried = carried_levels(levels, between)
+    histories = {
+        level: BlockHistory.from_document(carried[str(level)]["history"], len(nodes))
+        for level, nodes in enumerate(between.after.levels)
+    }
+    return between, histories
+
+
+def by_node(between, histories):
+    rows = np.concatenate([histories[level].sums for level in range(between.after.n_levels)])
+    return {node: row.tolist() for node, row in zip(between.after.nodes, rows, strict=True)}
+
+
+def test_merged_units_are_added_up_and_what_is_above_stays():
+    found = by_node(*mapped(merged={"12": ("1", "2")}))
+    assert found["12"] == [110, 220]
+    assert found["N"] == [110, 220]
+    assert found["FR"] == [11110, 22220]
+
+
+def test_a_part_has_its_public_share_and_what_is_above_stays():
+    found = by_node(*mapped(split={"2": {"2a": Fraction(3), "2b": Fraction(1)}}))
+    assert (found["2a"], found["2b"]) == ([75, 150], [25, 50])
+    assert (found["N"], found["FR"]) == ([110, 220], [11110, 22220])
+
+
+def test_a_moved_unit_takes_its_past_to_its_new_parent():
+    found = by_node(*mapped(moved={"2": "S"}))
+    assert (found["N"], found["S"], found["FR"]) == ([10, 20], [11100, 22200], [11110, 22220])
+
+
+def test_a_removed_unit_is_taken_from_what_was_above_it():
+    found = by_node(*mapped(removed=("2",)))
+    assert (found["N"], found["FR"]) == ([10, 20], [11010, 22020])
+
+
+def test_a_renamed_unit_and_a_new_parent_have_the_rows_of_the_same_leaves():
+    found = by_node(*mapped(renamed={"2": "2x"}, added={"MID": "FR"}, moved={"2": "MID", "3": "MID"}))
+    assert (found["2x"], found["MID"], found["N"]) == ([100, 200], [1100, 2200], [10, 20])
+
+
+def test_a_new_unit_is_a_typical_neighbour_until_it_is_measured_and_then_as_it_is():
+    between, histories = mapped(added={"5": "S"})
+    told = guesses(between, SINCE)
+    assert [one["at"] for one in told] == [[2, 4]]
+    before = by_node(between, refined(told, histories))
+    assert before["5"] == [5500, 11000]  # half of what stands beside it
+    assert before["FR"] == [11110 + 5500, 22220 + 11000]
+    # measured since: a tenth of its neighbours together
+    new = {level: _with_block(history, between, level) for level, history in histories.items()}
+    after = by_node(between, refined(told, new))
+    assert after["5"][0] == pytest.approx(1100, rel=0.05)
+    assert after["S"][0] == pytest.approx(11000 + after["5"][0])
+
+
+def _with_block(history, between, level):
+    """The same history with one large, precise block of the days since."""
+    leaves = np.array([[10.0], [100.0], [1000.0], [10000.0], [1100.0]]) * 100
+    nodes = between.after.levels[level]
+    sums = between.after.add_up(leaves)[nodes.start : nodes.stop]
+    return history.joined(BlockHistory(np.array([SINCE]), np.array([2]), np.array([1.0]), sums))
+
+
+def test_shares_of_parts_are_learned_and_add_up_to_the_whole():
+    between, histories = mapped(split={"2": {"2a": Fraction(1), "2b": Fraction(1)}})
+    told = guesses(between, SINCE)
+    assert [one["share"] for one in told] == [0.5, 0.5]
+    sums = {0: [[11110.0]], 1: [[110.0], [11000.0]], 2: [[10.0], [80.0], [20.0], [1000.0], [10000.0]]}
+    new = {
+        level: history.joined(
+            BlockHistory(np.array([SINCE]), np.array([2]), np.array([0.1]), np.array(sums[level]))
+        )
+        for level, history in histories.items()
+    }
+    found = by_node(between, refined(told, new))
+    assert found["2a"][0] == pytest.approx(80, rel=0.05)
+    assert found["2a"][0] + found["2b"][0] == pytest.approx(100)
+    assert found["N"][:2] == [110, 220]
+
+
+def mean_error(way, seed=3):
+    """The root's root mean square error over three days after a leaf was split."""
+    split = TreeChange(CHANGED, split={"2": {"2a": Fraction(1), "2b": Fraction(1)}})
+    hierarchy = DatedHierarchy(OLDEST, (split,))
+    noise, state, squares = simulated_noise(seed), None, []
+    shape = 300 + 200 * np.sin(2 * np.pi * np.arange(STEPS) / STEPS)
+    for number in range(17):
+        day = CHANGED + timedelta(days=number - 14)
+        tree = hierarchy.tree_of(day)
+        pattern = HistoryInformed(PrivacyModel("1", STEPS, "10", resolution="1"), scale=500.0)
+        mechanism = HistoryInformedTree(pattern, tree, ("1/3", "1/3", "1/3"))
+        if day == CHANGED:
+            between = hierarchy.map_between(day - timedelta(days=1), day)
+            carried = mechanism.carried_over(state, between, number * STEPS) if way == "carried" else None
+            state = mechanism.recall((), carried)
+        sizes = {"2a": 0.8, "2b": 0.2}
+        truth = np.array([sizes.get(leaf, 1.0) * shape for leaf in tree.leaves])
+        release = mechanism.release(truth, noise=noise, first_step=number * STEPS, state=state)
+        state = release.state
+        if day >= CHANGED:
+            squares.append(np.mean((release.values[0] - truth.sum(axis=0)) ** 2))
+    return float(np.sqrt(np.mean(squares)))
+
+
+@pytest.mark.slow
+def test_the_nation_stays_as_sure_as_it_was_where_a_leaf_is_split():
+    """The control is what an amendment does: all is forgotten."""
+    assert mean_error("carried") < 0.8 * mean_error("forgotten")

@@ -1,0 +1,119 @@
+"""The file of a release's errors: it comes, is replaced and goes with its release."""
+
+import json
+import re
+from datetime import timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream import read_published, read_sum
+from optstream.catalogue import check_files, read_catalogue
+from optstream.errors import ParameterError, PublicationError
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Requested, Status
+from tasks.release.publish_again import publish_again
+from tests.tasks.release.vintage_nights import DAYS, night, sound
+from tests.tasks.schemas.test_schemas import validator
+
+FIRST, SECOND, THIRD = DAYS[:3]
+
+
+def files(installation, folder="errors"):
+    """{day: (revision, vintage) of each file of errors}."""
+    found = {}
+    for path in sorted((installation.folder / "published" / folder).rglob("*vintage*.parquet")):
+        told = re.match(r"revision-(\d+)-vintage-(\d+)-", path.name)
+        day = path.parent.name.removeprefix("date=")
+        found.setdefault(day, []).append((int(told[1]), int(told[2])))
+    return found
+
+
+@pytest.fixture
+def nights(learning):
+    """Two nights: the first day has a new estimate after the second."""
+    night(learning, FIRST)
+    night(learning, SECOND)
+    return learning
+
+
+def test_each_listed_release_has_one_and_replaced_ones_lie_with_their_release(nights):
+    assert files(nights) == {str(FIRST): [(0, 1)], str(SECOND): [(0, 0)]}
+    assert files(nights, "superseded_errors") == {str(FIRST): [(0, 0)]}
+    sound(nights)
+    folder = nights.folder / "published"
+    manifest = json.loads((folder / read_catalogue(folder).entry(FIRST).manifest).read_text())
+    assert manifest["statement"]["errors"]["of"] == "whole"
+    assert [one.message for one in validator("optstream.manifest/1").iter_errors(manifest)] == []
+
+
+def test_single_values_have_the_standard_errors_of_the_rows(nights):
+    folder = nights.settings.published_folder
+    rows = read_published(folder).filter(date=SECOND)
+    for node, step in (("FR", 0), ("11", 17), ("84", 47)):
+        known = rows.row(by_predicate=(pl.col("node") == node) & (pl.col("step") == step), named=True)
+        found = read_sum(folder, [node], SECOND, SECOND, steps=[step])
+        assert found.value == pytest.approx(known["load_mw"])
+        assert found.standard_error == pytest.approx(known["load_mw_se"], rel=1e-3)
+        assert found.noise_standard_error is None
+
+
+def test_weights_ask_for_differences(nights):
+    folder = nights.settings.published_folder
+    alone = [read_sum(folder, [node], SECOND, SECOND) for node in ("11", "84")]
+    both = read_sum(folder, ["11", "84"], SECOND, SECOND)
+    found = read_sum(folder, {"11": 1.0, "84": -1.0}, SECOND, SECOND)
+    assert found.value == pytest.approx(alone[0].value - alone[1].value)
+    # Var(a + b) + Var(a - b) = 2 Var(a) + 2 Var(b)
+    squares = both.standard_error**2 + found.standard_error**2
+    assert squares == pytest.approx(2 * sum(one.standard_error**2 for one in alone), rel=1e-4)
+    nation = read_sum(folder, {"FR": 1.0}, SECOND, SECOND)
+    assert nation.standard_error == pytest.approx(both.standard_error, rel=1e-3)
+
+
+def test_days_that_an_estimate_looks_at_together_are_not_independent(nights):
+    folder = nights.settings.published_folder
+    alone = [read_sum(folder, ["11"], day, day).standard_error for day in (FIRST, SECOND)]
+    found = read_sum(folder, ["11"], FIRST, SECOND).standard_error
+    assert 1.02 * np.hypot(*alone) < found < sum(alone)
+
+
+def test_lost_and_damaged_ones_come_back(nights):
+    folder = nights.folder / "published"
+    (path,) = (folder / f"errors/date={FIRST}").iterdir()
+    whole = path.read_bytes()
+    for damage in (path.unlink, lambda: path.write_bytes(b"damaged")):
+        path.chmod(0o644)
+        damage()
+        assert "`optstream publish" in str(check_files(folder))
+        with pytest.raises(PublicationError, match="optstream publish 2016-06-01"):
+            read_sum(folder, ["11"], FIRST, FIRST)
+        for kept in (nights.settings.staging_of(FIRST, 0)).iterdir():
+            kept.unlink()  # and made again from the stored measurements
+        assert publish_again(nights.run(), Requested(FIRST)).outcome.status is Status.PUBLISHED
+        assert path.read_bytes() == whole
+        assert check_files(folder) == []
+
+
+def test_what_is_of_no_listed_release_is_named(nights):
+    folder = nights.folder / "published"
+    (path,) = (folder / f"errors/date={FIRST}").iterdir()
+    (path.with_name(path.name.replace("vintage-1", "vintage-7"))).write_bytes(path.read_bytes())
+    assert "is of no listed release" in str(check_files(folder))
+
+
+def test_a_withdrawn_day_takes_all_of_them_along(nights):
+    withdraw(nights.run(), Requested(FIRST), "a test")
+    assert files(nights) == {str(SECOND): [(0, 0)]}
+    assert files(nights, "superseded_errors") == {}
+    with pytest.raises(ParameterError, match="1 of them are published"):
+        read_sum(nights.settings.published_folder, ["11"], FIRST, SECOND)
+
+
+def test_without_them_sums_have_no_errors(installation):
+    installation.configure('value = "load_mw"\n[trusted]', 'value = "load_mw"\nerrors = false\n[trusted]')
+    installation.release(FIRST, FIRST + timedelta(days=1))
+    assert files(installation) == {}
+    found = read_sum(installation.settings.published_folder, ["11"], FIRST, FIRST)
+    assert (found.standard_error, found.noise_standard_error, found.band) == (None, None, None)

@@ -1,0 +1,227 @@
+"""Days on both sides of a change of the hierarchy: each is released under its own tree, in one ledger."""
+
+from datetime import date, timedelta
+from unittest.mock import patch
+
+import polars as pl
+import pytest
+
+import optstream
+from optstream.catalogue import check_files
+from optstream.errors import LedgerError
+from optstream.stream import Measured
+from tasks.ledger.verify import verify
+from tasks.monitoring import watch
+from tasks.monitoring.document import status_document
+from tasks.release.day import Status
+from tasks.reports.write import write_pages
+from tasks.storage.private_files import read_verified
+
+FIRST = date(2016, 6, 1)
+DAYS = [FIRST + timedelta(days=number) for number in range(4)]
+CHANGED = DAYS[2]
+OPERATIONS = {
+    "renamed": ('renamed = { 11 = "IDF" }', {"84", "IDF"}),
+    "added": ('added = { 94 = "FR" }', {"84", "11", "94"}),
+    "removed": ('removed = ["11"]', {"84"}),
+    "split": ('split = { 84 = { 84N = "2", 84S = "1" } }', {"84N", "84S", "11"}),
+    "merged": ('merged = { ALL = ["84", "11"] }', {"ALL"}),
+}
+MECHANISMS = {
+    "OptStream": ("", ""),
+    "PeGaSus": ('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""),
+    "HistoryInformed": ('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""),
+    "BudgetAbsorption": ('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""),
+}
+
+
+def change_from(installation, day, operation, number=1):
+    """Add a change to the configuration; earlier ones stay."""
+    file = installation.folder / "optstream.toml"
+    entry = f"[[hierarchy.changes]]\nvalid_from = {day}\n{operation}\n[budget]\n"
+    file.write_text(file.read_text().replace("[budget]\n", entry))
+
+
+def use(installation, mechanism):
+    file = installation.folder / "optstream.toml"
+    text = file.read_text().replace('name = "OptStream"', f'name = "{mechanism}"')
+    file.write_text(text.replace(MECHANISMS[mechanism][0], ""))
+
+
+def starts_of_groups(installation):
+    """Of the changed day, each step's: the first step of its group."""
+    record = installation.ledger.find("two-regions", CHANGED.isoformat())
+    folder = installation.settings.measurements_of(CHANGED, 0)
+    measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
+    return [start for part in measured.parts for series in part.choices["groups"] for start in series]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_change_before_and_after_which_days_are_released(installation, mechanism, operation):
+    use(installation, mechanism)
+    installation.simulate(*DAYS[:2])
+    done = installation.release(*DAYS[:2])
+    text, leaves = OPERATIONS[operation]
+    change_from(installation, CHANGED, text)
+    installation.simulate(*DAYS[2:])
+    done |= installation.release(*DAYS[2:])
+    assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}, done
+    rows = optstream.read_published(installation.folder / "published", verify=True)
+    for day in DAYS:
+        own = rows.filter(date=day)
+        expected = {"FR", "84", "11"} if day < CHANGED else {"FR", *leaves}
+        assert set(own["node"]) == expected, day
+        assert own.height == 48 * len(expected)
+        wide = own.pivot(on="node", index="step", values="load_mw")
+        gap = wide["FR"] - sum(wide[leaf] for leaf in expected - {"FR"})
+        assert gap.abs().max() < 1e-6
+    assert len(installation.ledger.event_times("two-regions", "hierarchy")) == 1
+    assert verify(installation.settings, installation.ledger).problems == ()
+
+
+def test_no_raw_state_goes_over_a_change(installation):
+    """PeGaSus' open groups and their thresholds close at the public date, and the file is destroyed."""
+    use(installation, "PeGaSus")
+    installation.release(*DAYS[:2])
+    change_from(installation, CHANGED, 'renamed = { 11 = "IDF" }')
+    installation.simulate(CHANGED)
+    settings = installation.settings
+    assert list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
+    assert installation.release(CHANGED)[CHANGED].outcome.status is Status.PUBLISHED
+    assert not list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
+    record = installation.ledger.find("two-regions", CHANGED.isoformat())
+    measured = Measured.from_bytes(
+        read_verified(settings.measurements_of(CHANGED, 0), record.measurements_hash)
+    )
+    starts = [start for part in measured.parts for series in part.choices["groups"] for start in series]
+    assert min(starts) >= settings.calendar.first_step(CHANGED)
+
+
+def test_control_without_a_change_groups_go_on(installation):
+    use(installation, "PeGaSus")
+    text = (installation.folder / "optstream.toml").read_text()
+    text = text.replace('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000"')
+    (installation.folder / "optstream.toml").write_text(text)
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    settings = installation.settings
+    record = installation.ledger.find("two-regions", CHANGED.isoformat())
+    measured = Measured.from_bytes(
+        read_verified(settings.measurements_of(CHANGED, 0), record.measurements_hash)
+    )
+    starts = [start for part in measured.parts for series in part.choices["groups"] for start in series]
+    assert min(starts) < settings.calendar.first_step(CHANGED)
+
+
+@pytest.mark.parametrize(
+    "operation", ['renamed = { 11 = "IDF" }', 'added = { 94 = "FR" }', 'split = { 84 = ["84N", "84S"] }']
+)
+def test_a_change_of_days_that_were_reserved_is_refused(installation, operation):
+    installation.release(*DAYS[:2])
+    change_from(installation, DAYS[1], operation)
+    with pytest.raises(LedgerError, match=f"must begin after {DAYS[1]}, the last period that was reserved"):
+        installation.release(DAYS[2])
+    assert installation.ledger.verify() == []
+
+
+def test_a_change_that_has_not_begun_may_be_taken_back_or_written_anew(installation):
+    installation.release(*DAYS[:2])
+    plain = (installation.folder / "optstream.toml").read_text()
+    change_from(installation, DAYS[2], 'renamed = { 11 = "IDF" }')
+    installation.run()
+    (installation.folder / "optstream.toml").write_text(plain)
+    change_from(installation, DAYS[3], 'renamed = { 11 = "PARIS" }')
+    installation.run()
+    installation.simulate(*DAYS[2:])
+    done = installation.release(*DAYS[2:])
+    assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}
+    assert installation.ledger.verify() == []
+
+
+def test_a_restatement_of_an_old_day_has_that_days_tree(installation):
+    file = installation.folder / "optstream.toml"
+    file.write_text(file.read_text().replace("[budget]\n", '[budget]\nrestatement_share = "1/5"\n'))
+    installation.release(*DAYS[:2])
+    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
+    installation.simulate(*DAYS[2:])
+    installation.release(*DAYS[2:])
+    again = installation.release(DAYS[1], restate=True)
+    assert again[DAYS[1]].outcome.status is Status.PUBLISHED
+    rows = optstream.read_published(installation.folder / "published")
+    assert set(rows.filter(date=DAYS[1])["node"]) == {"FR", "84", "11"}
+    assert set(rows.filter(date=DAYS[1])["revision"]) == {1}
+
+
+def test_a_chunk_of_days_on_both_sides_is_read_at_once(installation):
+    """What a backfill does: one pass over the dumps of a month, each day with its own leaves."""
+    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
+    installation.simulate(*DAYS)
+    done = installation.release(*DAYS)
+    assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}
+    counts = {day: installation.ledger.find("two-regions", day.isoformat()).state for day in DAYS}
+    assert set(counts.values()) == {"PUBLISHED"}
+
+
+def test_a_dump_under_the_old_code_after_the_change_is_an_unknown_region(installation):
+    installation.simulate(*DAYS)
+    change_from(installation, CHANGED, 'renamed = { 11 = "IDF" }')
+    done = installation.release(*DAYS)
+    assert [done[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 2 + [Status.REFUSED] * 2
+    assert "region=11' is not a leaf of the hierarchy" in done[CHANGED].outcome.message
+
+
+def test_pages_questions_status_and_series_over_a_change(installation):
+    """What readers and operators have of days on both sides."""
+    asked = '[questions.day]\nask = "sum"\nwindow = "24h"\nnodes = ["84", "84N"]\n'
+    asked += '[hierarchy.names]\n84N = "North"\n'
+    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }\n' + asked)
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    settings, ledger = installation.settings, installation.ledger
+    written = write_pages(settings, ledger, installation.now)
+    assert (written.problem, written.lost) == (None, ())
+    published = installation.folder / "published"
+    assert check_files(published) == []
+    units = {row["node"]: row for row in pl.read_parquet(published / "hierarchy.parquet").to_dicts()}
+    assert units["84"]["became"] == "84N;84S"
+    assert (units["84N"]["name"], units["84N"]["valid_from"]) == ("North", CHANGED)
+    whole = optstream.read_published(published, as_of=DAYS[0])
+    assert all(set(whole.filter(date=day)["node"]) == {"FR", "84", "11"} for day in DAYS)
+    parts = optstream.read_published(published, as_of=CHANGED)
+    assert set(parts.filter(date=DAYS[0])["node"]) == {"FR", "11"}
+    own = optstream.read_published(published).filter(date=CHANGED, step=3)
+    assert whole.filter(date=CHANGED, step=3, node="84")["load_mw"].item() == pytest.approx(
+        own.filter(pl.col("node").is_in(["84N", "84S"]))["load_mw"].sum()
+    )
+    answers = optstream.read_answers(published)
+    found = {(row["date"], row["node"]) for row in answers.select("date", "node").unique().to_dicts()}
+    assert (CHANGED, "84N") in found
+    assert (DAYS[0], "84") in found
+    view = watch(settings, ledger, installation.now)
+    assert view.counts
+    status_document(settings, view)
+    assert "84N" in (published / "index.html").read_text() or list((published / "curves").iterdir())
+
+
+def test_the_watch_wants_of_each_day_the_leaves_of_its_own_tree(installation):
+    """Before, a new leaf was missing on every day that was not released."""
+    installation.simulate(*DAYS[:2])
+    change_from(installation, CHANGED, 'added = { 94 = "FR" }')
+    view = watch(installation.settings, installation.ledger, installation.now)
+    waiting = {one.day: one.waiting_for for one in view.days if one.day in DAYS[:2]}
+    assert set(waiting.values()) <= {()}
+    assert "94" not in str([alarm.words for alarm in view.alarms if alarm.day in DAYS[:2]])
+
+
+def test_a_release_that_states_another_hierarchy_than_the_ledger_is_told(installation):
+    change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    ledger = installation.ledger
+    (entries,) = ledger.trees("two-regions").values()
+    others = (entries[0], (entries[1][0], "0" * 64))
+    with patch.object(type(ledger), "trees", lambda *_: {0: others}):
+        problems = verify(installation.settings, ledger).problems
+    assert len(problems) == 2
+    assert all("states another hierarchy than the ledger has for that day" in line for line in problems)
