@@ -107,7 +107,9 @@ class StreamTerms:
             compared.
         """
         ours, theirs = self.guarantee(), other.guarantee()
-        return [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+        found = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
+        # lists of trees may end alike and begin otherwise
+        return found if self.trees == other.trees or "hierarchy_hash" in found else [*found, "hierarchy_hash"]
 
     @property
     def budget_model(self) -> PrivacyModel:

@@ -86,7 +86,9 @@ def refined(told: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int
         level, row = one["at"]
         if level not in found:
             continue
-        of_all = share / groups[_group(one)] if one["parts"] else share
+        whole = groups[_group(one)]
+        # where noise leaves no part anything, or readings are negative, the guesses stand: they add up to 1
+        of_all = share if not one["parts"] else share / whole if whole > 0 else float(one["share"])
         was = histories[level].starts < one["since"]
         sums = of_all * histories[level].sums[one["beside"]][:, was].sum(axis=0)
         found[level].sums[row, was] = sums
@@ -113,8 +115,8 @@ def _share(one: Mapping[str, Any], histories: Histories) -> float:
         return guess
     weight = 1.0 / history.scales[since] ** 2
     own, beside = history.sums[row, since], history.sums[one["beside"]][:, since].sum(axis=0)
-    whole = float(np.abs(beside @ weight))
-    if whole <= 0:
+    whole = float(beside @ weight)
+    if whole == 0:
         return guess
     measured = float(own @ weight) / whole
     # noise of own and of all beside it, over the sum of what they share

@@ -45,6 +45,16 @@ def test_a_tree_of_a_step_that_was_reserved_takes_an_amendment(ledger, reserve, 
     assert ledger.verify() == []
 
 
+def test_a_list_that_ends_alike_and_begins_otherwise_is_another_one(ledger, reserve, kit):
+    ledger.enrol(dated(kit, (4, "split")), kit.now)
+    reserve()
+    before = ledger.head("load")
+    with pytest.raises(LedgerError):
+        ledger.enrol(dated(kit, (2, "split")), kit.now)
+    assert ledger.head("load") == before
+    assert ledger.verify() == []
+
+
 def test_what_has_not_begun_may_be_taken_back_and_what_has_may_not(ledger, reserve, kit):
     reserve()
     ledger.enrol(dated(kit, (4, "split"), (12, "merged")), kit.now)

@@ -142,3 +142,22 @@ def mean_error(way, seed=3):
 def test_the_nation_stays_as_sure_as_it_was_where_a_leaf_is_split():
     """The control is what an amendment does: all is forgotten."""
     assert mean_error("carried") < 0.8 * mean_error("forgotten")
+
+
+def test_parts_of_negative_readings_have_shares_too():
+    """Net load: all parts of a split below 0 since it; their shares are those of their sums."""
+    told = [
+        {
+            "at": [1, row],
+            "since": 48,
+            "beside": [0, 1],
+            "share": 0.5,
+            "doubt": 0.5,
+            "parts": True,
+            "above": [],
+        }
+        for row in (0, 1)
+    ]
+    starts, lengths = np.array([0, 48]), np.array([4, 4])
+    history = BlockHistory(starts, lengths, np.full(2, 10.0), np.full((2, 2), -5000.0))
+    assert refined(told, {1: history})[1].sums == pytest.approx(np.full((2, 2), -5000.0))
