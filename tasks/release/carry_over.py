@@ -21,8 +21,8 @@ class Memory:
     """What a period goes on from.
 
     state: public, for the mechanism. folder, digest: where the period before keeps what is not public.
-    closed: a change of the hierarchy lies between, so what is not public is destroyed and goes no further: no
-    unit of noise lies across a change (Lemma 18, docs/privacy.md).
+    closed: nothing goes on from what is not public, so it is destroyed: a change of the hierarchy lies
+    between (no unit of noise lies across one: Lemma 18, docs/privacy.md), or that period is forgotten.
     """
 
     state: State | None = None
@@ -41,32 +41,25 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     """
     first_step = settings.calendar.first_step(day)
     earlier = ledger.drawn_before(settings.stream.name, first_step)
-    folder = None
-    if earlier is not None:
-        folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
-    if earlier and (
-        earlier.compromised is not None or earlier.amendment != ledger.guarantee_number(settings.stream.name)
-    ):
-        # nothing goes on from noise that others know; and what was remembered of other nodes, or in other
-        # units, would be read as what it is not, or fail a draw after its first sample
-        folder = None
-    between = None if earlier is None else _between(settings, earlier, day)
-    if revision:
-        if not mechanism.reads_spends:
-            return Memory()
-        spent = _spent(settings, ledger, day, revision)
-        before = _carried(mechanism, _remembered(settings, ledger, folder, earlier), between, first_step)
-        return Memory(mechanism.recall(spent, before))
+    if revision and not mechanism.reads_spends:
+        return Memory()
     spends = _spent(settings, ledger, day, revision) if mechanism.reads_spends else ()
-    if not mechanism.adaptive:
-        # what another mechanism may have left is taken all the same, and so destroyed
-        digest = earlier.measurements_hash if earlier else None
-        return Memory(mechanism.recall(spends), folder, digest)
-    if earlier is None or folder is None:
+    if earlier is None:
         return Memory(mechanism.recall(spends))
-    before = _carried(mechanism, _remembered(settings, ledger, folder, earlier), between, first_step)
-    state = mechanism.recall(spends, before)
-    return Memory(state, folder, earlier.measurements_hash, closed=between is not None)
+    folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
+    if not (revision or mechanism.adaptive):
+        # what another mechanism may have left is taken all the same, and so destroyed
+        return Memory(mechanism.recall(spends), folder, earlier.measurements_hash)
+    # nothing goes on from noise that others know; and what was remembered of other nodes, or in other units,
+    # would be read as what it is not, or fail a draw after its first sample
+    known = earlier.compromised is not None
+    forgotten = known or earlier.amendment != ledger.guarantee_number(settings.stream.name)
+    between = _between(settings, earlier, day)
+    before = None if forgotten else _remembered(settings, ledger, folder, earlier)
+    state = mechanism.recall(spends, _carried(mechanism, before, between, first_step))
+    if revision:
+        return Memory(state)
+    return Memory(state, folder, earlier.measurements_hash, closed=forgotten or between is not None)
 
 
 def _between(settings: Settings, earlier: ReleaseRecord, day: date) -> TreeMap | None:
@@ -95,14 +88,10 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
     return ledger.has_known_noise(settings.stream.name, range(first, first_step))
 
 
-def _remembered(
-    settings: Settings, ledger: Ledger, folder: Path | None, earlier: ReleaseRecord | None
-) -> State | None:
+def _remembered(settings: Settings, ledger: Ledger, folder: Path, earlier: ReleaseRecord) -> State | None:
     """What a period left in public; None where its measurements are gone or of another format, or rest on
     noise that others know.
     """
-    if folder is None or earlier is None:
-        return None
     with suppress(LedgerError, ParameterError, OSError):
         state = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
         known = rests_on_known_noise(settings, ledger, state, earlier.first_step)

@@ -74,7 +74,7 @@ def rows_as_of(
     """
     if hierarchy is None or rows.is_empty():
         return rows
-    parts = []
+    parts, made = [], dict[str, tuple[Made, ...]]()
     for (day,), own in rows.group_by("date", maintain_order=True):
         assert isinstance(day, date)
         if set(own["node"].unique()) != set(hierarchy.tree_of(day).nodes):
@@ -82,7 +82,10 @@ def rows_as_of(
                 f"the nodes of {day} are not those that hierarchy.parquet has for it; `optstream report` "
                 "makes that anew"
             )
-        parts.append(_day_as_of(own, made_of(hierarchy, wanted, day), value))
+        tree = hierarchy.hash_of(day)
+        if tree not in made:
+            made[tree] = made_of(hierarchy, wanted, day)
+        parts.append(_day_as_of(own, made[tree], value))
     return pl.concat(parts).select(rows.columns).sort("date", "step", "node")
 
 
@@ -138,7 +141,7 @@ def _forward(between: TreeMap, wanted: frozenset[str]) -> frozenset[str]:
         inside = wanted & parts.keys()
         if not inside:
             continue
-        if inside != parts.keys():
+        if inside != parts.keys() or leaf in between.with_new:
             return frozenset()
         found.add(leaf)
         for old in inside:

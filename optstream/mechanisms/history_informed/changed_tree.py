@@ -130,7 +130,8 @@ def _guesses(between: TreeMap, first_step: int) -> Iterator[dict[str, Any]]:
     level_of, row_of = _places(tree)
     parts_of: dict[str, list[str]] = {}
     for leaf, parts in zip(tree.leaves, between.leaves, strict=True):
-        for old, share in parts.items():
+        # a part that was merged with a neighbour since has a row that holds more than its share
+        for old, share in parts.items() if len(parts) == 1 else ():
             if share < 1:
                 parts_of.setdefault(old, []).append(leaf)
     for leaf, parts in zip(tree.leaves, between.leaves, strict=True):

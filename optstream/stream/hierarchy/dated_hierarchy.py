@@ -5,14 +5,17 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from functools import cached_property
 
 from optstream.errors import ParameterError
 from optstream.stream.aggregation_tree import AggregationTree
 from optstream.stream.hierarchy.tree_change import TreeChange
 from optstream.stream.hierarchy.tree_map import TreeMap, unchanged
-from optstream.stream.hierarchy.units import Unit, change_at, units_of
+from optstream.stream.hierarchy.units import Unit, changes_of, units_of
+
+MOST_HIERARCHY_CHANGES = 1000
+MOST_NODES_TIMES_CHANGES = 2**22
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,8 @@ class DatedHierarchy:
         Raises:
             ParameterError: They are no table of a hierarchy.
         """
-        days = sorted({one.valid_from for one in units if one.valid_from is not None})
-        ends = {one.valid_until + timedelta(days=1) for one in units if one.valid_until is not None}
         oldest = tuple((one.code, one.parent) for one in units if one.valid_from is None)
-        found = cls(oldest, tuple(change_at(units, day) for day in sorted({*days, *ends})))
+        found = cls(oldest, tuple(changes_of(units)))
         if Counter(found.units()) != Counter(units):
             raise ParameterError("these units are no table of a hierarchy")
         return found
@@ -169,6 +170,17 @@ def hierarchy_problems(
         at, for what follows rests on it.
     """
     now: dict[str, str | None] = dict(parents)
+    if len(changes) > MOST_HIERARCHY_CHANGES:
+        yield f"at most {MOST_HIERARCHY_CHANGES} changes are allowed; got {len(changes)}"
+        return
+    n_nodes = len(now) + sum(len(change.beginning) for change in changes)
+    if changes and n_nodes * len(changes) > MOST_NODES_TIMES_CHANGES:
+        yield (
+            f"changes times all nodes that there ever were must be at most {MOST_NODES_TIMES_CHANGES:,}, for "
+            f"each change is worked out for all nodes; got {len(changes):,} times {n_nodes:,}: put several "
+            "changes on one day"
+        )
+        return
     problems = list(_no_tree(now))
     if problems:
         yield from problems

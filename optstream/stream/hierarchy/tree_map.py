@@ -23,12 +23,14 @@ class TreeMap:
         leaves: For each leaf of `after` the leaves of `before` that it was, with the public share of each:
             one whole leaf, a part of one, several, or none for a unit that had no readings.
         nodes: {code in `after`: code in `before`} of every unit that is in both trees, whatever its codes.
+        with_new: The leaves of `after` that are, or hold, a unit that had no readings before.
     """
 
     before: AggregationTree
     after: AggregationTree
     leaves: tuple[Parts, ...]
     nodes: Mapping[str, str]
+    with_new: frozenset[str] = frozenset()
 
     @cached_property
     def is_renaming(self) -> bool:
@@ -54,16 +56,20 @@ class TreeMap:
         now = {new: self.nodes[old] for old, new in lasting.items() if old in self.nodes}
         known = dict(zip(self.after.leaves, self.leaves, strict=True))
         came = {change.renamed.get(leaf, leaf): parts for leaf, parts in known.items()}
+        with_new = {change.renamed.get(leaf, leaf) for leaf in self.with_new} | change.added.keys()
         for old, sizes in change.split.items():
             whole = sum(sizes.values())
             came |= {new: _scaled(known[old], size / whole) for new, size in sizes.items()}
+            with_new |= sizes.keys() if old in self.with_new else set()
         for new, olds in change.merged.items():
             came[new] = _together([known[old] for old in olds])
+            with_new |= set() if self.with_new.isdisjoint(olds) else {new}
         came |= {new: {} for new in change.added}
         missing = [leaf for leaf in after.leaves if leaf not in came]
         if missing:
             raise ParameterError(f"the change leads to another tree: it has no leaf {missing[0]!r:.80}")
-        return TreeMap(self.before, after, tuple(came[leaf] for leaf in after.leaves), now)
+        leaves = tuple(came[leaf] for leaf in after.leaves)
+        return TreeMap(self.before, after, leaves, now, with_new.intersection(after.leaves))
 
 
 def unchanged(tree: AggregationTree) -> TreeMap:

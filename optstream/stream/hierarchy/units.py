@@ -1,6 +1,6 @@
 """The units of a hierarchy that changes: since when and until when each holds, and what it became."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -54,19 +54,28 @@ def units_of(parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeCh
         yield Unit(node, parent, since[node])
 
 
-def change_at(units: Sequence[Unit], day: date) -> TreeChange:
-    """Return the change that ends and begins these units on a day.
+def changes_of(units: Sequence[Unit]) -> Iterator[TreeChange]:
+    """Yield the changes that end and begin these units.
 
     Args:
         units: As `units_of` yields them.
-        day: On which some end or begin.
 
-    Returns:
-        The change; split units have parts of the same size.
+    Yields:
+        The changes, by day; split units have parts of the same size.
     """
-    begin = {one.code: one.parent for one in units if one.valid_from == day}
-    last = day - timedelta(days=1)
-    end = {one.code: one for one in units if one.valid_until == last}
+    beginning, ending = defaultdict[date, list[Unit]](list), defaultdict[date, list[Unit]](list)
+    for one in units:
+        if one.valid_from is not None:
+            beginning[one.valid_from].append(one)
+        if one.valid_until is not None:
+            ending[one.valid_until + timedelta(days=1)].append(one)
+    for day in sorted({*beginning, *ending}):
+        yield _change(day, beginning[day], ending[day])
+
+
+def _change(day: date, beginning: Sequence[Unit], ending: Sequence[Unit]) -> TreeChange:
+    begin = {one.code: one.parent for one in beginning}
+    end = {one.code: one for one in ending}
     into = Counter(new for one in end.values() for new in one.became)
     renamed = {
         code: one.became[0]

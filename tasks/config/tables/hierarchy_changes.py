@@ -11,7 +11,6 @@ from tasks.config.tables.base import Section
 from tasks.config.tables.fields import Day, NodeName, Positive
 
 HIERARCHY_CHANGES = "[[hierarchy.changes]]"
-MOST_HIERARCHY_CHANGES = 1000
 NodeNames = Annotated[tuple[NodeName, ...], Field(strict=False)]
 Parts = NodeNames | dict[NodeName, Positive]
 """Units that a unit becomes, or the public size of each."""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, SecretStr
 
 from optstream.catalogue.about import LONGEST_LINE
+from optstream.stream.hierarchy.dated_hierarchy import MOST_HIERARCHY_CHANGES
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.fields import (
@@ -28,11 +29,7 @@ from tasks.config.tables.fields import (
     StepLength,
     WebAddress,
 )
-from tasks.config.tables.hierarchy_changes import (
-    HIERARCHY_CHANGES,
-    MOST_HIERARCHY_CHANGES,
-    HierarchyChange,
-)
+from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.questions import Questions
 from tasks.config.tables.schedule import Schedule

@@ -119,6 +119,11 @@ def _loss(spend: Spend, start: int, stop: int) -> Fraction:
     unit = Fraction(spend["leaves_changed"] * spend["alpha_units"]) / Fraction(spend["scale"])
     if spend["kind"] == "step":
         return unit * sum((Fraction(weight) for weight in spend["weights"][low:high]), Fraction(0))
+    if spend["kind"] == "joint":
+        held = [
+            max(max(0, min(high, end) - max(low, begin)) for begin, end in group) for group in spend["groups"]
+        ]
+        return unit * sum(held)
     # not drawn yet: no more points than steps, nor than the cap
     return unit * min(Fraction(high - low), Fraction(spend["cap"]))
 

@@ -6,9 +6,12 @@ import shutil
 import subprocess
 import sys
 import time
+from fractions import Fraction
 
 import pytest
 
+from optstream.privacy import JointSpend
+from optstream.privacy.spends import spend_to_document
 from tasks.signing.key import new_key
 from tests.faults.books import forge, read_books
 from tests.faults.processes.commands import MARK, leftovers
@@ -138,6 +141,15 @@ def test_a_window_is_added_up_as_the_ledger_does(world):
     later = [spend | {"first_step": spend["first_step"] + 23} for spend in spends]
     assert dearest_window(spends + later, 24) > dearest_window(spends, 24)
     assert dearest_window([], 24) == 0
+
+
+def test_a_group_of_joint_noise_is_charged_for_the_most_of_its_steps_in_one_part():
+    parts = ((range(0, 4), range(4, 8)), (range(8, 12), range(12, 14)))
+    spend = spend_to_document(JointSpend(1, "blocks", 0, 14, parts, Fraction(8), 1, n_nodes=1))
+    # of ten steps: all four of one part of each group, for the other part of it comes at no cost
+    assert dearest_window([spend], 10) == Fraction(4 + 4, 8)
+    assert dearest_window([spend], 5) == Fraction(5, 8)
+    assert dearest_window([spend], 2) == Fraction(2, 8)
 
 
 def test_remains(world, notes, tmp_path):

@@ -14,6 +14,7 @@ from tasks.ledger.verify import verify
 from tasks.monitoring import watch
 from tasks.monitoring.document import status_document
 from tasks.release.day import Status
+from tasks.release.run import terms_of
 from tasks.reports.write import write_pages
 from tasks.storage.private_files import read_verified
 
@@ -96,6 +97,20 @@ def test_no_raw_state_goes_over_a_change(installation):
     )
     starts = [start for part in measured.parts for series in part.choices["groups"] for start in series]
     assert min(starts) >= settings.calendar.first_step(CHANGED)
+
+
+def test_raw_state_of_a_period_that_is_forgotten_is_destroyed_as_the_next_is_drawn(installation):
+    """A day before an amendment, which nothing goes on from."""
+    use(installation, "PeGaSus")
+    installation.release(*DAYS[:2])
+    folder = installation.settings.measurements_of(DAYS[1], 0)
+    assert list(folder.glob("*.raw"))
+    installation.configure('epsilon = "1"', 'epsilon = "2"')
+    installation.ledger.amend(terms_of(installation.settings), "another epsilon", installation.now)
+    installation.simulate(DAYS[3])
+    # the window of two days is still charged by the budget of before
+    assert installation.release(DAYS[3])[DAYS[3]].outcome.status is Status.PUBLISHED
+    assert not list(folder.glob("*.raw"))
 
 
 def test_control_without_a_change_groups_go_on(installation):

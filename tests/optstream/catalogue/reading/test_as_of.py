@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 from fractions import Fraction
+from unittest.mock import patch
 
 import polars as pl
 import pytest
@@ -64,6 +65,30 @@ def test_a_unit_that_moved_is_counted_where_the_wanted_day_has_it():
     assert "S" not in before
     assert "N" not in before
     assert before["FR"] == ("FR",)
+
+
+NEW = {"9": "N"}
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        [{"merged": {"19": ("1", "9")}}],
+        [{"split": {"9": HALVES}}, {"merged": {"19": ("1", "1a")}}],
+        [{"renamed": {"9": "9x"}}, {"merged": {"19": ("1", "9x")}}, {"renamed": {"19": "19x"}}],
+    ],
+)
+def test_what_a_new_unit_was_merged_into_is_not_the_unit_of_before(after):
+    """Days on which rows hold the new unit too cannot be told as of a day before it came."""
+    changes = [{"added": NEW}, *after]
+    days = [SPLIT + number * DAY for number in range(len(changes))]
+    own = [TreeChange(day, **one) for day, one in zip(days, changes, strict=True)]
+    hierarchy = DatedHierarchy(OLDEST, tuple(own))
+    found = {one.node: one.sources for one in made_of(hierarchy, BEFORE, days[-1])}
+    assert found == {"S": ("S",), "2": ("2",), "3": ("3",), "4": ("4",)}
+    # and what it was merged with is all that the days before have of it
+    back = {one.node: one.sources for one in made_of(hierarchy, days[-1], BEFORE)}
+    assert back["FR"] == ("FR",)
 
 
 def rows_of(day):
@@ -144,6 +169,10 @@ def test_a_stream_whose_hierarchy_never_changed_has_no_table(tmp_path):
         lambda rows: rows.filter(pl.col("node") != "FR"),
         lambda rows: rows.with_columns(pl.col("became").replace({"1a;1b": "1a;1c"})),
         lambda rows: pl.concat([rows, rows]),
+        lambda rows: rows.with_columns(pl.col("node").replace("4", None)),
+        lambda rows: rows.with_columns(valid_from=pl.lit(date.min)),
+        lambda rows: rows.with_columns(valid_until=pl.lit(date.max)),
+        lambda rows: rows.with_columns(valid_from=pl.lit(2**31 - 1, pl.Int32).cast(pl.Date)),
     ],
 )
 def test_a_table_that_is_none_is_refused_with_its_remedy(tmp_path, spoiled):
@@ -152,6 +181,24 @@ def test_a_table_that_is_none_is_refused_with_its_remedy(tmp_path, spoiled):
         PublicationError, match="not as OptStream writes it; `optstream report` makes it anew"
     ):
         find_hierarchy(open_storage(tmp_path))
+
+
+def test_more_work_than_a_hierarchy_can_be_is_refused_before_it_is_done(tmp_path):
+    """A few hundred kilobytes of rows would keep a reader busy for hours."""
+    n, first = 3000, date(1990, 1, 1)
+    rows = [("FR", None, None, None, None, None)]
+    for number in range(n):
+        day = first + number * DAY
+        rows.append((f"a{number}", "FR", None, None, day - DAY, f"b{number}"))
+        rows.append((f"b{number}", "FR", None, day, None, None))
+    table = pl.DataFrame(rows, schema=hierarchy_rows(HIERARCHY, {}.get).schema, orient="row")
+    for few in (table, table.head(2 * 999)):
+        few.write_parquet(tmp_path / "hierarchy.parquet")
+        with patch.object(TreeChange, "applied", side_effect=AssertionError("a change was worked out")):
+            with pytest.raises((PublicationError, AssertionError)) as caught:
+                find_hierarchy(open_storage(tmp_path))
+            refused = few is table
+            assert isinstance(caught.value, PublicationError) == refused
 
 
 def test_bytes_that_are_no_parquet_are_refused(tmp_path):

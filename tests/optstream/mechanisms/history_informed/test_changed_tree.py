@@ -114,6 +114,28 @@ def test_shares_of_parts_are_learned_and_add_up_to_the_whole():
     assert found["N"][:2] == [110, 220]
 
 
+def test_a_part_that_was_merged_before_it_was_measured_is_counted_once():
+    """Of a split with one part merged with a neighbour since, no row says how large that part was."""
+    changes = (
+        TreeChange(CHANGED, split={"2": {one: Fraction(1) for one in ("2a", "2b", "2c")}}),
+        TreeChange(CHANGED + timedelta(days=1), merged={"12": ("1", "2c")}),
+    )
+    between = DatedHierarchy(OLDEST, changes).map_between(date(2016, 6, 30), date(2016, 7, 2))
+    told = guesses(between, SINCE)
+    assert {between.after.nodes[between.after.levels[one["at"][0]][one["at"][1]]] for one in told} == {
+        "2a",
+        "2b",
+    }
+    carried = np.array([[100.0], [60.0], [60.0], [1000.0], [1000.0]])
+    order = [between.after.leaves.index(one) for one in ("12", "2a", "2b", "3", "4")]
+    sums = np.zeros((5, 2))
+    sums[order, 0] = carried[:, 0]
+    sums[order, 1] = [300.0, 90.0, 30.0, 1000.0, 1000.0]
+    history = BlockHistory(np.array([0, SINCE]), np.array([2, 2]), np.array([0.1, 0.1]), sums)
+    found = refined(told, {2: history})[2].sums[order, 0]
+    assert found == pytest.approx([100, 90, 30, 1000, 1000], rel=0.01)
+
+
 def mean_error(way, seed=3):
     """The root's root mean square error over three days after a leaf was split."""
     split = TreeChange(CHANGED, split={"2": {"2a": Fraction(1), "2b": Fraction(1)}})

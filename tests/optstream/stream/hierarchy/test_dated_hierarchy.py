@@ -89,6 +89,17 @@ def test_a_code_is_never_used_again_not_even_by_the_unit_that_had_it():
         DatedHierarchy(FR, back)
 
 
+def test_more_than_can_be_worked_out_is_refused():
+    many = [
+        TreeChange(FIRST + number * DAY, renamed={f"x{number}": f"x{number + 1}"}) for number in range(1001)
+    ]
+    wide = [*FR, ("x0", "EAST"), *((f"y{number}", "EAST") for number in range(5000))]
+    with pytest.raises(ParameterError, match="at most 1000 changes are allowed; got 1001"):
+        DatedHierarchy((*FR, ("x0", "EAST")), tuple(many))
+    with pytest.raises(ParameterError, match=r"must be at most 4,194,304.*got 900 times 5,908"):
+        DatedHierarchy(tuple(wide), tuple(many[:900]))
+
+
 def test_changes_come_by_day():
     changes = (TreeChange(SECOND, renamed={"42": "44"}), TreeChange(FIRST, removed=("21",)))
     with pytest.raises(ParameterError, match=r"change 2, .* valid_from must be later than 2017-01-01"):
