@@ -77,7 +77,9 @@ def rows_as_of(
     parts, made = [], dict[str, tuple[Made, ...]]()
     for (day,), own in rows.group_by("date", maintain_order=True):
         assert isinstance(day, date)
-        if set(own["node"].unique()) != set(hierarchy.tree_of(day).nodes):
+        nodes = hierarchy.tree_of(day).nodes
+        # every node at every step: a sum that lacks one would look like any other
+        if set(own["node"]) != set(nodes) or own.height != len(nodes) * own["step"].n_unique():
             raise PublicationError(
                 f"the nodes of {day} are not those that hierarchy.parquet has for it; `optstream report` "
                 "makes that anew"
