@@ -16,6 +16,7 @@ from optstream.storage.store import Store, Stored, no_conditions
 REFUSED = (409, 412)
 """Another put of the same object is under way; the condition does not hold."""
 NOT_KNOWN = 501
+SKEWED = "RequestTimeTooSkewed"
 MISSING = ("NoSuchKey", "404")
 PART = 2**20
 
@@ -122,6 +123,8 @@ class S3Store(Store):
         except FileNotFoundError:
             raise
         except OSError as error:
+            if code == SKEWED:
+                error.strerror = "the store refuses, for this machine's clock is wrong; set it"
             if code.isalnum():
                 error.strerror = f"{error.strerror} ({code})"
             raise

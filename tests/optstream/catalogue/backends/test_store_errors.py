@@ -24,6 +24,7 @@ def answer(code, status):
 ERRORS = {
     "wrong key": (lambda: answer("SignatureDoesNotMatch", 403), r"credentials.*\(SignatureDoesNotMatch\)"),
     "no rights": (lambda: answer("AccessDenied", 403), r"refuses access.*\(AccessDenied\)"),
+    "wrong clock": (lambda: answer("RequestTimeTooSkewed", 403), "for this machine's clock is wrong; set it"),
     "no key": (NoCredentialsError, "refuses access; see the credentials in the environment"),
     "nobody there": (
         lambda: EndpointConnectionError(endpoint_url="https://AKIA-hush@host"),
