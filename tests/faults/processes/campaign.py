@@ -26,6 +26,7 @@ from tests.faults.points.attacks import Tally
 from tests.faults.processes.faults import KINDS
 from tests.faults.processes.lives import live
 from tests.faults.processes.machine import why_not
+from tests.faults.processes.true_time import signed_anew
 from tests.faults.processes.worlds import Spec, spec
 from tests.temporary_postgresql import find_binaries
 from tests.temporary_s3 import temporary_s3
@@ -51,7 +52,8 @@ def standing_on() -> Iterator[tuple[str, str]]:
     with (
         tempfile.TemporaryDirectory(prefix="optstream-campaign-") as name,
         running_server(Path(name) / "prefect") as api,
-        temporary_s3() as s3,
+        temporary_s3() as store,
+        signed_anew(store) as s3,
     ):
         yield api, s3.address
 
