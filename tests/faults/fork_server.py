@@ -21,7 +21,7 @@ from typing import Any
 from tests.faults.night import LastWords, Night, spend
 
 CHECKOUT = Path(__file__).parents[2]
-LONGEST_SECONDS = 300
+LONGEST_SECONDS = 1800
 SET_PARENT_DEATH_SIGNAL = 1
 ENDS = {int(signal.SIGKILL): "killed", int(signal.SIGTERM): "terminated"}
 
