@@ -181,10 +181,11 @@ class Histories(RuleBasedStateMachine):
         kept = tuple(one for one in before if one[0] is None or one[0] < first_step)
         own = [one.steps for (name, *_), one in self.charged.items() if name == stream]
         reserved_until = max((max(steps) + 1 for steps in own), default=first_step)
-        touched = [first_step, *(one[0] for one in before[len(kept) :])]
         self.trees[stream] = (*kept, (first_step, tree))
         if self.trees[stream] == before:
             return
+        # the same tree from the same day on is no change of its days
+        touched = [step for step, _ in set(before) ^ set(self.trees[stream])]
         try:
             self.ledger.enrol(self.terms(stream), self.now)
         except LedgerError:
