@@ -43,7 +43,7 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     for name in dead:
         transaction.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
     folder = errors_folder(entry.period)
-    replaced = _errors_through(transaction, folder, (entry.revision, entry.vintage - 1))
+    replaced = _dead_errors(transaction, folder, (entry.revision, entry.vintage - 1), listed=entry)
     for name in replaced:
         transaction.move(f"{folder}/{name}", f"{superseded_errors_folder(entry.period)}/{name}")
     if (dead or replaced) and not transaction.is_alone:
@@ -106,16 +106,23 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     drawn = [name for name, told in known if told and (transaction.is_alone or told[0] <= through)]
     transaction.remove(folder, drawn)
     for folder in (errors_folder(period), superseded_errors_folder(period)):
-        told = _errors_through(transaction, folder, (through, 2**31))
+        told = _dead_errors(transaction, folder, (through, 2**31))
         transaction.remove(folder, told)
         found |= bool(told)
     return found or bool(drawn)
 
 
-def _errors_through(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
-    """Return the files of errors in a folder of releases up to this rank: nobody lists them again."""
+def _dead_errors(transaction: Transaction, folder: str, rank: Rank, listed: Entry | None = None) -> list[str]:
+    """Return the files of errors in a folder of releases up to this rank, which nobody lists again; where
+    nobody can be about to list others, all but those of the listed release.
+    """
+    own = (listed.revision, listed.vintage) if listed else None
     known = [(name, errors_name(name)) for name in transaction.names_in(folder)]
-    return [name for name, told in known if told and told[:2] <= rank]
+    return [
+        name
+        for name, told in known
+        if told and told[:2] != own and (transaction.is_alone or told[:2] <= rank)
+    ]
 
 
 def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:

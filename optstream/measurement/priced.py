@@ -49,14 +49,14 @@ def check_price(
         n_steps: Of the period.
 
     Raises:
-        ParameterError: Parts that overlap or leave the period; a spend of other parts or steps; a joint one
-            of another number of nodes, or of a scale that is no float, for another would be drawn.
+        ParameterError: Parts that overlap or leave the period; a spend of other parts or steps, or of a scale
+            that is no float, for another would be drawn; a joint one of another number of nodes.
     """
     weights = query_weights(parts, n_steps)
     priced = (spend.first_step, spend.weights) == (first_step, weights)
+    priced = priced and Fraction(float(spend.scale)) == spend.scale
     if isinstance(spend, JointSpend):
         priced = priced and (spend.parts, spend.n_nodes) == (tuple(parts), n_series)
-        priced = priced and Fraction(float(spend.scale)) == spend.scale
     if not priced:
         raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
 

@@ -151,7 +151,7 @@ def _read(storage: Storage, catalogue: Catalogue, day: date) -> Read:
     entry = _entry(catalogue, day)
     statement = read_statement(storage, entry)
     rows = read_rows(storage, catalogue, entry, verify=True)
-    errors = read_errors(storage, entry, statement)
+    errors = read_errors(storage, entry, statement, rows)
     return figures_of(rows, catalogue.value_column, statement.model.resolution, errors), statement
 
 

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import Any
 
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
@@ -71,9 +72,10 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     storage = open_storage(folder)
     catalogue = read_catalogue(storage)
     problems = [] if public_key is None else list(_unsigned(storage, catalogue, public_key))
+    stated: dict[date, set[str]] = {}
     for entry in catalogue.entries:
         try:
-            _check_entry(storage, catalogue, entry)
+            stated[entry.period] = _check_entry(storage, catalogue, entry)
         except PublicationError as error:
             problems.append(f"{entry.period}: {error}")
     listed = {entry.file for entry in catalogue.entries if not entry.withdrawn}
@@ -86,7 +88,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         ),
         *_superseded(storage, catalogue),
         *_measurements(storage, catalogue),
-        *_errors(storage, catalogue),
+        *_errors(storage, catalogue, stated),
         *check_answers(storage, catalogue),
         *check_page(storage, catalogue),
         *check_curves(storage),
@@ -95,13 +97,15 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     ]
 
 
-def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
-    """Raise PublicationError unless what the entry names is there, whole."""
+def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
+    """Return the files beside the release that an entry lists. Raises PublicationError unless what it names
+    is there, whole.
+    """
     if entry.withdrawn:
         document = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
         if not is_of(ReleaseStatement.from_document(document["statement"]), catalogue, entry):
             raise PublicationError(_differs(entry))
-        return
+        return set()
     if not storage.is_file(entry.file):
         raise lost(entry)
     read_rows(storage, catalogue, entry, verify=True)
@@ -109,8 +113,10 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
     _, footer = decode(read_file(storage, entry), ())
     if document["statement"] != footer.statement:
         raise PublicationError(_differs(entry))
-    for name, digest in ReleaseStatement.from_document(footer.statement).beside:
+    beside = dict(ReleaseStatement.from_document(footer.statement).beside)
+    for name, digest in beside.items():
         read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
+    return set(beside)
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
@@ -201,16 +207,20 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
             yield f"{name!r} is not what its name says; `optstream publish` of its day puts it back"
 
 
-def _errors(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield which files of errors are of no listed release: who reads them all would count errors twice."""
+def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[str]]) -> Iterator[str]:
+    """Yield which files of errors are of no listed release: who reads them all would count errors twice.
+
+    stated: the files beside each listed release that is whole.
+    """
     ranks = {
         entry.period: (entry.revision, entry.vintage) for entry in catalogue.entries if not entry.withdrawn
     }
-    listed = {(errors_folder(period), *rank) for period, rank in ranks.items()}
+    listed = {(errors_folder(period), *rank): stated.get(period) for period, rank in ranks.items()}
     for name in storage.names_below(ERRORS):
         folder, _, last = name.rpartition("/")
         told = errors_name(last)
-        if told is None or (folder, *told[:2]) not in listed:
+        known = listed.get((folder, *told[:2]), set()) if told else set()
+        if known is not None and name not in known:
             yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
     gone = {superseded_errors_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED_ERRORS):

@@ -58,6 +58,18 @@ class DayErrors:
     nodes: tuple[str, ...]
     terms: ErrorTerms
 
+    def fits(self, rows: pl.DataFrame) -> bool:
+        """Return whether it tells of the nodes and steps of a release, of all of them.
+
+        Args:
+            rows: Of the release, with columns node and step.
+
+        Returns:
+            False also for a file that leaves some out: sums would look surer than they are.
+        """
+        n_steps = self.terms.steps.shape[1]
+        return set(self.nodes) == set(rows["node"].unique()) and n_steps == rows["step"].n_unique()
+
 
 def encode_errors(terms: ErrorTerms, nodes: Sequence[str], period: date, of: ErrorsOf) -> bytes:
     """Return the file of a day's errors.
@@ -128,8 +140,8 @@ def decode_errors(data: bytes) -> DayErrors:
         pa.ArrowException,
         OSError,
         ValueError,
-        KeyError,
-        IndexError,
+        ArithmeticError,
+        LookupError,
         TypeError,
         MemoryError,
         pl.exceptions.PolarsError,
@@ -147,6 +159,8 @@ def _terms(
         or n_terms * (len(nodes) + n_steps + n_earlier) ** 2 > MOST_ENTRIES
     ):
         raise ValueError
+    if (rows.select("term", "step", "other_step").min_horizontal() < 0).any():
+        raise ValueError  # numpy would count from the end
     places = pl.Enum(nodes)
     of_nodes, of_steps = np.zeros((n_terms, len(nodes), len(nodes))), np.zeros((n_terms, n_steps, n_steps))
     earlier = np.zeros((n_terms, n_earlier))
@@ -157,6 +171,8 @@ def _terms(
     of_steps[pairs["term"], pairs["step"], pairs["other_step"]] = pairs["value"]
     days = rows.filter(pl.col("earlier_date").is_not_null())
     lags = days.select((pl.lit(period) - pl.col("earlier_date")).dt.total_days() - 1).to_series()
+    if (lags < 0).any():
+        raise ValueError
     earlier[days["term"], lags] = days["value"]
     if not all(np.isfinite(one).all() for one in (of_nodes, of_steps, earlier)):
         raise ValueError

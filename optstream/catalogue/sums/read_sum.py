@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
+from optstream.catalogue.layout import LARGEST_ERRORS, errors_file, superseded_errors_folder
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.reading.read import catalogue_reader, read_beside, read_rows
 from optstream.catalogue.signing import GivenKeys
@@ -146,7 +146,7 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
         PublicationError: A file is missing, altered, or of another day.
     """
     rows = read_rows(storage, catalogue, entry, verify)
-    errors = read_errors(storage, entry, read_statement(storage, entry))
+    errors = read_errors(storage, entry, read_statement(storage, entry), rows)
     labels = rows.select("node", "parent").unique("node", maintain_order=True)
     nodes = tuple(labels["node"])
     figures = rows.sort(pl.col("node").cast(pl.Enum(nodes)), "step")
@@ -157,27 +157,40 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
     return SummedDay(entry.period, nodes, parents, np.nan_to_num(values), errors, known)
 
 
-def read_errors(storage: Storage, entry: Entry, stated: ReleaseStatement) -> DayErrors | None:
+def read_errors(
+    storage: Storage, entry: Entry, stated: ReleaseStatement, rows: pl.DataFrame | None = None
+) -> DayErrors | None:
     """Return how the errors of a listed day hang together; the file's hash is compared.
 
     Args:
         storage: The published folder.
         entry: Of the day, not withdrawn.
         stated: Of its release.
+        rows: Likewise, all of them; None where who asks takes what nodes and steps the file tells of.
 
     Returns:
-        What the file of errors says; None where there is none.
+        What the file of errors says, also where a newer release has replaced it meanwhile; None where there
+        is none.
 
     Raises:
-        PublicationError: The file is missing, altered, or of another day.
+        PublicationError: The file is missing, altered, or of another day, or of other nodes or steps.
     """
     if stated.errors is None:
         return None
     digest = stated.errors.file_hash
     name = errors_file(entry.period, entry.revision, entry.vintage, digest)
-    found = decode_errors(read_beside(storage, entry.period, name, digest, LARGEST_ERRORS))
+    try:
+        data = read_beside(storage, entry.period, name, digest, LARGEST_ERRORS)
+    except PublicationError:
+        replaced = f"{superseded_errors_folder(entry.period)}/{name.rpartition('/')[2]}"
+        if not storage.is_file(replaced):
+            raise
+        data = read_beside(storage, entry.period, replaced, digest, LARGEST_ERRORS)
+    found = decode_errors(data)
     if (found.period, found.of) != (entry.period, stated.errors.of):
         raise PublicationError(f"{name} tells of another release; restore it")
+    if rows is not None and not found.fits(rows):
+        raise PublicationError(f"{name} tells of other nodes or steps than {entry.file}; restore it")
     return found
 
 
@@ -231,9 +244,9 @@ def sum_of_days(
     if any(day.errors is None for day in days):
         return SumOfValues(value, None, None)
     error = float(np.sqrt(max(_variance(days, chosen), 0.0)))
-    of = {day.errors.of for day in days if day.errors}
-    is_noise = "noise" in of or all(day.noise_is_all for day in days)
-    return SumOfValues(value, None if "noise" in of else error, error if is_noise else None)
+    of_noise = [day.errors.of == "noise" for day in days if day.errors]
+    is_noise = all(one or day.noise_is_all for one, day in zip(of_noise, days, strict=True))
+    return SumOfValues(value, None if any(of_noise) else error, error if is_noise else None)
 
 
 def _variance(days: Sequence[SummedDay], chosen: Sequence[tuple[Floats, Floats]]) -> float:

@@ -116,6 +116,11 @@ class HistoryInformed(OnlineMechanism):
 
     def __post_init__(self) -> None:
         make_plain(self)
+        window = self.model.window_length
+        if self.n_blocks is not None:
+            whole(self.n_blocks, "n_blocks of HistoryInformed", 1, window)
+        if self.block_length is not None:
+            whole(self.block_length, "block_length of HistoryInformed", 1, window // (self.n_blocks or 1))
         whole(self.history_days, "history_days of HistoryInformed", 1)
         whole(self.relearn_days, "relearn_days of HistoryInformed", 0)
         if not isinstance(self.days, PublicDays | None):
@@ -425,4 +430,5 @@ def _joint_groups(mechanism: HistoryInformed) -> BlockGroups | None:
     unit_scale = mechanism.alpha_units / model.epsilon
     blocks = mechanism.blocks
     found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
-    return terms.wanted(found, 2 * (blocks.n_blocks * blocks.length) ** 2, "the least have too few blocks")
+    laplace = 2 * (blocks.n_blocks * blocks.length) ** 2
+    return terms.wanted(found, laplace, f"n_blocks is {blocks.n_blocks}")

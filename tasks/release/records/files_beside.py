@@ -135,16 +135,20 @@ def _measurements(
 
 
 def _errors(day: date, mechanism: Mechanism, release: Release) -> tuple[bytes, ErrorsOf] | None:
-    """The file of a release's errors, and which they are: the whole ones where they are known."""
+    """The file of a release's errors, and which they are: the whole ones where they are known.
+
+    None where they cannot be worked out in floats: a day that is drawn does not wait for that.
+    """
     tree, n_steps = release.tree, release.values.shape[1]
     if tree is None:
         return None
     of: ErrorsOf = "noise" if release.standard_errors is None else "whole"
-    if mechanism.revises:
-        together = release.errors_together
-        terms = None if together is None else error_terms(together, tree, n_steps)
-    else:
-        terms = _noise_terms(mechanism, tree, release)
+    terms = None
+    with suppress(np.linalg.LinAlgError):
+        if not mechanism.revises:
+            terms = _noise_terms(mechanism, tree, release)
+        elif (together := release.errors_together) is not None:
+            terms = error_terms(together, tree, n_steps)
     return None if terms is None else (encode_errors(terms, tree.nodes, day, of), of)
 
 

@@ -35,6 +35,8 @@ from optstream.mechanisms import (
     Fast,
     Fourier,
     Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
     Laplace,
     PeGaSus,
     Sample,
@@ -51,6 +53,17 @@ TREES = {
 }
 DAYS = (0, 4, 8, 13, 16, 20, 25, 29, 33, 36)
 """First steps: days of three, four and five steps."""
+
+
+def joint_blocks(model):
+    """Blocks of one or two steps in groups of joint noise, as many as a window holds."""
+    length = 2 if model.window_length > 3 else 1
+    return HistoryInformed(
+        model, model.window_length // length, length, history_days=3, noise="joint", group_size="3/2",
+        period_lengths=(3, 4, 5), declared_leaves=1,
+    )  # fmt: skip
+
+
 MECHANISMS = {
     "Laplace": Laplace,
     "Sample": Sample,
@@ -60,7 +73,9 @@ MECHANISMS = {
     "Fast": lambda model: Fast(model, n_samples=min(2, model.window_length)),
     "Fourier": lambda model: Fourier(model, n_coefficients=1, shortest_period=3),
     "JointLaplace": lambda model: Laplace(model, "joint", (3, 4, 5), declared_leaves=1),
+    "JointBlocks": joint_blocks,
 }
+JOINT = ("JointLaplace", "JointBlocks")
 FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
 LEASE = timedelta(minutes=10)
 AT_ONCE = 100
@@ -75,6 +90,13 @@ CHANGES = {
 }
 GUARANTEES = st.fixed_dictionaries({name: st.sampled_from(legal) for name, legal in CHANGES.items()})
 _numbers = count()
+
+
+def on_tree(pattern, tree):
+    """A pattern with half of epsilon for each of two levels."""
+    shares = ["1"] if len(tree.levels) == 1 else ["1/2", "1/2"]
+    made = HistoryInformedTree if isinstance(pattern, HistoryInformed) else Hierarchical
+    return made(pattern, tree, shares)
 
 
 def hashed(trees):
@@ -159,10 +181,11 @@ class Histories(RuleBasedStateMachine):
         kept = tuple(one for one in before if one[0] is None or one[0] < first_step)
         own = [one.steps for (name, *_), one in self.charged.items() if name == stream]
         reserved_until = max((max(steps) + 1 for steps in own), default=first_step)
-        touched = [first_step, *(one[0] for one in before[len(kept) :])]
         self.trees[stream] = (*kept, (first_step, tree))
         if self.trees[stream] == before:
             return
+        # the same tree from the same day on is no change of its days
+        touched = [step for step, _ in set(before) ^ set(self.trees[stream])]
         try:
             self.ledger.enrol(self.terms(stream), self.now)
         except LedgerError:
@@ -181,15 +204,16 @@ class Histories(RuleBasedStateMachine):
         revision = 0 if last is None else last.revision + (not taken_over)
         key, first_step, n_steps = (stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
         tree = TREES[self.tree_at(stream, first_step)]
-        shares = ["1"] if len(tree.levels) == 1 else ["1/2", "1/2"]
         own = self.model.with_epsilon(self.model.epsilon * Fraction(share), self.model.leaves_per_step)
         try:
-            made = Hierarchical(MECHANISMS[mechanism](own), tree, shares)
+            made = on_tree(MECHANISMS[mechanism](own), tree)
+            _ = made.levels  # where joint noise cannot be had, it says so
         except ParameterError:
-            # customers change leaf, or the scale is too small for a group
-            assert mechanism == "JointLaplace"
-            made = Hierarchical(Laplace(own), tree, shares)
+            # customers change leaf, the scale is too small for a group, or a period has one block
+            assert mechanism in JOINT
+            made = on_tree(Laplace(own), tree)
         self.counts["joint noise"] += mechanism == "JointLaplace" and made.reads_spends
+        self.counts["joint blocks"] += isinstance(made, HistoryInformedTree)
         state = None
         if made.reads_spends:
             state = made.recall(self.ledger.charged_near(*key, first_step, n_steps))
@@ -287,7 +311,7 @@ def run(url, histories, chosen_seed, n_steps=14):
     """
     counts = dict.fromkeys(
         ["histories", "guarantees", "amendments", "reserved", "refused", "refused by an earlier guarantee",
-         "compromised", "joint noise", "changes", "changes refused", *FATES], 0,
+         "compromised", "joint noise", "joint blocks", "changes", "changes refused", *FATES], 0,
     )  # fmt: skip
     machine = type("Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts})
     machine.TestCase.settings = settings()

@@ -4,6 +4,7 @@ from unittest.mock import patch
 
 import pytest
 
+from optstream.privacy import joint_spend
 from tests.optstream.ledger.histories import in_force_alone, run
 
 
@@ -12,6 +13,7 @@ def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(ur
     assert counts["histories"] >= 12
     assert counts["reserved"] > 20
     assert counts["joint noise"] > 0
+    assert counts["joint blocks"] > 0
     assert counts["changes"] > 0
     assert counts["changes refused"] > 0
 
@@ -25,4 +27,15 @@ def test_a_ledger_that_lets_any_tree_change_is_found(sqlite_url):
 
 def test_a_pricing_by_the_guarantee_in_force_alone_is_found(sqlite_url):
     with in_force_alone(), pytest.raises(AssertionError, match="guarantee, window and cost are"):
+        run(sqlite_url, histories=100, chosen_seed=20)
+
+
+def test_a_block_that_is_charged_as_a_step_is_found(sqlite_url):
+    def as_steps(group, n_windows, window_length):
+        singles = tuple(range(part.start, part.start + 1) for part in group)
+        return of_steps(singles, n_windows, window_length)
+
+    of_steps = joint_spend._most_of_one_part
+    charged = patch.object(joint_spend, "_most_of_one_part", as_steps)
+    with charged, pytest.raises(AssertionError, match="guarantee, window and cost are"):
         run(sqlite_url, histories=100, chosen_seed=20)

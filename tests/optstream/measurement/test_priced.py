@@ -116,6 +116,22 @@ def test_a_spend_that_groups_other_parts_is_refused_before_the_draw(changes, par
     assert noise.asked == []
 
 
+def test_laplace_noise_of_a_scale_that_is_no_float_is_refused_before_the_draw():
+    """A float below it would be drawn, and lose more than is charged."""
+    scale, noise = Fraction(7, 10), Recording()
+    assert Fraction(float(scale)) < scale
+    spend = StepSpend(0, SAMPLES, 10, (1,) * 9, scale, 1)
+    with pytest.raises(ParameterError, match="does not price"):
+        measure_steps(period_of(np.ones((2, 9), dtype=np.int64)), tuple(range(9)), spend, noise)
+    assert noise.asked == []
+    measure_steps(
+        period_of(np.ones((2, 9), dtype=np.int64)),
+        tuple(range(9)),
+        replace(spend, scale=Fraction(0.7)),
+        noise,
+    )
+
+
 def test_a_spend_of_a_longer_period_is_not_taken():
     longer = JointSpend(0, "blocks", 10, 12, GROUPS, Fraction(50), 1, 2)
     with pytest.raises(ParameterError, match="does not price"):

@@ -1,14 +1,16 @@
 """The file of a day's errors: read back, and asked by SQL alone."""
 
+import json
 from datetime import date, timedelta
 
 import duckdb
 import numpy as np
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from optstream.catalogue.sums import errors_parquet
-from optstream.catalogue.sums.errors_parquet import SCHEMA, decode_errors, encode_errors
+from optstream.catalogue.sums.errors_parquet import KEY, SCHEMA, decode_errors, encode_errors
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
 
@@ -70,3 +72,54 @@ def test_a_file_that_claims_too_much_is_refused(monkeypatch):
     monkeypatch.setattr(errors_parquet, "MOST_ENTRIES", 10)
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_errors(data)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"shape": [10**30, 0, 0], "nodes": []},
+        {"shape": [2.0, 4, 2]},
+        {"shape": [-1, -4, 2]},
+        {"shape": ["2", "4", "2"]},
+        {"nodes": ["all", "a", "a"]},
+        {"nodes": [1, 2, 3]},
+        {"nodes": None},
+        {"period": "2016-06-31"},
+        {"of": ["whole"]},
+    ],
+)
+def test_a_footer_that_claims_anything_else_is_refused(tmp_path, changed):
+    data = encode_errors(terms(), NODES, DAY, "whole")
+    (tmp_path / "errors.parquet").write_bytes(data)
+    table = pq.read_table(tmp_path / "errors.parquet")
+    footer = json.loads(pq.read_metadata(tmp_path / "errors.parquet").metadata[KEY]) | changed
+    with pq.ParquetWriter(tmp_path / "hostile.parquet", table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({KEY: json.dumps(footer)})
+    with pytest.raises(PublicationError, match="no file of errors"):
+        decode_errors((tmp_path / "hostile.parquet").read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("term", -1), ("term", 2), ("step", -1), ("other_step", None), ("earlier_date", DAY),
+     ("earlier_date", DAY + timedelta(days=1)), ("value", float("nan")), ("value", None), ("node", "other"),
+     ("other_node", None)],
+)  # fmt: skip
+def test_rows_of_no_place_are_refused(tmp_path, column, value):
+    (tmp_path / "errors.parquet").write_bytes(encode_errors(terms(), NODES, DAY, "whole"))
+    footer = pq.read_metadata(tmp_path / "errors.parquet").metadata
+    rows = pl.read_parquet(tmp_path / "errors.parquet", hive_partitioning=False)
+    first = pl.arange(rows.height) == rows[column].is_not_null().arg_max()
+    rows = rows.with_columns(
+        pl.when(first).then(pl.lit(value, dtype=rows.schema[column])).otherwise(column).alias(column)
+    )
+    with pq.ParquetWriter(
+        tmp_path / "hostile.parquet",
+        pq.read_schema(tmp_path / "errors.parquet").remove_metadata(),
+        store_schema=False,
+    ) as writer:
+        writer.write_table(rows.to_arrow().cast(writer.schema))
+        writer.add_key_value_metadata({KEY: footer[KEY]})
+    with pytest.raises(PublicationError, match="no file of errors"):
+        decode_errors((tmp_path / "hostile.parquet").read_bytes())

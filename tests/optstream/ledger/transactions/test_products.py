@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from sqlalchemy import text
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.privacy import PrivacyModel, StepSpend
@@ -125,3 +126,20 @@ def test_random_pairs_of_products_lose_what_is_charged(kit):
         moves = [alpha * grown for alpha in alphas]
         charged = worst_window(priced, 2).epsilon
         assert math.isclose(float(charged), exact_loss(moves * 2, scales * 2), rel_tol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("found", "edited"), [(', "budget_alpha": "1"', ""), ('"alpha": "3"', '"alpha": "2"')]
+)
+def test_an_alpha_that_was_edited_is_found(ledger, publish, kit, round_the_library, found, edited):
+    """Without its own alpha the stream would be a plain one of the budget, and its plans a third as dear."""
+    ledger.enrol(product(kit), kit.now)
+    publish("day 0", plan_of(3, 48), stream="gas")
+    with round_the_library() as connection:
+        (model,) = connection.execute(text("SELECT model FROM streams WHERE name = 'gas'")).one()
+        assert found in model
+        edit = model.replace(found, edited)
+        if not edited:
+            edit = edit.replace('"alpha": "3"', '"alpha": "1"')
+        connection.execute(text("UPDATE streams SET model = :edit WHERE name = 'gas'"), {"edit": edit})
+    assert any("'gas': its terms are not those that its events record" in line for line in ledger.verify())

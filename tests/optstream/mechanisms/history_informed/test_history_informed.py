@@ -352,8 +352,10 @@ def test_blocks_are_chosen_from_public_figures():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n_blocks": 25}, r"n_blocks of DriftingBlocks must be an integer in \[1, 24\]; got 25"),
-        ({"block_length": 5}, r"length of DriftingBlocks must be an integer in \[1, 4\]; got 5"),
+        ({"n_blocks": 25}, r"n_blocks of HistoryInformed must be an integer in \[1, 24\]; got 25"),
+        ({"n_blocks": 0}, r"n_blocks of HistoryInformed must be an integer in \[1, 24\]; got 0"),
+        ({"n_blocks": 0, "block_length": None}, "n_blocks of HistoryInformed must be an integer"),
+        ({"block_length": 5}, r"block_length of HistoryInformed must be an integer in \[1, 4\]; got 5"),
         ({"history_days": 0}, "history_days of HistoryInformed must be an integer of at least 1; got 0"),
         ({"relearn_days": -1}, "relearn_days of HistoryInformed must be an integer of at least 0; got -1"),
         ({"days": 24}, r"days of HistoryInformed must be optstream.PublicDays, such as .*; got 24"),

@@ -323,7 +323,7 @@ def test_independent_noise_is_drawn_as_before_joint_noise_came():
     ("given", "message"),
     [
         ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
-        ({"blocks": (1, 4)}, "needs two measurements or more in every period"),
+        ({"blocks": (1, 4)}, "needs two measurements or more in every .* n_blocks is 1"),
         ({"model": PrivacyModel("1000", 48, 1, resolution=1)}, "a quarter of a group's measurements"),
         ({"lengths": ()}, "period_lengths must have at least one length"),
         ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),

@@ -10,7 +10,14 @@ import pytest
 
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.questions.from_folder import ask
+from optstream.catalogue.questions.question import Question
+from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.sums.read_sum import read_day
 from optstream.errors import ParameterError, PublicationError
+from optstream.estimation.error_factor import ErrorFactor
+from optstream.estimation.error_terms import ErrorTerms
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested, Status
 from tasks.release.publish_again import publish_again
@@ -99,8 +106,51 @@ def test_lost_and_damaged_ones_come_back(nights):
 def test_what_is_of_no_listed_release_is_named(nights):
     folder = nights.folder / "published"
     (path,) = (folder / f"errors/date={FIRST}").iterdir()
-    (path.with_name(path.name.replace("vintage-1", "vintage-7"))).write_bytes(path.read_bytes())
-    assert "is of no listed release" in str(check_files(folder))
+    for stray in (path.name.replace("vintage-1", "vintage-7"), f"revision-0-vintage-1-{'0' * 64}.parquet"):
+        path.with_name(stray).write_bytes(path.read_bytes())
+        (problem,) = check_files(folder)
+        assert f"{stray}' is of no listed release" in problem
+        path.with_name(stray).unlink()
+
+
+def left_by_a_crash(installation, day, rank):
+    """A publisher wrote a file of errors, and died before anything listed it."""
+    (path,) = (installation.folder / f"published/errors/date={day}").iterdir()
+    named = re.sub(r"revision-\d+-vintage-\d+", "revision-{}-vintage-{}".format(*rank), path.name)
+    path.with_name(named).write_bytes(path.read_bytes())
+
+
+def test_what_a_crash_left_leaves_with_the_next_release_or_its_day(nights):
+    left_by_a_crash(nights, SECOND, (0, 7))
+    left_by_a_crash(nights, FIRST, (1, 0))
+    night(nights, THIRD)
+    assert files(nights)[str(SECOND)] == [(0, 1)]
+    withdraw(nights.run(), Requested(FIRST), "a test")
+    assert str(FIRST) not in files(nights)
+    sound(nights)
+
+
+def test_a_file_that_was_replaced_while_days_were_read_is_read_where_it_lies(nights):
+    folder = nights.settings.published_folder
+    storage, known = open_storage(folder), read_catalogue(folder)
+    before = read_day(storage, known, known.entry(SECOND), verify=True)
+    night(nights, THIRD)
+    assert read_catalogue(folder).entry(SECOND).vintage == 1
+    again = read_day(storage, known, known.entry(SECOND), verify=True)
+    assert np.array_equal(again.errors.terms.nodes, before.errors.terms.nodes)
+
+
+@pytest.mark.parametrize("shape", [(("FR", "11"), 48), (("FR", "11", "84"), 47), (("FR", "11", "12"), 48)])
+def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch, shape):
+    """Left out of the sum, the missing ones would make it look surer than it is."""
+    nodes, n_steps = shape
+    terms = ErrorTerms(np.ones((1, len(nodes), len(nodes))), np.ones((1, n_steps, n_steps)), np.zeros((1, 0)))
+    data = encode_errors(terms, nodes, SECOND, "whole")
+    monkeypatch.setattr("optstream.catalogue.sums.read_sum.read_beside", lambda *_: data)
+    with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
+        read_sum(nights.settings.published_folder, ["11", "84"], SECOND, SECOND)
+    with pytest.raises(PublicationError, match="other nodes or steps"):
+        ask(nights.settings.published_folder, [Question("pair", "sum", 2, nodes=("11",))], SECOND, SECOND)
 
 
 def test_a_withdrawn_day_takes_all_of_them_along(nights):
@@ -117,3 +167,14 @@ def test_without_them_sums_have_no_errors(installation):
     assert files(installation) == {}
     found = read_sum(installation.settings.published_folder, ["11"], FIRST, FIRST)
     assert (found.standard_error, found.noise_standard_error, found.band) == (None, None, None)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("size", [0.0, np.inf])
+def test_a_day_does_not_wait_for_errors_that_floats_cannot_hold(installation, monkeypatch, size):
+    factor = ErrorFactor(np.full((2, 48, 3), size))
+    monkeypatch.setattr("optstream.mechanisms.base.Mechanism.noise_factor", lambda *_: factor)
+    (work,) = installation.release(FIRST).values()
+    assert work.outcome.status is Status.PUBLISHED, work.outcome
+    assert files(installation) == {}
+    assert check_files(installation.folder / "published") == []

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from optstream import read_measurements, read_published, read_sum
+from optstream.catalogue.sums.errors_parquet import DayErrors
+from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
 from optstream.errors import ParameterError, PublicationError
+from optstream.estimation.error_terms import ErrorTerms
 from tests.tasks.conftest import TWO_REGIONS, Installation
 from tests.tasks.release.records.test_published_measurements import DAY, DAYS, LAST, wanted
 
@@ -70,3 +73,28 @@ def test_what_cannot_be_summed_is_named(published, nodes, last, steps, words):
     _, folder = published
     with pytest.raises((ParameterError, PublicationError), match=words):
         read_sum(folder, nodes, DAY, last, steps)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "whole", "noise"),
+    [
+        ("whole whole", True, False),
+        ("noise noise", False, True),
+        ("whole, noise is all; whole, noise is all", True, True),
+        ("whole; noise", False, False),
+        ("whole, noise is all; noise", False, True),
+    ],
+)
+def test_a_sum_over_a_change_of_mechanism_says_what_every_day_knows(kinds, whole, noise):
+    days = []
+    for number, kind in enumerate(kinds.split("; ") if ";" in kinds else kinds.split()):
+        day, of = DAY + timedelta(days=number), kind.split(",")[0]
+        terms = ErrorTerms(np.ones((1, 1, 1)), np.ones((1, 2, 2)), np.zeros((1, 0)))
+        errors = DayErrors(day, of, ("all",), terms)
+        days.append(SummedDay(day, ("all",), {"all": None}, np.ones((1, 2)), errors, "is all" in kind))
+    found = sum_of_days(days, ["all"])
+    expected = pytest.approx(8**0.5)
+    assert (found.standard_error, found.noise_standard_error) == (
+        expected if whole else None,
+        expected if noise else None,
+    )
