@@ -20,7 +20,7 @@ from optstream.stream import DatedHierarchy, Unit
 LARGEST_HIERARCHY = 2**28
 """Bytes, which anyone may have written."""
 LIMITS = Limits(rows=2**23, columns=6)
-FIRST_AND_LAST = [(date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999)]
+FIRST, LAST = ((date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999))
 """Days since 1970 of the first and the last date that may be in it: Python has the days beside them."""
 SEPARATOR = ";"
 """Between the codes that a unit became; no node of a configuration has one in its name."""
@@ -149,7 +149,7 @@ def find_hierarchy(
 def _are_days(rows: pl.DataFrame) -> bool:
     """Whether all dates are ones of a stream; looked at as numbers, for polars panics at those far away."""
     numbers = rows.select(pl.col("valid_from", "valid_until").to_physical())
-    return all(number.is_between(*FIRST_AND_LAST).all() for number in numbers)
+    return all(number.is_between(FIRST, LAST).all() for number in numbers)
 
 
 def _unit(

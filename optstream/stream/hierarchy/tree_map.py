@@ -69,7 +69,7 @@ class TreeMap:
         if missing:
             raise ParameterError(f"the change leads to another tree: it has no leaf {missing[0]!r:.80}")
         leaves = tuple(came[leaf] for leaf in after.leaves)
-        return TreeMap(self.before, after, leaves, now, with_new.intersection(after.leaves))
+        return TreeMap(self.before, after, leaves, now, frozenset(with_new.intersection(after.leaves)))
 
 
 def unchanged(tree: AggregationTree) -> TreeMap:
