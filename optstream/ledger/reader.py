@@ -1,5 +1,6 @@
 """What can be asked of the ledger without changing it: each method is one transaction."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection, and_, or_, select
@@ -120,18 +121,26 @@ class Reader(Survey):
             return 0 if row is None else grant_of(connection, row).amendment
 
     def guarantees(self, stream: str) -> dict[int, PrivacyModel]:
-        """Return the privacy guarantees that a stream's privacy budget ever had.
+        """Return the privacy guarantees that a stream ever had, since its privacy budget began.
 
         Args:
             stream: Name of the stream.
 
         Returns:
-            By number, as `ReleaseOutline.amendment` names them; the highest is in force for new days. Empty
-            for an unknown stream.
+            By number, as `ReleaseOutline.amendment` names them; the highest is in force for new days. With
+            the stream's own alpha, where it is a product of the budget (Lemma 12a), and its resolution of
+            now. Empty for an unknown stream.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            return {} if row is None else dict(guarantees_of(connection, grant_of(connection, row)).by_number)
+            if row is None:
+                return {}
+            terms, found = terms_of(connection, row), guarantees_of(connection, grant_of(connection, row))
+            own, resolution = terms.alpha_ratio, terms.model.resolution
+            return {
+                number: replace(model, alpha=own * model.alpha, resolution=resolution)
+                for number, model in found.by_number.items()
+            }
 
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
         """Return the release of a period that has the highest revision.

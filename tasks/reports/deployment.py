@@ -31,6 +31,7 @@ def deployment_of(settings: Settings, ledger: Ledger, day: date) -> Deployment:
         n_compromised=len(ledger.event_times(name, "compromised")),
         n_sharing=len(ledger.siblings(name)),
         restatement_share=settings.budget.restatement_share,
+        supplier_rounding=settings.input.supplier_rounding,
         mechanism=settings.describe_mechanism(day),
         bounds=settings.privacy.bounds,
         metered=settings.metered,

@@ -12,6 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from optstream.catalogue.metadata.dataset import Dataset, day_after
+from optstream.catalogue.statements.statement import decimal_below
 from optstream.privacy import PrivacyModel
 
 NOT_TOLD = "Not stated by the publisher."
@@ -26,6 +27,8 @@ class Deployment:
         n_compromised: How many releases' noise became known, so that nothing protects what they hold.
         n_sharing: How many other streams share the privacy budget.
         restatement_share: Part of epsilon that is kept back for measuring days again.
+        supplier_rounding: The part of alpha that the supplier's rounding of sums takes, in the unit of the
+            values.
         mechanism: {"name": …} with its parameters, JSON-ready.
         bounds: Lowest and highest reading; others are clamped to them.
         metered: Whether each row of the input is one customer's.
@@ -37,6 +40,7 @@ class Deployment:
     n_compromised: int
     n_sharing: int
     restatement_share: Fraction
+    supplier_rounding: Fraction
     mechanism: Mapping[str, Any]
     bounds: tuple[Fraction, Fraction]
     metered: bool
@@ -121,8 +125,12 @@ def _variant(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
 def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
     statement, model = dataset.statement, deployment.model
     epsilon = model.epsilon if statement is None else max(model.epsilon, statement.epsilon_plan)
+    change = model.alpha - deployment.supplier_rounding
+    in_force = f"In force: {_guarantee(model, change)}."
+    leaves = f"{statement.leaves_in_words} " if statement is not None and statement.leaves_in_words else ""
     earlier = [
-        f"Days that were planned under an earlier guarantee keep it: {_guarantee(one)}."
+        f"Days that were planned under an earlier guarantee keep it: {_guarantee(one, one.alpha)}"
+        f"{'' if deployment.metered else ', less what the supplier rounded then'}."
         for one in deployment.guarantees[:-1]
     ]
     lost = f"The noise of {deployment.n_compromised} release(s) became known: windows with a step of "
@@ -135,11 +143,12 @@ def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         "privacy_unit_details": f"Two inputs are adjacent if they differ in the readings of one customer "
         f"inside one window of {model.window_length} consecutive steps"
         f"{'' if model.windows == 'sliding' else ' of one day'}, {_where(model)}, each reading by at most "
-        f"{_shown(model.alpha)} in the unit of {dataset.catalogue.value_column}. A change at most c times as "
-        "large, c a whole number, costs at most c times epsilon.",
+        f"{decimal_below(change)} in the unit of {dataset.catalogue.value_column}. A change at most c times "
+        f"as large, c a whole number, costs at most c times epsilon. {leaves}Where the manifest of a day in "
+        "the window limits that further, this holds for what that one covers.",
         "privacy_parameters": {"epsilon": _rounded_up(epsilon)},
         "privacy_parameters_details": " ".join(
-            [f"In force: {_guarantee(model)}.", *compromised, *earlier, *longer, "Longer spans add up."]
+            [in_force, *compromised, *earlier, *longer, "Longer spans add up."]
         ),
     }
 
@@ -153,11 +162,11 @@ def _where(model: PrivacyModel) -> str:
     return "at each step in one leaf" if leaves == 1 else f"at each step in at most {leaves} leaves"
 
 
-def _guarantee(model: PrivacyModel) -> str:
+def _guarantee(model: PrivacyModel, change: Fraction) -> str:
     kind = "sliding" if model.windows == "sliding" else "aligned with days"
     return (
-        f"epsilon at most {_shown(model.epsilon)} for any {model.window_length} consecutive steps ({kind}), "
-        f"changes of a reading of at most {_shown(model.alpha)}"
+        f"epsilon at most {_rounded_up(model.epsilon):g} for any {model.window_length} consecutive steps "
+        f"({kind}), changes of a reading of at most {decimal_below(change)}"
     )
 
 

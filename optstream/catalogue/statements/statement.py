@@ -130,6 +130,27 @@ class ReleaseStatement:
         """
         return max(self.model.epsilon, self.epsilon_plan)
 
+    @property
+    def covered_change(self) -> Fraction:
+        """The change of a reading that epsilon covers: alpha, less what the supplier's rounding has of it."""
+        return self.model.alpha - self.supplier_rounding
+
+    @property
+    def covered_in_words(self) -> str:
+        """The `covered_change` as readers see it, in the unit of the values."""
+        return decimal_below(self.covered_change)
+
+    @property
+    def leaves_in_words(self) -> str:
+        """Whom the release covers, where its noise is priced for customers in few leaves; else ""."""
+        kind = mechanism_named(self.mechanism["name"])
+        one_leaf = self.model.unit == "customer" and kind is not None and kind.one_leaf_a_period
+        if not one_leaf and not any(entry.needs_one_leaf for entry in self.noise):
+            return ""
+        most = self.mechanism.get("leaves_per_period", 1)
+        leaves = "leaf" if most == 1 else "leaves"
+        return f"It covers customers whose readings of one period lie in at most {most} {leaves}."
+
     def in_words(self) -> str:
         """Return what one customer's protection covers, and what it does not.
 
@@ -140,7 +161,6 @@ class ReleaseStatement:
         if self.simulated:
             return "The noise is simulated, drawn from a seed: this release protects nobody."
         model = self.model
-        change = model.alpha - self.supplier_rounding
         leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
         who = f"one customer's readings, in {leaves} at a step,"
         straddle = "also where it straddles periods"
@@ -155,7 +175,7 @@ class ReleaseStatement:
             f"share this stream's privacy budget costs at most {_decimal(self.epsilon_of_grant)} with all "
             "of them together. Where the statement of one of those limits the leaves of a period, or names "
             "a larger rounding of the supplier's, this figure holds for what that statement covers too.",
-            f"This covers changes of each reading by at most {_decimal_below(change)} in the unit of "
+            f"This covers changes of each reading by at most {self.covered_in_words} in the unit of "
             f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
             "c times epsilon. Whether a customer has readings at all is covered only where each row of the "
             "input is one customer's, clamped to at most that size above and below 0.",
@@ -173,14 +193,8 @@ class ReleaseStatement:
                 f"The readings are the supplier's sums, whose errors are taken to spread by at most "
                 f"{_decimal(self.supplier_rounding)}: the noise is for that too."
             )
-        kind = mechanism_named(self.mechanism["name"])
-        one_leaf = model.unit == "customer" and kind is not None and kind.one_leaf_a_period
-        if one_leaf or any(entry.needs_one_leaf for entry in self.noise):
-            most = self.mechanism.get("leaves_per_period", 1)
-            sentences.append(
-                f"It covers customers whose readings of one period lie in at most {most} "
-                f"{'leaf' if most == 1 else 'leaves'}."
-            )
+        if self.leaves_in_words:
+            sentences.append(self.leaves_in_words)
         if self.vintage:
             sentences.append(
                 f"This is vintage {self.vintage}, a revised estimate from measurements that were drawn and "
@@ -302,7 +316,14 @@ def _decimal(amount: Fraction) -> str:
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
 
 
-def _decimal_below(amount: Fraction) -> str:
-    """Return four decimals, rounded down: the words may understate what is covered, never overstate it."""
+def decimal_below(amount: Fraction) -> str:
+    """Return four decimals, rounded down: the words may understate what is covered, never overstate it.
+
+    Args:
+        amount: At least 0.
+
+    Returns:
+        The decimals; the fraction itself where they would all be 0.
+    """
     below = Fraction(math.floor(amount * 10**4), 10**4)
     return _decimal(below) if below else str(amount)

@@ -217,6 +217,14 @@ def test_another_mechanism_is_not_given_the_measured_one_s_coverage(forty_days):
     assert measured_coverage().command not in words
 
 
+def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(forty_days):
+    facts = facts_of(forty_days)
+    rounded = replace(facts.statement, supplier_rounding=facts.statement.model.alpha / 4)
+    words = Outline(public_page(replace(facts, statement=rounded))).words
+    covered = float(facts.statement.model.alpha) * 3 / 4
+    assert f"changes of each by at most {covered:g}" in words
+
+
 @pytest.mark.slow
 def test_it_says_how_to_cite_under_which_licence_and_what_was_changed(forty_days):
     facts = facts_of(forty_days)

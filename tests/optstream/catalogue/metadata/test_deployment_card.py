@@ -12,6 +12,7 @@ from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.metadata.dataset import read_dataset
 from optstream.catalogue.metadata.deployment_card import Deployment, deployment_card
+from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.privacy import PrivacyModel
 
 DAY = date(2016, 2, 1)
@@ -80,6 +81,7 @@ DEPLOYMENT = Deployment(
     n_compromised=0,
     n_sharing=1,
     restatement_share=Fraction(1, 10),
+    supplier_rounding=Fraction(0),
     mechanism={"name": "Laplace", "noise": "joint"},
     bounds=(Fraction(0), Fraction(10)),
     metered=False,
@@ -117,6 +119,27 @@ def test_no_loss_is_understated(dataset):
     alone = deployment_card(replace(dataset, statement=None), DEPLOYMENT)["deployment"]["privacy_loss"]
     assert alone["privacy_parameters"]["epsilon"] == 0.3334
     assert "earlier guarantee keep it: epsilon at most 2 " in loss["privacy_parameters_details"]
+
+
+def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(dataset):
+    rounded = replace(DEPLOYMENT, supplier_rounding=Fraction(1, 2))
+    loss = deployment_card(dataset, rounded)["deployment"]["privacy_loss"]
+    assert "each reading by at most 9.5 in the unit" in loss["privacy_unit_details"]
+    assert "In force: epsilon at most 0.3334 " in loss["privacy_parameters_details"]
+    assert "changes of a reading of at most 9.5. Days" in loss["privacy_parameters_details"]
+    assert "at most 10, less what the supplier rounded then." in loss["privacy_parameters_details"]
+    thirds = replace(DEPLOYMENT, guarantees=(PrivacyModel("1", 48, "2/3"),))
+    assert "by at most 0.6666 in" in str(deployment_card(dataset, thirds))
+
+
+def test_noise_that_is_priced_for_customers_in_one_leaf_says_so(dataset):
+    details = deployment_card(dataset, DEPLOYMENT)["deployment"]["privacy_loss"]["privacy_unit_details"]
+    assert "readings of one period lie in" not in details
+    assert "Where the manifest of a day in the window limits that further" in details
+    noise = (NoiseScale(1, "blocks", Fraction(50), 6, 2),)
+    joint = replace(dataset, statement=replace(dataset.statement, noise=noise))
+    details = deployment_card(joint, DEPLOYMENT)["deployment"]["privacy_loss"]["privacy_unit_details"]
+    assert "It covers customers whose readings of one period lie in at most 1 leaf." in details
 
 
 def test_noise_that_became_known_is_told(dataset):

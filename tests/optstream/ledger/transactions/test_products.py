@@ -79,6 +79,17 @@ def test_an_amendment_moves_the_alpha_of_every_product_by_the_same_factor(ledger
     assert ledger.verify() == []
 
 
+def test_guarantees_are_told_by_the_streams_own_alpha(ledger, publish, kit):
+    """Cards and pages say what they cover: the budget's alpha is of other readings."""
+    ledger.enrol(product(kit), kit.now)
+    publish("day 0", plan_of(3, 48), stream="gas")
+    ledger.amend(product(kit, alpha="6", budget_alpha="2"), "larger changes", kit.now)
+    alphas = {name: [one.alpha for one in ledger.guarantees(name).values()] for name in ("load", "gas")}
+    assert alphas == {"load": [1, 2], "gas": [3, 6]}
+    assert {one.resolution for one in ledger.guarantees("gas").values()} == {1}
+    assert ledger.guarantees("nobody") == {}
+
+
 @pytest.mark.parametrize(
     "terms", [{"alpha": "4"}, {"alpha": "3", "budget_alpha": "2"}, {"budget_alpha": None}]
 )

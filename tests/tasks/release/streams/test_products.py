@@ -1,16 +1,25 @@
 """Electricity and gas of the same people: two streams, one ledger, one privacy budget that they divide."""
 
 import json
+import shutil
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
 import pytest
 
+from optstream.catalogue import check_files
 from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.errors import LedgerError
+from optstream.privacy import worst_window
+from tasks.ledger.verify import verify
 from tasks.release.day import Status
+from tasks.release.run import terms_of
+from tasks.reports.deployment import deployment_of
+from tests.optstream.ledger.brute_force import Charged, above
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
-DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+DAY, NEXT, THIRD = (date(2016, 6, day) for day in (1, 2, 3))
 
 
 @pytest.fixture
@@ -73,6 +82,49 @@ def test_restatements_have_their_part_of_the_streams_share(products):
     gas.release(DAY)
     assert statuses(gas.release(DAY, restate=True)) == {Status.PUBLISHED}
     assert gas.ledger.worst("people").epsilon <= 1
+
+
+def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(products, tmp_path):
+    """Twice the changes in each: both statements of before hold, and both files say the new alpha."""
+    electricity, gas = products["electricity"], products["gas"]
+    electricity.configure('stream_share = "1/2"', 'stream_share = "1/4"')
+    for one in (electricity, gas):
+        one.simulate(THIRD)
+        one.release(DAY)
+    electricity.configure('alpha = "1"', 'alpha = "2"')
+    electricity.ledger.amend(terms_of(electricity.settings), "larger customers", electricity.now)
+    with pytest.raises(LedgerError, match="its alpha, own_alpha differ from what they were made under"):
+        gas.run()
+    gas.configure('alpha = "3"\nbudget_alpha = "1"', 'alpha = "6"\nbudget_alpha = "2"')
+    assert statuses(electricity.release(THIRD)) == statuses(gas.release(THIRD)) == {Status.PUBLISHED}
+    # a third quantity has what the others leave: a quarter
+    heat = Installation(tmp_path / "heat")
+    shutil.copytree(gas.folder, heat.folder, ignore=shutil.ignore_patterns("trusted", "published"))
+    heat.configure('name = "gas"', 'name = "heat"')
+    heat.configure('alpha = "6"', 'alpha = "0.5"')
+    heat.configure('resolution = "1"', 'resolution = "0.5"')
+    assert statuses(heat.release(THIRD)) == {Status.REFUSED}
+    heat.configure('stream_share = "1/2"', 'stream_share = "1/4"')
+    assert statuses(heat.release(THIRD)) == {Status.PUBLISHED}
+    ledger = gas.ledger
+    assert ledger.verify() == []
+    for one in (electricity, gas, heat):
+        assert verify(one.settings, ledger).problems == ()
+        assert check_files(one.settings.published_folder) == []
+    assert ledger.terms("heat").alpha_ratio == Fraction(1, 4)
+    # and the card of each says how large a change of its own readings may be
+    for one, alpha in ((electricity, 2), (gas, 6), (heat, Fraction(1, 2))):
+        assert deployment_of(one.settings, ledger, THIRD).model.alpha == alpha
+    guarantees = [replace(one.settings.model, alpha=Fraction(alpha)) for one, alpha in ((gas, 1), (gas, 2))]
+    charged = [
+        Charged(record.spends, record.amendment)
+        for name in ("electricity", "gas", "heat")
+        for day in (DAY, THIRD)
+        if (record := ledger.find(name, day.isoformat()))
+    ]
+    assert len(charged) == 5
+    assert not above(guarantees, charged)
+    assert worst_window([spend for one in charged[1:] for spend in one.spends], 48).epsilon > Fraction(1, 2)
 
 
 def test_keys_of_products_change_no_hash_where_they_are_left_out(installation):
