@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
 from optstream import PrivacyModel, simulated_noise
-from optstream.catalogue.sums.errors_parquet import DayErrors, decode_errors, encode_errors
+from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors
 from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
 from optstream.estimation.error_factor import BAND
 from optstream.estimation.error_terms import ErrorTerms, error_terms
@@ -84,7 +84,7 @@ def errors_of(releases: Sequence[Release], load: Values, alike: bool) -> tuple[l
         assert tree is not None
         period = date(2000, 1, 1) + timedelta(days=number)
         terms = first if alike else terms_of(release)
-        data = encode_errors(terms, tree.nodes, period, "whole")
+        data = encode_errors(terms, tree.nodes, period, "whole", release.values - release.unbounded)
         size += len(data)
         parents = {
             name: None if number == 0 else tree.nodes[parent]
@@ -99,8 +99,7 @@ def alone(day: SummedDay) -> SummedDay:
     """Return the day as if its errors were independent of other days'."""
     assert day.errors is not None
     terms = replace(day.errors.terms, earlier=day.errors.terms.earlier[:, :0])
-    errors = DayErrors(day.errors.period, day.errors.of, day.errors.nodes, terms)
-    return replace(day, errors=errors)
+    return replace(day, errors=replace(day.errors, terms=terms))
 
 
 def looked_at(
@@ -115,7 +114,7 @@ def looked_at(
         ours, other = sum_of_days(part, nodes), sum_of_days([alone(day) for day in part], nodes)
         assert ours.standard_error is not None
         assert other.standard_error is not None
-        found.append((ours.value, ours.standard_error, other.standard_error))
+        found.append((ours.estimate, ours.standard_error, other.standard_error))
     return found
 
 

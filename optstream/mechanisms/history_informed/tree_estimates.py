@@ -57,7 +57,7 @@ class TreeEstimates:
             merged = measured.seen_as(values, variances)
             # a posterior's leaves tell of their parents too, so none is held
             found = consistent(merged, self.tree, [], "variance", bound, "joint")
-            return Estimate(found.values, variances, optimality=found.optimality)
+            return Estimate(found.values, variances, optimality=found.optimality, unbounded=values)
         return Estimate(values, variances)
 
     def doubt(self, measured: Measured, belief: FilterState, histories: Histories) -> CovarianceOfSums | None:

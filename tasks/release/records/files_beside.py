@@ -26,6 +26,7 @@ from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
 from optstream.stream import AggregationTree, Measured
 from tasks.config import Settings
+from tasks.release.records.published_rows import published_values
 from tasks.release.run import Run
 from tasks.storage.private_files import read_verified
 
@@ -59,7 +60,7 @@ def files_beside(
         data = _measurements(settings, day, revision, mechanism, release.measured)
         digest = hashlib.sha256(data).hexdigest()
         found = FilesBeside(StatedMeasurements(digest, tuple(later)), data={digest: data})
-    told = _errors(day, mechanism, release) if settings.published.errors else None
+    told = _errors(settings, day, mechanism, release) if settings.published.errors else None
     if told is None:
         return found
     data, of = told
@@ -100,7 +101,7 @@ def _found(
             found.append((digest, read_beside(storage, day, name, digest, LARGEST_ERRORS)))
             continue
         with suppress(OptStreamError):
-            data, _ = _errors(day, run.mechanism_of(day, revision), again()) or (b"", "")
+            data, _ = _errors(run.settings, day, run.mechanism_of(day, revision), again()) or (b"", "")
             if hashlib.sha256(data).hexdigest() == digest:
                 found.append((digest, data))
     return found
@@ -134,7 +135,9 @@ def _measurements(
     )
 
 
-def _errors(day: date, mechanism: Mechanism, release: Release) -> tuple[bytes, ErrorsOf] | None:
+def _errors(
+    settings: Settings, day: date, mechanism: Mechanism, release: Release
+) -> tuple[bytes, ErrorsOf] | None:
     """The file of a release's errors, and which they are: the whole ones where they are known."""
     tree, n_steps = release.tree, release.values.shape[1]
     if tree is None:
@@ -145,7 +148,10 @@ def _errors(day: date, mechanism: Mechanism, release: Release) -> tuple[bytes, E
         terms = None if together is None else error_terms(together, tree, n_steps)
     else:
         terms = _noise_terms(mechanism, tree, release)
-    return None if terms is None else (encode_errors(terms, tree.nodes, day, of), of)
+    if terms is None:
+        return None
+    added = published_values(settings, day, release) - release.unbounded
+    return encode_errors(terms, tree.nodes, day, of, added), of
 
 
 def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:
