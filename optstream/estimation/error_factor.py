@@ -61,6 +61,7 @@ class ErrorFactor:
 
     parts: Floats
     n_earlier: ClassVar[int] = 0
+    of_nodes: ClassVar[bool] = False
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
         """Return the covariance of weighted sums, (p, q, p, q): see `CovarianceOfSums`.

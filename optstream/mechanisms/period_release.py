@@ -105,23 +105,31 @@ class Release:
             ParameterError: For a name that is no node, for one that lies in another that is named, and for a
                 step outside of the period; for none of either.
         """
-        rows, weights = self._rows(nodes)
+        rows, leaves = self._rows(nodes)
         chosen = self._columns(steps)
         value, before = (float(one[np.ix_(rows, chosen)].sum()) for one in (self.values, self.unbounded))
         noise, whole = (
-            self._error_of(one, weights, chosen) for one in (self.noise_together, self.errors_together)
+            self._error_of(one, rows, leaves, chosen) for one in (self.noise_together, self.errors_together)
         )
         return SumOfValues(value, whole, noise, before)
 
     def _error_of(
-        self, together: CovarianceOfSums | None, leaves: NDArray[np.float64], steps: list[int]
+        self,
+        together: CovarianceOfSums | None,
+        rows: list[int],
+        leaves: NDArray[np.float64],
+        steps: list[int],
     ) -> float | None:
-        """Return the standard error of the sum over these leaves and steps; None where it is not known."""
+        """Return the standard error of the sum over these nodes, or the leaves in them, and steps; None where
+        it is not known.
+        """
         if together is None:
             return None
+        weights = np.isin(np.arange(len(self.values)), rows).astype(np.float64)
+        weights = weights if together.of_nodes else leaves
         times = np.zeros((1, self.values.shape[1] + together.n_earlier))
         times[0, steps] = 1.0
-        return float(np.sqrt(together.variances(leaves[None], times)[0, 0]))
+        return float(np.sqrt(together.variances(weights[None], times)[0, 0]))
 
     @cached_property
     def noise_together(self) -> CovarianceOfSums | None:

@@ -38,9 +38,9 @@ def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable
 
     Returns:
         Columns date (the first published day of the period), last_date, node, parent, level, days (how many
-        of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_estimate`, `_sum_noise_se` and
-        `_sum_se` (null where a day has no file of such errors), revision and vintage (the highest); sorted by
-        date and node.
+        of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_estimate`, `_sum_noise_se`
+        and `_sum_se` (null where a day has no file of such errors), revision and vintage (the highest);
+        sorted by date and node.
     """
     begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")
     summed = rows.group_by(begins, "node").agg(

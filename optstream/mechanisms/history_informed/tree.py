@@ -256,9 +256,7 @@ class HistoryInformedTree(Hierarchical):
         doubt = partial(self._estimates.doubt, measured, belief, histories)
         release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, doubt)
         before = found.values if found.unbounded is None else found.unbounded
-        return replace(
-            release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before
-        )
+        return replace(release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before)
 
     @property
     def _estimates(self) -> TreeEstimates:
