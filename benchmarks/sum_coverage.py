@@ -43,7 +43,7 @@ Questions = Mapping[str, list[list[str]]]
 
 @dataclass(frozen=True)
 class Case:
-    """What is released. values: (n_days, n_leaves, n_steps). questions: nodes whose sums are asked, by kind."""
+    """What is released. values: (n_days, n_leaves, n_steps). questions: by kind, nodes to be summed."""
 
     tree: AggregationTree
     values: Values

@@ -22,8 +22,6 @@ from optstream.catalogue.layout import (
     MEASUREMENTS,
     SUPERSEDED,
     SUPERSEDED_ERRORS,
-    errors_folder,
-    errors_name,
     measurements_name,
     release_name,
     superseded_errors_folder,
@@ -34,6 +32,7 @@ from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX
 from optstream.catalogue.questions.published_answers import check_answers
+from optstream.catalogue.reading.listed_errors import listed_errors
 from optstream.catalogue.reading.read import (
     is_of,
     lost,
@@ -203,14 +202,10 @@ def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 def _errors(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield which files of errors are of no listed release: who reads them all would count errors twice."""
-    ranks = {
-        entry.period: (entry.revision, entry.vintage) for entry in catalogue.entries if not entry.withdrawn
-    }
-    listed = {(errors_folder(period), *rank) for period, rank in ranks.items()}
-    for name in storage.names_below(ERRORS):
-        folder, _, last = name.rpartition("/")
-        told = errors_name(last)
-        if told is None or (folder, *told[:2]) not in listed:
+    names = storage.names_below(ERRORS)
+    listed = set(listed_errors(names, catalogue))
+    for name in names:
+        if name not in listed:
             yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
     gone = {superseded_errors_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED_ERRORS):

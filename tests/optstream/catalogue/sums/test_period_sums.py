@@ -29,8 +29,8 @@ def rows():
 
 
 def errors(day, of="whole"):
-    """Two steps that err alike by 1 in FR and by 2 in 84; a day and the one before share half of that. Bound and
-    rounding added 0.5 to the first step of FR.
+    """Two steps that err alike by 1 in FR and by 2 in 84; a day and the one before share half of that. Bound
+    and rounding added 0.5 to the first step of FR.
     """
     nodes, steps = np.array([[[1.0, 0.0], [0.0, 4.0]]]), np.ones((1, 2, 2))
     earlier = np.full((1, 2), 2.0)
