@@ -8,7 +8,7 @@ regions. trips: HistoryInformed with `counts` on city, boroughs and up to so man
 trips by the hour, w = 24, alpha 1 trip, shares 1/3, 1/6, 1/2. visits: Laplace on the load in units of 10 MW,
 rounded to whole numbers as if they were visits, w = 48, alpha 1. The first 28 days are learned from. Each
 later day of HistoryInformed is estimated with the week after it, as vintages are; the bands are those of
-`optstream.read_sum`, from the terms that the files of errors have, rounding left out. Beside them: what they
+`optstream.read_sum`, from the terms that the files of errors have, around the estimate before bound and rounding. Beside them: what they
 would be if the errors of days were independent, and the standard error against the root mean square of the
 errors that were made (a Monte Carlo over seeds, days and nodes). Load and trips are public, so errors may be
 printed. Noise is simulated.
@@ -69,15 +69,15 @@ def load_case(folder: Path, n_days: int, unit: float) -> Case:
 
 
 def trips_case(folder: Path, n_days: int, n_zones: int) -> Case:
-    """Return the trips of some zones by the hour: every so many-th zone of each borough."""
+    """Return the trips of some zones by the hour: of each borough the busiest, and others evenly down the order."""
     whole, trips = read_trips(folder, n_days)
     parent = {name: whole.nodes[up] for name, up in zip(whole.nodes, whole.parents, strict=True) if up >= 0}
     boroughs = [name for name in whole.nodes if parent.get(name) == whole.nodes[0]]
-    zones = [
-        name
-        for up in boroughs
-        for name in _spread([one for one in whole.leaves if parent[one] == up], n_zones)
-    ]
+    busy = dict(zip(whole.leaves, trips.sum(axis=1), strict=True))
+    zones = []
+    for up in boroughs:
+        own = sorted((one for one in whole.leaves if parent[one] == up), key=lambda one: (-busy[one], one))
+        zones += own[:: max(1, len(own) // n_zones)][:n_zones]
     tree = AggregationTree.from_parents(
         {
             whole.nodes[0]: None,
@@ -94,10 +94,6 @@ def trips_case(folder: Path, n_days: int, n_zones: int) -> Case:
         "city": [[whole.nodes[0]]],
     }
     return Case(tree, values, questions)
-
-
-def _spread(names: Sequence[str], most: int) -> Sequence[str]:
-    return names[:: max(1, len(names) // most)][:most]
 
 
 def of_history(mechanism: HistoryInformedTree, values: Values, seed: int) -> list[Release]:
@@ -174,7 +170,9 @@ def looked_at(
 def released(of: str, case: Case, epsilon: str, seed: int) -> tuple[list[SummedDay], int]:
     """Return the released days of a case with their errors, and the bytes of all files."""
     if of == "visits":
-        laplace = Hierarchical(Laplace(PrivacyModel(epsilon, 48, 1, "1")), case.tree, ["1/2", "1/2"])
+        model, shares = PrivacyModel(epsilon, 48, 1, "1"), ["1/2", "1/2"]
+        # bands are around the estimate before the bound, which takes most of the time
+        laplace = Hierarchical(Laplace(model), case.tree, shares, lower_bound=None)
         return errors_of(of_laplace(laplace, case.values, seed), case, True)
     if of == "load":
         days, shares = PublicDays.from_date(LOAD_FIRST, 48), ["1/2", "1/2"]
