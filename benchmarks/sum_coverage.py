@@ -8,10 +8,10 @@ regions. trips: HistoryInformed with `counts` on city, boroughs and up to so man
 trips by the hour, w = 24, alpha 1 trip, shares 1/3, 1/6, 1/2. visits: Laplace on the load in units of 10 MW,
 rounded to whole numbers as if they were visits, w = 48, alpha 1. The first 28 days are learned from. Each
 later day of HistoryInformed is estimated with the week after it, as vintages are; the bands are those of
-`optstream.read_sum`, from the terms that the files of errors have, around the estimate before bound and rounding. Beside them: what they
-would be if the errors of days were independent, and the standard error against the root mean square of the
-errors that were made (a Monte Carlo over seeds, days and nodes). Load and trips are public, so errors may be
-printed. Noise is simulated.
+`optstream.read_sum`, from the terms that the files of errors have, around the estimate before bound and
+rounding. Beside them: what they would be if the errors of days were independent, and the standard error
+against the root mean square of the errors that were made (a Monte Carlo over seeds, days and nodes). Load and
+trips are public, so errors may be printed. Noise is simulated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ def load_case(folder: Path, n_days: int, unit: float) -> Case:
 
 
 def trips_case(folder: Path, n_days: int, n_zones: int) -> Case:
-    """Return the trips of some zones by the hour: of each borough the busiest, and others evenly down the order."""
+    """Return the trips of some zones by the hour: of each borough the busiest, others evenly down from it."""
     whole, trips = read_trips(folder, n_days)
     parent = {name: whole.nodes[up] for name, up in zip(whole.nodes, whole.parents, strict=True) if up >= 0}
     boroughs = [name for name in whole.nodes if parent.get(name) == whole.nodes[0]]

@@ -19,8 +19,9 @@ MOST_EARLIER = 34
 """Days before a day with which its errors are said to hang together, where the estimate looks at them."""
 MOST_EXACT = 1200
 """Leaves times times: up to as many every covariance is worked out, of more a sketch of them."""
-TIMES_PROBED, LEAVES_PROBED = 10, 14
-"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, more than there are terms."""
+PROBED, PROBED_OF_COUNTS = (10, 14), (16, 22)
+"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, 136 and 253 of counts, more than there
+are terms."""
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 
@@ -126,11 +127,11 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     n_earlier = covariance.n_earlier
     n_leaves, n_times = len(tree.nodes if covariance.of_nodes else tree.leaves), n_steps + n_earlier
     leaves, times = np.eye(n_leaves), np.eye(n_times)
+    probed = PROBED_OF_COUNTS if covariance.of_nodes else PROBED
     if n_leaves * n_times <= MOST_EXACT:
         across, along = None, _pairs(covariance.between(leaves, times))
     else:
-        few_times = _waves(TIMES_PROBED, n_times)
-        few_leaves = _waves(LEAVES_PROBED, n_leaves)
+        few_times, few_leaves = _waves(probed[0], n_times), _waves(probed[1], n_leaves)
         across = _pairs(covariance.between(leaves, few_times))
         along = _pairs(covariance.between(few_leaves, times))
         core = _weighted(few_leaves, across)
@@ -142,7 +143,7 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
         nodes, steps = left * scale[:, None], strengths[:, None] * right
     else:
         every = _weighted(below, across)
-        scale = _scales(every, TIMES_PROBED)
+        scale = _scales(every, probed[0])
         left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
         kept = strengths > 1e-10 * strengths[0]
         left, strengths, right = left[:, kept], strengths[kept], right[kept]
