@@ -20,8 +20,8 @@ MOST_EARLIER = 34
 MOST_EXACT = 1200
 """Leaves times times: up to as many every covariance is worked out, of more a sketch of them."""
 PROBED, PROBED_OF_COUNTS = (10, 14), (16, 22)
-"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, 136 and 253 of counts, more than there
-are terms."""
+"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, of counts 136 and 253, more than
+there are terms."""
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 

@@ -141,6 +141,12 @@ def loop(kind, *, days=1):
     assert ("visits_low" in rows.columns) == (kind.counts and kind.mechanism == "HistoryInformed")
 
 
+def named(kind):
+    """What a kind is, as a test is called by it."""
+    words = [kind.mechanism, *["counts"] * kind.counts, *["metered"] * kind.metered, str(kind.levels)]
+    return "_".join(words)
+
+
 @pytest.fixture
 def in_its_folder(tmp_path, monkeypatch):
     """An empty folder that is current."""
@@ -153,7 +159,7 @@ def test_an_example_runs_by_the_command_line(in_its_folder):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize("kind", KINDS, ids=named)
 def test_every_example_runs_by_the_command_line(in_its_folder, kind):
     """Every mechanism, readings of loads and of counts, rows a step and rows a customer, and depth."""
     loop(kind, days=2)
