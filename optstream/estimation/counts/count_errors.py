@@ -59,7 +59,7 @@ class CountErrors:
         found += np.einsum(
             "ik,jk,kn,sn,tn->isjt", counted, counted, self.expected, times, times, optimize=True
         )
-        return found if self.leaves is None else found + self.leaves.between(small, times)
+        return np.asarray(found if self.leaves is None else found + self.leaves.between(small, times))
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
         """Return the variances of the same sums alone, (p, q).
