@@ -61,6 +61,18 @@ class DayErrors:
     terms: ErrorTerms
     added: NDArray[np.float64]
 
+    def variances_of_sums(self, shared: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
+        """Return the variance of each node's sum over all steps; free.
+
+        Args:
+            shared: (n_terms,), what the sum shares with days before it that are in it too.
+
+        Returns:
+            (n_nodes,), in the squared unit of the values.
+        """
+        of_steps = self.terms.steps.sum(axis=(1, 2)) + shared
+        return np.asarray(np.einsum("rnn,r->n", self.terms.nodes, of_steps))
+
 
 def encode_errors(
     terms: ErrorTerms,

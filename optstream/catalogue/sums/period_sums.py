@@ -120,12 +120,12 @@ def _variances(rows: pl.DataFrame, value: str, period: Period, errors: Iterable[
     frames = [pl.DataFrame(schema=_SCHEMA)]
     for one in errors:
         terms = one.terms
-        of_steps = terms.steps.sum(axis=(1, 2))
+        shared = np.zeros(len(terms.nodes))
         for lag in range(1, terms.earlier.shape[1] + 1):
             before = one.period - timedelta(days=lag)
             if before in days and _begin(before, period) == _begin(one.period, period):
-                of_steps += 2.0 * terms.earlier[:, lag - 1]
-        variances = np.einsum("rnn,r->n", terms.nodes, of_steps)
+                shared += 2.0 * terms.earlier[:, lag - 1]
+        variances = one.variances_of_sums(shared)
         whole, is_noise = one.of == "whole", one.of == "noise" or one.period in noise_known
         found = {"date": one.period, "of_whole": whole, "of_noise": is_noise}
         labels = {name: pl.lit(known) for name, known in found.items()}

@@ -10,10 +10,13 @@ import pytest
 
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.backends import open_storage
 from optstream.errors import ParameterError, PublicationError
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested, Status
 from tasks.release.publish_again import publish_again
+from tasks.reports.public import public_facts
+from tasks.reports.summaries import Summaries
 from tests.tasks.release.vintage_nights import DAYS, night, sound
 from tests.tasks.schemas.test_schemas import validator
 
@@ -57,6 +60,10 @@ def test_single_values_have_the_standard_errors_of_the_rows(nights):
         assert found.value == pytest.approx(known["load_mw"])
         assert found.standard_error == pytest.approx(known["load_mw_se"], rel=1e-3)
         assert found.noise_standard_error is None
+        assert abs(found.estimate - found.value) < 0.001, (
+            "the bound is far, and rounding adds less than a unit"
+        )
+        assert found.estimate != found.value
 
 
 def test_weights_ask_for_differences(nights):
@@ -117,3 +124,22 @@ def test_without_them_sums_have_no_errors(installation):
     assert files(installation) == {}
     found = read_sum(installation.settings.published_folder, ["11"], FIRST, FIRST)
     assert (found.standard_error, found.noise_standard_error, found.band) == (None, None, None)
+
+
+def test_the_page_has_the_errors_of_daily_means_from_the_file_and_bounds_without_it(nights):
+    """Steps of a day share errors, so the mean's is less than the mean of theirs, and more than if all were
+    independent; without the file it is the former.
+    """
+    folder = nights.settings.published_folder
+    place, catalogue = open_storage(folder), read_catalogue(folder)
+    rows = read_published(folder).filter(date=SECOND, node="11")["load_mw_se"]
+    facts, _ = public_facts(place, catalogue, Summaries.empty())
+    row = [node.name for node in facts.nodes].index("11")
+    found = facts.daily.model[row, -1]
+    exact = read_sum(folder, ["11"], SECOND, SECOND).standard_error / 48
+    assert found == pytest.approx(exact, rel=1e-6)
+    assert np.sqrt((rows**2).sum()) / 48 < found < rows.mean()
+    for path in (nights.folder / "published/errors" / f"date={SECOND}").iterdir():
+        path.unlink()
+    facts, _ = public_facts(place, catalogue, Summaries.empty())
+    assert facts.daily.model[row, -1] == pytest.approx(rows.mean())
