@@ -70,3 +70,19 @@ def test_a_file_that_claims_too_much_is_refused(monkeypatch):
     monkeypatch.setattr(errors_parquet, "MOST_ENTRIES", 10)
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_errors(data)
+
+
+def test_what_bound_and_rounding_added_is_told_beside_the_terms_and_changes_none_of_them():
+    added = np.random.default_rng(1).normal(size=(3, 4))
+    found = decode_errors(encode_errors(terms(), NODES, DAY, "whole", added))
+    np.testing.assert_allclose(found.added, added, rtol=1e-7)
+    alone = decode_errors(encode_errors(terms(), NODES, DAY, "whole"))
+    assert not alone.added.any()
+    for one, other in zip(vars(found.terms).values(), vars(alone.terms).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_nodes_daily_sum_has_the_variance_of_its_terms():
+    found = decode_errors(encode_errors(terms(), NODES, DAY, "whole"))
+    wanted = [terms().variance(node, np.ones(4)) for node in np.eye(3)]
+    np.testing.assert_allclose(found.variances_of_sums(), wanted, rtol=1e-6)
