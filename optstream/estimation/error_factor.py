@@ -27,21 +27,25 @@ class SumOfValues:
     """A sum of released values, and how sure it is.
 
     Attributes:
-        value: In the unit of the values.
-        standard_error: Of the whole error, as far as the mechanism knows it; None where it does not.
-        noise_standard_error: What the noise alone did to it; None where that is not known.
+        value: The sum of the values as they are released, in their unit.
+        standard_error: Of the estimate's whole error, as far as the mechanism knows it; None where it does
+            not.
+        noise_standard_error: What the noise alone did to the estimate; None where that is not known.
+        estimate: The sum before the lower bound, and of published values before rounding, which lift sums of
+            values near the bound: what the errors are of.
     """
 
     value: float
     standard_error: float | None
     noise_standard_error: float | None
+    estimate: float
 
     @property
     def band(self) -> tuple[float, float] | None:
-        """A band of 95 % around the value; None where the whole error is not known."""
+        """A band of 95 % around the estimate; None where the whole error is not known."""
         if self.standard_error is None:
             return None
-        return self.value - BAND * self.standard_error, self.value + BAND * self.standard_error
+        return self.estimate - BAND * self.standard_error, self.estimate + BAND * self.standard_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +61,7 @@ class ErrorFactor:
 
     parts: Floats
     n_earlier: ClassVar[int] = 0
+    of_nodes: ClassVar[bool] = False
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
         """Return the covariance of weighted sums, (p, q, p, q): see `CovarianceOfSums`.

@@ -12,13 +12,16 @@ from optstream.stream.public_days import PublicDays
 Floats = NDArray[np.float64]
 TOLERANCE = 2e-4
 """Relative: by how much a variance of those that are compared may differ from the exact one."""
+TOLERANCE_OF_COUNTS = 0.01
+"""The same of nodes of counts: each leaf varies by a shape of its own, and few terms do not have all."""
 MOST_TERMS = 48
 MOST_EARLIER = 34
 """Days before a day with which its errors are said to hang together, where the estimate looks at them."""
 MOST_EXACT = 1200
 """Leaves times times: up to as many every covariance is worked out, of more a sketch of them."""
-TIMES_PROBED, LEAVES_PROBED = 10, 14
-"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, more than there are terms."""
+PROBED, PROBED_OF_COUNTS = (10, 14), (16, 22)
+"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, of counts 136 and 253, more than
+there are terms."""
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 
@@ -27,17 +30,22 @@ class CovarianceOfSums(Protocol):
     """What tells how the errors of leaves hang together: by weighted sums of leaves and of times.
 
     Times are the steps of a period, then the sums over each of `n_earlier` days before it, the nearest first.
+    Where levels of a tree are trusted differently it tells of nodes in the place of leaves (`of_nodes`).
     """
 
     @property
     def n_earlier(self) -> int:
         """Days before; 0 where errors of days are independent."""
 
+    @property
+    def of_nodes(self) -> bool:
+        """Whether weights are of all nodes of the tree, and not of its leaves."""
+
     def between(self, leaves: Floats, times: Floats) -> Floats:
         """Return the covariance of p times q sums, (p, q, p, q).
 
         Args:
-            leaves: (p, n_leaves), weights.
+            leaves: (p, n_leaves), weights; (p, n_nodes) where it is of nodes.
             times: (q, n_times), likewise.
         """
 
@@ -60,6 +68,11 @@ class SumsOfTimes:
     times: Floats
     n_earlier: int
     factor: float
+
+    @property
+    def of_nodes(self) -> bool:
+        """As the other says."""
+        return self.inner.of_nodes
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
         """Return the covariance of sums, (p, q, p, q)."""
@@ -95,7 +108,7 @@ class ErrorTerms:
 
 
 def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: int) -> ErrorTerms | None:
-    """Return the terms of a covariance: as few as give its variances to `TOLERANCE`. Pure; free.
+    """Return the terms of a covariance: as few as give its variances to a tolerance. Pure; free.
 
     Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
     covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
@@ -104,7 +117,7 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     compared are exact in any case.
 
     Args:
-        covariance: Of the leaves' errors.
+        covariance: Of the leaves' or the nodes' errors.
         tree: Of the leaves.
         n_steps: Of the day.
 
@@ -112,17 +125,17 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
         The terms; None where `MOST_TERMS` are too few.
     """
     n_earlier = covariance.n_earlier
-    n_leaves, n_times = len(tree.leaves), n_steps + n_earlier
+    n_leaves, n_times = len(tree.nodes if covariance.of_nodes else tree.leaves), n_steps + n_earlier
     leaves, times = np.eye(n_leaves), np.eye(n_times)
+    probed = PROBED_OF_COUNTS if covariance.of_nodes else PROBED
     if n_leaves * n_times <= MOST_EXACT:
         across, along = None, _pairs(covariance.between(leaves, times))
     else:
-        few_times = _waves(TIMES_PROBED, n_times)
-        few_leaves = _waves(LEAVES_PROBED, n_leaves)
+        few_times, few_leaves = _waves(probed[0], n_times), _waves(probed[1], n_leaves)
         across = _pairs(covariance.between(leaves, few_times))
         along = _pairs(covariance.between(few_leaves, times))
         core = _weighted(few_leaves, across)
-    below = tree.add_up(leaves)
+    below = _of_nodes(covariance, tree)
     if across is None:
         every = _weighted(below, along)
         scale = _scales(every, n_steps)
@@ -130,7 +143,7 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
         nodes, steps = left * scale[:, None], strengths[:, None] * right
     else:
         every = _weighted(below, across)
-        scale = _scales(every, TIMES_PROBED)
+        scale = _scales(every, probed[0])
         left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
         kept = strengths > 1e-10 * strengths[0]
         left, strengths, right = left[:, kept], strengths[kept], right[kept]
@@ -138,7 +151,12 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
         # the core in the same basis says what the columns of `along` are made of
         inner = core @ right.T / strengths
         steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
-    return _fewest(nodes, steps, covariance, tree, n_steps, n_earlier)
+    return _fewest(nodes, steps, covariance, tree, n_steps)
+
+
+def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
+    """Return each node as weights of what the covariance is of."""
+    return np.eye(len(tree.nodes)) if covariance.of_nodes else tree.add_up(np.eye(len(tree.leaves)))
 
 
 def _fewest(
@@ -147,11 +165,11 @@ def _fewest(
     covariance: CovarianceOfSums,
     tree: AggregationTree,
     n_steps: int,
-    n_earlier: int,
 ) -> ErrorTerms | None:
     """Return as few of the terms as give the variances of some sums."""
+    n_earlier = covariance.n_earlier
     n_nodes, n_times = len(tree.nodes), n_steps + n_earlier
-    below = tree.add_up(np.eye(len(tree.leaves)))
+    below = _of_nodes(covariance, tree)
     chosen = _chosen_nodes(tree)
     spans = _spans(n_steps, n_earlier)
     exact = covariance.variances(chosen @ below, spans)
@@ -160,7 +178,8 @@ def _fewest(
     of_nodes = np.einsum("rij,pi,pj->rp", matrices, chosen, chosen, optimize=True)
     along = np.einsum("rst,qs,qt->rq", of_steps, spans, spans, optimize=True)
     missed = np.abs(np.cumsum(of_nodes[:, :, None] * along[:, None, :], axis=0) - exact)
-    good = np.asarray((missed <= TOLERANCE * exact).all(axis=(1, 2)))
+    tolerance = TOLERANCE_OF_COUNTS if covariance.of_nodes else TOLERANCE
+    good = np.asarray((missed <= tolerance * exact).all(axis=(1, 2)))
     if not good[:MOST_TERMS].any():
         return None
     n_terms = 1 + int(np.argmax(good))

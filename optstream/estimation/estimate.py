@@ -21,6 +21,7 @@ class Estimate:
         optimality: How near the values are to the optimum of the bounded program; None where none was solved.
         bands: The lowest and the highest count of a band of 95 %, of the values' shape each, nan where
             nothing is known; None but for counts.
+        unbounded: The values before their lower bound; None where that changed nothing.
     """
 
     values: NDArray[np.float64]
@@ -28,3 +29,4 @@ class Estimate:
     noise_variances: NDArray[np.float64] | None = None
     optimality: Optimality | None = None
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    unbounded: NDArray[np.float64] | None = None

@@ -165,12 +165,25 @@ class Mechanism(Afterwards):
         variances = self.noise_variances(measured)
         if variances is None:
             return None
-        pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
-        unbounded = replace(pattern, lower_bound=None) if hasattr(pattern, "lower_bound") else pattern
         leaves = slice(None) if self.own_tree is None else self.own_tree.leaf_indices
-        return noise_factor(
-            lambda one: unbounded._consistent(one).values[leaves], measured, variances[leaves]
-        )
+        return noise_factor(lambda one: self.unbounded(one)[leaves], measured, variances[leaves])
+
+    def unbounded(self, measured: Measured) -> NDArray[np.float64]:
+        """Return every node's value at every step before the lower bound; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            (n_nodes, n_steps), in the unit of the readings: what standard errors are of.
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
+        pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
+        free = replace(pattern, lower_bound=None) if hasattr(pattern, "lower_bound") else pattern
+        found: NDArray[np.float64] = free._consistent(measured).values
+        return found
 
     def noise_per_point(self) -> Mapping[int, float]:
         """Return how much noise each sampled point of a window adds to all of them; free.
@@ -290,6 +303,7 @@ class Mechanism(Afterwards):
             standard_errors=standard_errors,
             optimality=optimality,
             noise_of=noise_of,
+            unbounded_of=partial(self.unbounded, measured),
             noise_together_of=noise_together_of,
             errors_together_of=errors_together_of,
             tree=self.own_tree,

@@ -44,6 +44,7 @@ class Release:
             each, both in the band, nan where nothing is known; None but for counts.
         covariates: Public series, with the values that the estimate went by.
         noise_of: Computes `noise_standard_errors`.
+        unbounded_of: Computes `unbounded`.
         noise_together_of: Computes what `sum` needs of the noise.
         errors_together_of: Computes what `sum` needs of the whole error; None where that is not known.
         tree: Whose nodes the values are of; None over plain series.
@@ -61,6 +62,7 @@ class Release:
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     covariates: tuple[Covariate, ...] = ()
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
+    unbounded_of: Callable[[], NDArray[np.float64]] | None = field(default=None, repr=False)
     noise_together_of: Callable[[], CovarianceOfSums | None] | None = field(default=None, repr=False)
     errors_together_of: Callable[[], CovarianceOfSums | None] | None = field(default=None, repr=False)
     tree: AggregationTree | None = field(default=None, repr=False)
@@ -77,10 +79,19 @@ class Release:
         """
         return self.noise_of() if self.noise_of else None
 
+    @cached_property
+    def unbounded(self) -> NDArray[np.float64]:
+        """The values before their lower bound, of the values' shape and unit: what standard errors are of.
+
+        Of noisy values near the bound those that it lifts are too high on average, and their sums with them;
+        these are not. Free; computed when asked for.
+        """
+        return self.unbounded_of() if self.unbounded_of else self.values
+
     def sum(self, nodes: Sequence[str] | None = None, steps: Sequence[int] | None = None) -> SumOfValues:
         """Return the sum of some nodes' values over some steps, with its standard errors; free.
 
-        Standard errors are of the estimate before its lower bound, exact within what they say: how the
+        Standard errors are of `estimate`, the sum before the lower bound, exact within what they say: how the
         errors of all its values hang together is counted in. The first call of a release takes longest.
 
         Args:
@@ -94,23 +105,31 @@ class Release:
             ParameterError: For a name that is no node, for one that lies in another that is named, and for a
                 step outside of the period; for none of either.
         """
-        rows, weights = self._rows(nodes)
+        rows, leaves = self._rows(nodes)
         chosen = self._columns(steps)
-        value = float(self.values[np.ix_(rows, chosen)].sum())
+        value, before = (float(one[np.ix_(rows, chosen)].sum()) for one in (self.values, self.unbounded))
         noise, whole = (
-            self._error_of(one, weights, chosen) for one in (self.noise_together, self.errors_together)
+            self._error_of(one, rows, leaves, chosen) for one in (self.noise_together, self.errors_together)
         )
-        return SumOfValues(value, whole, noise)
+        return SumOfValues(value, whole, noise, before)
 
     def _error_of(
-        self, together: CovarianceOfSums | None, leaves: NDArray[np.float64], steps: list[int]
+        self,
+        together: CovarianceOfSums | None,
+        rows: list[int],
+        leaves: NDArray[np.float64],
+        steps: list[int],
     ) -> float | None:
-        """Return the standard error of the sum over these leaves and steps; None where it is not known."""
+        """Return the standard error of the sum over these nodes, or the leaves in them, and steps; None where
+        it is not known.
+        """
         if together is None:
             return None
+        weights = np.isin(np.arange(len(self.values)), rows).astype(np.float64)
+        weights = weights if together.of_nodes else leaves
         times = np.zeros((1, self.values.shape[1] + together.n_earlier))
         times[0, steps] = 1.0
-        return float(np.sqrt(together.variances(leaves[None], times)[0, 0]))
+        return float(np.sqrt(together.variances(weights[None], times)[0, 0]))
 
     @cached_property
     def noise_together(self) -> CovarianceOfSums | None:

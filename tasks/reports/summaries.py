@@ -7,15 +7,18 @@ no other reason than that the published one belongs to readers.
 
 import io
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
-from optstream.catalogue import Entry, error_columns
+from optstream.catalogue import Entry, ReleaseStatement, error_columns
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.catalogue.reading.read import read_file
+from optstream.catalogue.sums.read_sum import read_errors
 from optstream.errors import PublicationError
 from tasks.storage.private_files import write_private
 
@@ -28,6 +31,7 @@ SCHEMA = pl.Schema(
         "most": pl.Float64(),
         "noise": pl.Float64(),
         "model": pl.Float64(),
+        "exact": pl.Boolean(),
         "steps": pl.Int64(),
         "epsilon": pl.String(),
         "size": pl.Int64(),
@@ -40,7 +44,9 @@ AT_ONCE = 100
 class Summaries:
     """What is kept of each published file, so that it is read once.
 
-    rows: one for each file and node; see `SCHEMA`. noise, model: null where the file does not say.
+    rows: one for each file and node; see `SCHEMA`. noise, model: of the mean, null where the file does not
+    say. exact: whether they are from the file of errors beside it; else the means of the steps' own, which
+    are the most that they can be.
     epsilon: what its release states that any window may lose, exact, as text. size: of the file, in bytes.
     """
 
@@ -100,26 +106,48 @@ def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     rows = read_columns(place, entry, {"node", value, noise, model}, {noise, model})
     statement = read_statement(place, entry)
     epsilon = max(statement.model.epsilon, statement.epsilon_plan)
-    return rows.select(
+    return rows.join(_of_means(place, entry, statement), on="node", how="left").select(
         pl.lit(entry.file_hash).alias("file_hash"),
         "node",
         pl.col(value).cast(pl.Float64).alias("value"),
         pl.col(noise).cast(pl.Float64).alias("noise"),
         pl.col(model).cast(pl.Float64).alias("model"),
+        "known",
+        "whole",
         pl.lit(str(epsilon)).alias("epsilon"),
         pl.lit(len(read_file(place, entry)), dtype=pl.Int64).alias("size"),
     )
 
 
+def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:
+    """Return the standard error of each node's daily mean, as the file of errors has it, and whether it is of
+    the whole error; no rows where there is no such file.
+    """
+    found = None
+    with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
+        found = read_errors(place, entry, statement)
+    if found is None:
+        return pl.DataFrame(schema={"node": pl.String, "known": pl.Float64, "whole": pl.Boolean})
+    n_steps = found.terms.steps.shape[1]
+    errors = np.sqrt(np.maximum(found.variances_of_sums(), 0.0)) / n_steps
+    whole = pl.lit(found.of == "whole").alias("whole")
+    return pl.DataFrame({"node": found.nodes, "known": errors}).with_columns(whole)
+
+
 def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
     """A day whose noise is not known at every step is not known as a whole, and so its model's error."""
     value, noise, model = pl.col("value"), pl.col("noise"), pl.col("model")
+    known, whole = pl.col("known").first(), pl.col("whole").first()
+    is_noise = noise.null_count() == 0
     found = rows.group_by("file_hash", "node").agg(
         value.mean().alias("mean"),
         value.min().alias("least"),
         value.max().alias("most"),
-        pl.when(noise.null_count() == 0).then(noise.mean()).alias("noise"),
-        pl.when(model.null_count() == 0).then(model.mean()).alias("model"),
+        pl.when(is_noise).then(pl.coalesce(known, noise.mean())).alias("noise"),
+        pl.when(model.null_count() == 0)
+        .then(pl.coalesce(pl.when(whole).then(known), model.mean()))
+        .alias("model"),
+        known.is_not_null().alias("exact"),
         value.len().cast(pl.Int64).alias("steps"),
         pl.col("epsilon", "size").first(),
     )

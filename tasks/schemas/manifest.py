@@ -188,6 +188,9 @@ class Statement(Part):
         None
     )
     errors: OrAbsent[Annotated[Errors, Field(description="absent where there is none")]] = None
+    no_errors: OrAbsent[
+        Annotated[Text, Field(description="why there is no file of errors; absent where there is one")]
+    ] = None
     bands: OrAbsent[Annotated[Bands, Field(description="absent where readings are no counts")]] = None
     consistency: OrAbsent[
         Annotated[

@@ -5,9 +5,10 @@ The format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
 
 from typing import Any
 
-from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, DATA, QUESTIONS
+from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, DATA, ERRORS, HIERARCHY, QUESTIONS
 from optstream.catalogue.metadata.answer_columns import answer_columns
 from optstream.catalogue.metadata.dataset import Column, Dataset, day_after
+from optstream.catalogue.metadata.file_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 PARQUET = "application/x-parquet"
@@ -41,6 +42,8 @@ KINDS = {
 """By the kind of a column; of others `sc:Text`."""
 FILES, ROWS = "files", "releases"
 ANSWER_FILES, ANSWERS = "answer-files", "answers"
+ERROR_FILES, ERROR_ROWS = "error-files", "errors"
+UNITS = "hierarchy"
 
 
 def croissant(dataset: Dataset) -> dict[str, Any]:
@@ -75,11 +78,20 @@ def croissant(dataset: Dataset) -> dict[str, Any]:
         document["datePublished"], document["dateModified"] = map(day_after, span)
     document["variableMeasured"] = dataset.catalogue.value_column
     document["distribution"] = [
-        _catalogue(),
+        _file(CATALOGUE, "Which file is the release of which day, with its SHA-256.", "application/json"),
         _files(FILES, "A file for each published day; its path names the local day.", f"{DATA}/*/*.parquet"),
     ]
     keys = ("date", "step", "node")
     document["recordSet"] = [_rows(ROWS, FILES, "A row for each day, step and node.", keys, dataset.columns)]
+    if dataset.has_errors:
+        described = "How the errors of each day's values hang together, in terms: nodes times steps."
+        document["distribution"].append(_files(ERROR_FILES, described, f"{ERRORS}/*/*.parquet"))
+        columns = (Column("date", "date", "The local day."), *ERROR_COLUMNS)
+        document["recordSet"].append(_rows(ERROR_ROWS, ERROR_FILES, described, (), columns))
+    if dataset.has_hierarchy:
+        described = "Units of the hierarchy, with the days on which they hold and what each became."
+        document["distribution"].append(_file(HIERARCHY, described, PARQUET))
+        document["recordSet"].append(_rows(UNITS, HIERARCHY, described, (), HIERARCHY_COLUMNS))
     if dataset.answers is not None:
         described = f"Answers of each day; {ANSWERS_INDEX} says what is asked."
         document["distribution"].append(_files(ANSWER_FILES, described, f"{QUESTIONS}/*/*.parquet"))
@@ -96,14 +108,14 @@ def _organisation(name: str, contact: str | None) -> dict[str, str]:
     return found
 
 
-def _catalogue() -> dict[str, Any]:
+def _file(name: str, description: str, encoding: str) -> dict[str, Any]:
     return {
         "@type": "cr:FileObject",
-        "@id": CATALOGUE,
-        "name": CATALOGUE,
-        "description": "Which file is the release of which day, with its SHA-256.",
-        "contentUrl": CATALOGUE,
-        "encodingFormat": "application/json",
+        "@id": name,
+        "name": name,
+        "description": description,
+        "contentUrl": name,
+        "encodingFormat": encoding,
     }
 
 
@@ -121,18 +133,20 @@ def _files(name: str, description: str, includes: str) -> dict[str, Any]:
 def _rows(
     name: str, files: str, description: str, keys: tuple[str, ...], columns: tuple[Column, ...]
 ) -> dict[str, Any]:
+    key = {"key": [{"@id": f"{name}/{key}"} for key in keys]} if keys else {}
     return {
         "@type": "cr:RecordSet",
         "@id": name,
         "name": name,
         "description": description,
-        "key": [{"@id": f"{name}/{key}"} for key in keys],
+        **key,
         "field": [_field(column, name, files) for column in columns],
     }
 
 
 def _field(column: Column, rows: str, files: str) -> dict[str, Any]:
-    source: dict[str, Any] = {"fileSet": {"@id": files}, "extract": {"column": column.name}}
+    of = "fileObject" if files == HIERARCHY else "fileSet"
+    source: dict[str, Any] = {of: {"@id": files}, "extract": {"column": column.name}}
     if column.name == "date":
         source["extract"] = {"fileProperty": "fullpath"}
         source["transform"] = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}

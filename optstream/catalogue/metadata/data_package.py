@@ -6,17 +6,10 @@ from typing import Any
 from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, HIERARCHY
 from optstream.catalogue.metadata.answer_columns import answer_columns
 from optstream.catalogue.metadata.dataset import Column, Dataset
+from optstream.catalogue.metadata.file_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
 
 PROFILES = "https://datapackage.org/profiles/2.0"
 PARQUET = "application/vnd.apache.parquet"
-HIERARCHY_COLUMNS = (
-    Column("node", "string", "The code, as in the rows of these days."),
-    Column("parent", "string", "The code of the unit above it; empty at the root.", True),
-    Column("name", "string", "What people call it.", True),
-    Column("valid_from", "date", "The first local day; empty for units of the oldest hierarchy.", True),
-    Column("valid_until", "date", "The last local day; empty where no change ends it.", True),
-    Column("became", "string", "The codes that it has from then on, separated by semicolons.", True),
-)
 _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 
@@ -43,7 +36,13 @@ def data_package(dataset: Dataset) -> dict[str, Any]:
         document["licenses"] = [licence(about.licence, about.licence_address)]
     if about.publisher:
         document["contributors"] = [_publisher(about.publisher, about.contact)]
-    document["resources"] = [*_releases(dataset), *_answers(dataset), *_hierarchy(dataset), _catalogue()]
+    document["resources"] = [
+        *_releases(dataset),
+        *_errors(dataset),
+        *_answers(dataset),
+        *_hierarchy(dataset),
+        _catalogue(),
+    ]
     return document
 
 
@@ -84,6 +83,23 @@ def _releases(dataset: Dataset) -> list[dict[str, Any]]:
             "format": "parquet",
             "mediatype": PARQUET,
             "schema": table_schema(files),
+        }
+    ]
+
+
+def _errors(dataset: Dataset) -> list[dict[str, Any]]:
+    if not dataset.errors:
+        return []
+    return [
+        {
+            "$schema": f"{PROFILES}/dataresource.json",
+            "name": "errors",
+            "title": "How the errors of a day's values hang together, for the standard error of any sum",
+            "description": "A file for each published day that has one; in terms, nodes times steps.",
+            "path": list(dataset.errors),
+            "format": "parquet",
+            "mediatype": PARQUET,
+            "schema": table_schema(ERROR_COLUMNS),
         }
     ]
 

@@ -49,6 +49,7 @@ class Dataset:
         statement: Of the newest listed release that can be read; None where there is none.
         answers: Of what is asked beside the data; None where nothing is.
         has_hierarchy: Whether the hierarchy changes, and `hierarchy.parquet` tells how.
+        errors: The files of errors of the listed days, rising, as far as the folder was listed.
     """
 
     catalogue: Catalogue
@@ -56,6 +57,12 @@ class Dataset:
     statement: ReleaseStatement | None
     answers: AnswersIndex | None = None
     has_hierarchy: bool = False
+    errors: tuple[str, ...] = ()
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the newest release has a file of errors beside it."""
+        return self.statement is not None and self.statement.errors is not None
 
     @property
     def listed(self) -> tuple[Entry, ...]:

@@ -6,7 +6,7 @@ differentially private is said by the W3C's Data Privacy Vocabulary; the amounts
 
 from typing import Any
 
-from optstream.catalogue.layout import CARD_PAGE, DATA
+from optstream.catalogue.layout import CARD_PAGE, DATA, ERRORS, HIERARCHY
 from optstream.catalogue.metadata.dataset import Dataset, day_after
 
 MEDIA_TYPES = "https://www.iana.org/assignments/media-types/"
@@ -23,7 +23,7 @@ CONTEXT = {
 
 
 def dcat(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a DCAT Dataset with one Distribution, the Parquet files.
+    """Return the folder as a DCAT Dataset: files of releases and of errors, and the hierarchy's table.
 
     Addresses are relative to the file where the publisher tells none. Its size does not grow with the days.
 
@@ -45,7 +45,7 @@ def dcat(dataset: Dataset) -> dict[str, Any]:
         "dct:accrualPeriodicity": {"@id": DAILY, "@type": "dct:Frequency"},
         "dpv:hasTechnicalMeasure": {"@id": "dpv:DifferentialPrivacy"},
         "foaf:page": {"@id": CARD_PAGE, "@type": "foaf:Document"},
-        "dcat:distribution": _distribution(dataset),
+        "dcat:distribution": _distributions(dataset),
     }
     if about.publisher:
         document["dct:publisher"] = {"@type": "foaf:Agent", "foaf:name": about.publisher}
@@ -69,11 +69,20 @@ def dcat(dataset: Dataset) -> dict[str, Any]:
     return document
 
 
-def _distribution(dataset: Dataset) -> dict[str, Any]:
+def _distributions(dataset: Dataset) -> list[dict[str, Any]]:
+    told = [(f"{DATA}/", "A Parquet file for each published day; the path names the local day")]
+    if dataset.has_errors:
+        told.append((f"{ERRORS}/", "How the errors of values hang together, a Parquet file for each day"))
+    if dataset.has_hierarchy:
+        told.append((HIERARCHY, "Units of the hierarchy, with the days on which they hold, as Parquet"))
+    return [_distribution(dataset, place, title) for place, title in told]
+
+
+def _distribution(dataset: Dataset, place: str, title: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "@type": "dcat:Distribution",
-        "dct:title": _text("A Parquet file for each published day; the path names the local day"),
-        "dcat:accessURL": {"@id": f"{(dataset.about.address or '.').rstrip('/')}/{DATA}/"},
+        "dct:title": _text(title),
+        "dcat:accessURL": {"@id": f"{(dataset.about.address or '.').rstrip('/')}/{place}"},
         "dcat:mediaType": {
             "@id": f"{MEDIA_TYPES}application/vnd.apache.parquet",
             "@type": "dct:MediaType",

@@ -8,16 +8,18 @@ own once its publisher is done. They are functions of the folder: no time of a r
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.layout import CATALOGUE, CROISSANT, DATA_PACKAGE, DCAT, DESCRIPTIONS
+from optstream.catalogue.layout import CATALOGUE, CROISSANT, DATA_PACKAGE, DCAT, DESCRIPTIONS, ERRORS
 from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
 from optstream.catalogue.metadata.dataset import Dataset, read_dataset, version_of
 from optstream.catalogue.metadata.dcat import dcat
+from optstream.catalogue.reading.listed_errors import listed_errors
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import settle_page_time
 from optstream.errors import PublicationError
@@ -76,6 +78,9 @@ def put_metadata(
         dataset = read_dataset(transaction, about)
         if dataset is None:
             return False
+        if dataset.has_errors:
+            names = listed_errors(storage.names_below(ERRORS), dataset.catalogue)
+            dataset = replace(dataset, errors=names)
         transaction.prepare()
         signs = signer is not None and signer.has_signed(transaction, dataset.catalogue, **signer.earlier)
         changed = False
@@ -89,8 +94,9 @@ def put_metadata(
         settle_page_time(transaction, dataset.catalogue)
         return changed
 
+    storage = open_storage(folder)
     try:
-        return open_storage(folder).change(put)
+        return storage.change(put)
     except OSError as error:
         names = " and ".join(several)
         raise PublicationError(

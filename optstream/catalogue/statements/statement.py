@@ -64,6 +64,7 @@ class ReleaseStatement:
         bands: Of which counts they are known; None where readings are no counts.
         measurements: The file of what it is computed from; None where that is not published.
         errors: The file of how its errors hang together; None where there is none.
+        no_errors: Why there is none, in words; None where there is one, and for an older release.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -94,9 +95,10 @@ class ReleaseStatement:
     bands: CountBands | None = None
     measurements: StatedMeasurements | None = None
     errors: StatedErrors | None = None
+    no_errors: str | None = None
 
     def __post_init__(self) -> None:
-        for name in TEXTS:
+        for name in (*TEXTS, *(("no_errors",) if self.no_errors is not None else ())):
             _check_text(getattr(self, name), f"{name} of ReleaseStatement")
         for name, least in (("revision", 0), ("vintage", 0), ("step_minutes", 1)):
             count = getattr(self, name)
@@ -263,6 +265,8 @@ class ReleaseStatement:
             document["measurements"] = self.measurements.to_document(self.period, self.revision)
         if self.errors:
             document["errors"] = self.errors.to_document(self.period, self.revision, self.vintage)
+        if self.no_errors is not None:
+            document["no_errors"] = self.no_errors
         return document
 
     @classmethod
@@ -300,6 +304,7 @@ class ReleaseStatement:
                 bands=None if bands is None else CountBands.from_document(bands),
                 measurements=None if measurements is None else StatedMeasurements.from_document(measurements),
                 errors=None if of_sums is None else StatedErrors.from_document(of_sums),
+                no_errors=document.get("no_errors"),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error

@@ -51,12 +51,27 @@ class DayErrors:
         of: Which errors it tells of.
         nodes: Names, in the terms' order.
         terms: How these errors hang together.
+        added: (n_nodes, n_steps), what lower bound and rounding added to the estimate that the errors are of,
+            in the unit of the values.
     """
 
     period: date
     of: ErrorsOf
     nodes: tuple[str, ...]
     terms: ErrorTerms
+    added: NDArray[np.float64]
+
+    def variances_of_sums(self, shared: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
+        """Return the variance of each node's sum over all steps; free.
+
+        Args:
+            shared: (n_terms,), what the sum shares with days before it that are in it too.
+
+        Returns:
+            (n_nodes,), in the squared unit of the values.
+        """
+        of_steps = self.terms.steps.sum(axis=(1, 2)) + shared
+        return np.asarray(np.einsum("rnn,r->n", self.terms.nodes, of_steps))
 
     def fits(self, rows: pl.DataFrame) -> bool:
         """Return whether it tells of the nodes and steps of a release, of all of them.
@@ -71,7 +86,13 @@ class DayErrors:
         return set(self.nodes) == set(rows["node"].unique()) and n_steps == rows["step"].n_unique()
 
 
-def encode_errors(terms: ErrorTerms, nodes: Sequence[str], period: date, of: ErrorsOf) -> bytes:
+def encode_errors(
+    terms: ErrorTerms,
+    nodes: Sequence[str],
+    period: date,
+    of: ErrorsOf,
+    added: NDArray[np.float64] | None = None,
+) -> bytes:
     """Return the file of a day's errors.
 
     Args:
@@ -79,6 +100,7 @@ def encode_errors(terms: ErrorTerms, nodes: Sequence[str], period: date, of: Err
         nodes: Names, in the terms' order.
         period: The local day.
         of: Which errors they are.
+        added: (n_nodes, n_steps), what lower bound and rounding added; None for nothing.
 
     Returns:
         Parquet; the same arguments give the same bytes, and another pyarrow may encode differently.
@@ -92,9 +114,14 @@ def encode_errors(terms: ErrorTerms, nodes: Sequence[str], period: date, of: Err
         _frame(of_steps, step=at, other_step=other),
         _frame(terms.earlier, earlier_date=days),
     ]
-    rows = pl.concat(frames).filter(pl.col("value") != 0.0).sort("term", maintain_order=True)
+    n_steps = terms.steps.shape[1]
+    if added is not None:
+        labels = {"node": np.repeat(names, n_steps), "step": np.tile(np.arange(n_steps), len(names))}
+        frames.append(_frame(added.reshape(1, -1), **labels).with_columns(term=pl.lit(None, pl.Int32())))
+    found = pl.concat(frames).filter(pl.col("value") != 0.0)
+    rows = found.sort("term", nulls_last=True, maintain_order=True)
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in SCHEMA.items()])
-    shape = [len(terms.nodes), terms.steps.shape[1], terms.earlier.shape[1]]
+    shape = [len(terms.nodes), n_steps, terms.earlier.shape[1]]
     footer = {"format": FORMAT, "period": period.isoformat(), "of": of, "nodes": list(nodes), "shape": shape}
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
@@ -135,7 +162,8 @@ def decode_errors(data: bytes) -> DayErrors:
         if not isinstance(rows, pl.DataFrame) or dict(rows.schema) != SCHEMA:
             raise ValueError
         period, nodes = date.fromisoformat(footer["period"]), tuple(footer["nodes"])
-        return DayErrors(period, footer["of"], nodes, _terms(rows, period, nodes, *footer["shape"]))
+        terms = _terms(rows.filter(pl.col("term").is_not_null()), period, nodes, *footer["shape"])
+        return DayErrors(period, footer["of"], nodes, terms, _added(rows, nodes, terms.steps.shape[1]))
     except (
         pa.ArrowException,
         OSError,
@@ -177,6 +205,16 @@ def _terms(
     if not all(np.isfinite(one).all() for one in (of_nodes, of_steps, earlier)):
         raise ValueError
     return ErrorTerms(_symmetric(of_nodes), _symmetric(of_steps), earlier)
+
+
+def _added(rows: pl.DataFrame, nodes: tuple[str, ...], n_steps: int) -> NDArray[np.float64]:
+    """Return what bound and rounding added, of the rows without a term. Raises ValueError for others."""
+    told = rows.filter(pl.col("term").is_null())
+    found = np.zeros((len(nodes), n_steps))
+    found[told["node"].cast(pl.Enum(nodes)).to_physical(), told["step"]] = told["value"]
+    if not np.isfinite(found).all():
+        raise ValueError
+    return found
 
 
 def _symmetric(pairs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,6 +20,7 @@ _SCHEMA = pl.Schema(
         "node": pl.String(),
         "whole": pl.Float64(),
         "noise": pl.Float64(),
+        "added": pl.Float64(),
         "of_whole": pl.Int64(),
         "of_noise": pl.Int64(),
     }
@@ -37,8 +38,9 @@ def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable
 
     Returns:
         Columns date (the first published day of the period), last_date, node, parent, level, days (how many
-        of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_noise_se` and `_sum_se` (null
-        where a day has no file of such errors), revision and vintage (the highest); sorted by date and node.
+        of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_estimate`, `_sum_noise_se`
+        and `_sum_se` (null where a day has no file of such errors), revision and vintage (the highest);
+        sorted by date and node.
     """
     begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")
     summed = rows.group_by(begins, "node").agg(
@@ -54,12 +56,18 @@ def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable
     known = (
         _variances(rows, value, period, errors)
         .group_by(begins, "node")
-        .agg(pl.col("whole", "noise", "of_whole", "of_noise").sum())
+        .agg(pl.col("whole", "noise", "added", "of_whole", "of_noise").sum(), told=pl.len())
     )
     noise, whole = (f"{value}_sum{column.removeprefix(value)}" for column in error_columns(value))
+    estimate = f"{value}_sum_estimate"
     found = summed.join(known, on=["begins", "node"], how="left").with_columns(
-        pl.when(pl.col(f"of_{of}") == pl.col("days")).then(pl.max_horizontal(of, 0.0).sqrt()).alias(name)
-        for of, name in (("noise", noise), ("whole", whole))
+        pl.when(pl.col("told") == pl.col("days"))
+        .then(pl.col(f"{value}_sum") - pl.col("added"))
+        .alias(estimate),
+        *(
+            pl.when(pl.col(f"of_{of}") == pl.col("days")).then(pl.max_horizontal(of, 0.0).sqrt()).alias(name)
+            for of, name in (("noise", noise), ("whole", whole))
+        ),
     )
     labels = [
         "date",
@@ -72,7 +80,7 @@ def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable
         f"{value}_sum",
         f"{value}_mean",
     ]
-    return found.select(*labels, noise, whole, "revision", "vintage").sort("date", "node")
+    return found.select(*labels, estimate, noise, whole, "revision", "vintage").sort("date", "node")
 
 
 def period_columns(value: str) -> tuple[Column, ...]:
@@ -91,8 +99,14 @@ def period_columns(value: str) -> tuple[Column, ...]:
         Column("steps", "integer", "How many time steps they have."),
         Column(f"{value}_sum", "number", "Sum of the published values of these steps."),
         Column(f"{value}_mean", "number", "Their mean."),
-        Column(noise, "number", "Standard error of the sum, of the noise alone.", may_be_null=True),
-        Column(whole, "number", "Standard error of the sum, of its whole error.", may_be_null=True),
+        Column(
+            f"{value}_sum_estimate",
+            "number",
+            "The sum before lower bound and rounding: what the standard errors are of.",
+            may_be_null=True,
+        ),
+        Column(noise, "number", "Standard error of the estimate, of the noise alone.", may_be_null=True),
+        Column(whole, "number", "Standard error of the estimate, of its whole error.", may_be_null=True),
     )
 
 
@@ -106,16 +120,17 @@ def _variances(rows: pl.DataFrame, value: str, period: Period, errors: Iterable[
     frames = [pl.DataFrame(schema=_SCHEMA)]
     for one in errors:
         terms = one.terms
-        of_steps = terms.steps.sum(axis=(1, 2))
+        shared = np.zeros(len(terms.nodes))
         for lag in range(1, terms.earlier.shape[1] + 1):
             before = one.period - timedelta(days=lag)
             if before in days and _begin(before, period) == _begin(one.period, period):
-                of_steps += 2.0 * terms.earlier[:, lag - 1]
-        variances = np.einsum("rnn,r->n", terms.nodes, of_steps)
+                shared += 2.0 * terms.earlier[:, lag - 1]
+        variances = one.variances_of_sums(shared)
         whole, is_noise = one.of == "whole", one.of == "noise" or one.period in noise_known
         found = {"date": one.period, "of_whole": whole, "of_noise": is_noise}
         labels = {name: pl.lit(known) for name, known in found.items()}
-        frame = pl.DataFrame({"node": one.nodes, "whole": variances * whole, "noise": variances * is_noise})
+        figures = {"whole": variances * whole, "noise": variances * is_noise, "added": one.added.sum(axis=1)}
+        frame = pl.DataFrame({"node": one.nodes, **figures})
         frames.append(frame.with_columns(**labels).cast(_SCHEMA).select(*_SCHEMA))
     return pl.concat(frames)
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -123,11 +122,11 @@ class SummedDay:
             )
         return np.isin(np.arange(n_steps), asked).astype(np.float64)
 
-    @cached_property
-    def of_all_steps(self) -> Floats:
-        """The errors' terms of the steps' sum, (n_terms,)."""
+    @property
+    def added(self) -> Floats:
+        """What lower bound and rounding added to the estimates, (n_nodes, n_steps)."""
         assert self.errors is not None
-        return np.asarray(self.errors.terms.steps.sum(axis=(1, 2)))
+        return self.errors.added[[self.errors.nodes.index(name) for name in self.nodes]]
 
 
 def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> SummedDay:
@@ -242,11 +241,12 @@ def sum_of_days(
     chosen = [(day.weights(weights), day.chosen(steps)) for day in days]
     value = sum(float(w @ day.values @ t) for day, (w, t) in zip(days, chosen, strict=True))
     if any(day.errors is None for day in days):
-        return SumOfValues(value, None, None)
+        return SumOfValues(value, None, None, value)
+    estimate = value - sum(float(w @ day.added @ t) for day, (w, t) in zip(days, chosen, strict=True))
     error = float(np.sqrt(max(_variance(days, chosen), 0.0)))
     of_noise = [day.errors.of == "noise" for day in days if day.errors]
     is_noise = all(one or day.noise_is_all for one, day in zip(of_noise, days, strict=True))
-    return SumOfValues(value, None if any(of_noise) else error, error if is_noise else None)
+    return SumOfValues(value, None if any(of_noise) else error, error if is_noise else None, estimate)
 
 
 def _variance(days: Sequence[SummedDay], chosen: Sequence[tuple[Floats, Floats]]) -> float:

@@ -30,6 +30,7 @@ def published_counts(
     """
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")
+    free = consistent(merged, tree, [], "variance", None, "joint").values
     expected = np.maximum(found.values, 0.0)
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
@@ -42,4 +43,4 @@ def published_counts(
         np.vstack([mean, expected[~normal]]), np.vstack([rest, doubt[~normal]]), fit.count_variances
     )
     bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
-    return Estimate(found.values, variances, optimality=found.optimality, bands=bands)
+    return Estimate(found.values, variances, optimality=found.optimality, bands=bands, unbounded=free)

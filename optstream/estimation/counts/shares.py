@@ -55,6 +55,8 @@ class LeafEstimate:
         variances: the same shape: of the leaves' expected values, widened by `factor`, without what counts
             vary around them.
         sizes: (n_leaves,), mean values.
+        doubts: (n_leaves,), variances of these.
+        noise: (n_leaves,), the variance of each block, what counts vary around their expectation counted in.
         factor: by how much measurements show the model's variances, counts included, to be short.
         strength: of the leaves' own parts, relative to their parents'.
     """
@@ -62,12 +64,14 @@ class LeafEstimate:
     means: Floats
     variances: Floats
     sizes: Floats
+    doubts: Floats
+    noise: Floats
     factor: float
     strength: float
 
 
 @dataclass(frozen=True, eq=False)
-class _Family:
+class Family:
     """Leaves of one parent, in the eigenbasis of what its blocks show of own parts.
 
     Attributes:
@@ -116,16 +120,15 @@ def estimate_leaves(
     Returns:
         The leaves at the asked steps.
     """
-    means = np.maximum(parents.mean(axis=1), 1e-12)
-    shape = np.maximum(parents / means[:, None], LEAST_SHAPE)
+    means, shape = shapes_of(parents)
     own = blocks.parents
-    cover = _block_sums(shape, blocks, first)
+    cover = block_sums(shape, blocks, first)
     info = (cover**2).sum(axis=1)
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
     sizes, doubts = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
     left = blocks.sums - sizes[:, None] * cover[own]
-    families = _families(blocks, cover, left, asked, prior, days)
+    families = families_of(blocks, cover, left, asked, prior, days)
     noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
     strength = _strength(families, sizes, noise)
     bent, unsure = np.zeros((len(sizes), len(asked))), np.zeros((len(sizes), len(asked)))
@@ -138,22 +141,35 @@ def estimate_leaves(
     factor = _factor(left, blocks.noise, doubt + (noise - blocks.noise)[:, None])
     now = shape[:, asked.start - first : asked.stop - first][own]
     found = np.maximum((sizes[:, None] + bent) * now, 0.0)
-    return LeafEstimate(found, factor * (doubts[:, None] + unsure) * now**2, sizes, factor, strength)
+    variances = factor * (doubts[:, None] + unsure) * now**2
+    return LeafEstimate(found, variances, sizes, doubts, noise, factor, strength)
 
 
-def _block_sums(series: Floats, blocks: LeafBlocks, first: int) -> Floats:
+def shapes_of(parents: Floats) -> tuple[Floats, Floats]:
+    """Return the parents' means, (n_parents,), and their series over these."""
+    means = np.maximum(parents.mean(axis=1), 1e-12)
+    return means, np.maximum(parents / means[:, None], LEAST_SHAPE)
+
+
+def block_sums(series: Floats, blocks: LeafBlocks, first: int) -> Floats:
     """Return sums of (n, n_all) over the blocks, (n, n_blocks)."""
     running = np.concatenate([np.zeros((len(series), 1)), np.cumsum(series, axis=1)], axis=1)
     start = blocks.starts - first
     return np.asarray(running[:, start + blocks.lengths] - running[:, start])
 
 
-def _families(
-    blocks: LeafBlocks, cover: Floats, left: Floats, asked: range, prior: TemporalPrior, days: PublicDays
-) -> list[_Family]:
+def own_parts(prior: TemporalPrior) -> TemporalPrior:
+    """Return the prior of leaves' own parts: without that of their sizes, which are known otherwise."""
     logs = prior.logs.copy()
-    logs[1] = -30.0  # the size, which is known otherwise
-    own = replace(prior, logs=logs)
+    logs[1] = -30.0
+    return replace(prior, logs=logs)
+
+
+def families_of(
+    blocks: LeafBlocks, cover: Floats, left: Floats, asked: range, prior: TemporalPrior, days: PublicDays
+) -> list[Family]:
+    """Return the families, with what is asked at the steps."""
+    own = own_parts(prior)
     clock, steps = days.clock(blocks.starts), days.clock(np.arange(asked.start, asked.stop))
     wanted = Blocks.at(steps, kinds=days.kinds(steps))
     alone, found = own.variances(wanted)[1], []
@@ -162,11 +178,11 @@ def _families(
         seen = Blocks.at(clock, blocks.lengths, kinds=days.kinds(clock), worth=cover[parent] / blocks.lengths)
         spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
         across = own.covariances(wanted, seen)[1] @ basis
-        found.append(_Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
+        found.append(Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
     return found
 
 
-def _strength(families: list[_Family], sizes: Floats, noise: Floats) -> float:
+def _strength(families: list[Family], sizes: Floats, noise: Floats) -> float:
     """Return the strength of the own parts under which the leaves' residuals, and it, are most likely."""
     scores = -0.5 * (np.log(STRENGTHS) / STRENGTH_DOUBT) ** 2
     for number, strength in enumerate(STRENGTHS):

@@ -1,6 +1,6 @@
 """Counts at every node of a tree: levels above by one posterior, small leaves as shares of their parents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +11,13 @@ from optstream.estimation.counts.shares import LEAST_SHAPE, LeafBlocks, estimate
 from optstream.estimation.counts.tree_sizes import seen_counts
 from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.posterior import series_of
+from optstream.estimation.gaussian_process.posterior import Fitted, series_of
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.training_data import step_blocks
 from optstream.estimation.gaussian_process.tree_filter import SAME
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
 
@@ -83,39 +84,24 @@ def fit_counts(
     Returns:
         The counts.
     """
-    above = tree if small is None else tree_above(tree, small)
-    dense = {level: history for level, history in histories.items() if level != small}
-    days, typical = belief.days, typical_above(tree, above, scale)
-    known = seen_counts(dense, above, days, typical, belief.events)
-    if known is None:
+    shared = shared_fit(belief, histories, tree, small, steps, scale)
+    if shared is None:
         shape = (len(tree.leaves), len(steps))
         means, unknown = tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
         return CountsFit(means, unknown, unknown, np.ones((len(means), 1)), len(means))
-    seen, sizes, doubts = known
-    found, events = belief.answer(seen, steps)
-    moved, variances = series_of(found, step_blocks(steps, days, events))
-    of_nodes = above.add_up(sizes[:, None])
-    means = of_nodes + moved
-    variances = variances * (level_factors(found.posterior) / found.factor)[:, None]
-    variances = variances + _doubt_of_sizes(found.posterior.prior, above, sizes, doubts) * (
-        np.maximum(means[0] / of_nodes[0], LEAST_SHAPE) ** 2
-    )
+    found, days = shared.found, belief.days
+    moved, variances = series_of(found, step_blocks(steps, days, shared.events))
+    means = shared.of_nodes + moved
+    variances = variances * shared.factors[:, None] + shared.size_doubts * shared.shape(means) ** 2
     ones = np.ones((len(means), 1))
     dense_fit = CountsFit(means, variances, variances + LEAST_DOUBT, ones, len(means))
     if small is None:
         return dense_fit
     level = tree.levels[small]
-    parents = np.array(tree.parents)[level.start : level.stop]
-    history = _alike(histories[small])
-    if not history.n_blocks:
-        return _evenly(dense_fit, parents)
-    first = min(int(history.starts.min()), steps.start)
-    stop = max(int((history.starts + history.lengths).max()), steps.stop)
-    past = of_nodes + found.means(step_blocks(range(first, stop), days, events))
-    past = np.maximum(past, LEAST_SHAPE * of_nodes)
-    noise = 2.0 * float(history.scales[-1]) ** 2
-    blocks = LeafBlocks(history.starts, history.lengths, history.sums, noise, parents)
-    leaves = estimate_leaves(blocks, past, first, steps, found.posterior.prior, days, 1.0)
+    known = shared.leaf_blocks(tree, small, histories[small], steps, days)
+    if known is None:
+        return _evenly(dense_fit, np.array(tree.parents)[level.start : level.stop])
+    leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
     return CountsFit(
         np.vstack([means, leaves.means]),
         np.vstack([variances, leaves.variances]),
@@ -123,6 +109,88 @@ def fit_counts(
         np.vstack([ones, np.full((len(level), 1), leaves.factor)]),
         len(means),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFit:
+    """What the blocks say that levels share.
+
+    Attributes:
+        tree: Of these levels.
+        found: Their posterior.
+        events: Days that are called events.
+        of_nodes: (n_nodes, 1), sizes.
+        factors: (n_nodes,), what the posterior's variances are multiplied with, beside its own factor.
+        size_doubts: (n_nodes, 1), by how much sizes are doubted beyond the posterior.
+    """
+
+    tree: AggregationTree
+    found: Fitted
+    events: Sequence[int]
+    of_nodes: Floats
+    factors: Floats
+    size_doubts: Floats
+
+    def shape(self, means: Floats) -> Floats:
+        """Return the root's expected counts over its size, (n_steps,).
+
+        Args:
+            means: (n_nodes, n_steps), expected counts.
+        """
+        return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
+
+    def means(self, steps: range, days: PublicDays) -> Floats:
+        """Return expected counts, (n_nodes, n_steps).
+
+        Args:
+            steps: Running steps.
+            days: The public clock.
+        """
+        return np.asarray(self.of_nodes + self.found.means(step_blocks(steps, days, self.events)))
+
+    def leaf_blocks(
+        self, tree: AggregationTree, small: int, history: BlockHistory, steps: range, days: PublicDays
+    ) -> tuple[LeafBlocks, Floats, int] | None:
+        """Return what was measured of small leaves, and their parents' counts from a step on; None where
+        nothing was.
+
+        Args:
+            tree: The whole hierarchy.
+            small: The level of the leaves.
+            history: Their blocks.
+            steps: Running steps that are asked for.
+            days: The public clock.
+        """
+        history = _alike(history)
+        if not history.n_blocks:
+            return None
+        first = min(int(history.starts.min()), steps.start)
+        stop = max(int((history.starts + history.lengths).max()), steps.stop)
+        past = np.maximum(self.means(range(first, stop), days), LEAST_SHAPE * self.of_nodes)
+        level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
+        parents = np.array(tree.parents)[level.start : level.stop]
+        return LeafBlocks(history.starts, history.lengths, history.sums, noise, parents), past, first
+
+
+def shared_fit(
+    belief: FilterState,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    small: int | None,
+    steps: range,
+    scale: float | None,
+) -> SharedFit | None:
+    """Return what the blocks say that levels share; None where there are none. Arguments as `fit_counts`."""
+    above = tree if small is None else tree_above(tree, small)
+    dense = {level: history for level, history in histories.items() if level != small}
+    known = seen_counts(dense, above, belief.days, typical_above(tree, above, scale), belief.events)
+    if known is None:
+        return None
+    seen, sizes, doubts = known
+    found, events = belief.answer(seen, steps)
+    factors = level_factors(found.posterior) / found.factor
+    size_doubts = _doubt_of_sizes(found.posterior.prior, above, sizes, doubts)
+    return SharedFit(above, found, tuple(events), above.add_up(sizes[:, None]), factors, size_doubts)
 
 
 def _alike(history: BlockHistory) -> BlockHistory:

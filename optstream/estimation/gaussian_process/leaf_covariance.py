@@ -25,7 +25,7 @@ class LeafCovariance:
         asked: Single steps, or blocks of them, whose sums are then meant.
     """
 
-    n_earlier = 0
+    n_earlier, of_nodes = 0, False
 
     def __init__(self, posterior: TreePosterior, asked: Blocks) -> None:
         self.posterior = posterior

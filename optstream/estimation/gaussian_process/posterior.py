@@ -79,6 +79,10 @@ class Fitted:
         """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
         return self._with_effect(self.posterior.means(steps), steps)
 
+    def published_means(self, steps: Blocks) -> Floats:
+        """Return the same of the posterior that is published, the noise taken for what it is."""
+        return self._with_effect(self.known.published.means(steps), steps)
+
     def _with_effect(self, means: Floats, steps: Blocks) -> Floats:
         return means if self.effect is None else means + self.effect.means(steps)
 
@@ -194,10 +198,10 @@ def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
     n_steps).
     """
     posterior = fitted.known.published
-    means, variances = posterior.means(asked), posterior.variances(asked)
+    variances = posterior.variances(asked)
     if fitted.effect is not None:
         variances = variances + fitted.effect.variances(asked)
-    return fitted._with_effect(means, asked), fitted.factor * variances
+    return fitted.published_means(asked), fitted.factor * variances
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,6 +216,7 @@ class DoubtOfLeaves:
     fitted: Fitted
     asked: Blocks
     n_earlier: ClassVar[int] = 0
+    of_nodes: ClassVar[bool] = False
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
         """Return the covariance of weighted sums of leaves and of steps, (p, q, p, q)."""

@@ -255,7 +255,8 @@ class HistoryInformedTree(Hierarchical):
         found = self._estimates.estimate(measured, belief, histories)
         doubt = partial(self._estimates.doubt, measured, belief, histories)
         release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, doubt)
-        return replace(release, bands=found.bands, covariates=belief.covariates)
+        before = found.values if found.unbounded is None else found.unbounded
+        return replace(release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before)
 
     @property
     def _estimates(self) -> TreeEstimates:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from optstream.estimation import Estimate
+from optstream.estimation.counts.count_errors import count_errors
 from optstream.estimation.counts.published import published_counts
 from optstream.estimation.counts.tree_counts import fit_counts, typical_above
 from optstream.estimation.counts.tree_sizes import seen_counts
@@ -57,19 +58,19 @@ class TreeEstimates:
             merged = measured.seen_as(values, variances)
             # a posterior's leaves tell of their parents too, so none is held
             found = consistent(merged, self.tree, [], "variance", bound, "joint")
-            return Estimate(found.values, variances, optimality=found.optimality)
+            return Estimate(found.values, variances, optimality=found.optimality, unbounded=values)
         return Estimate(values, variances)
 
     def doubt(self, measured: Measured, belief: FilterState, histories: Histories) -> CovarianceOfSums | None:
-        """Return how the errors of leaves hang together; None of counts, for too many nodes, and where
-        nothing was measured.
+        """Return how the errors of values hang together; None for too many nodes, and where nothing was
+        measured.
 
         The days before are those whose blocks the estimate looks at. Where it looks at all blocks that the
         estimate of a day before did, that day's error is what this posterior leaves in doubt of it, plus a
         function of blocks, with which this day's error is not correlated. So the covariance of both errors is
         this posterior's (docs/privacy.md says why it costs nothing).
         """
-        if self.pattern.counts or len(self.tree.nodes) > MOST_CORRELATED:
+        if len(self.tree.nodes) > MOST_CORRELATED:
             return None
         steps, near = asked_and_near(measured, histories)
         if not any(history.n_blocks for history in near.values()):
@@ -78,7 +79,12 @@ class TreeEstimates:
         is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
         times, first = times_before(self.pattern.public_days, steps, earliest, is_first)
         asked = range(first, steps.stop)
-        found = doubt_of_tree(belief, near, self.tree, steps, self.pattern.scale_units, asked)
+        scale = self.pattern.scale_units
+        found: CovarianceOfSums | None
+        if self.pattern.counts:
+            found = count_errors(belief, near, self.tree, self.small, steps, scale, asked)
+        else:
+            found = doubt_of_tree(belief, near, self.tree, steps, scale, asked)
         if found is None:
             return None
         return SumsOfTimes(found, times, len(times) - len(steps), float(measured.resolution) ** 2)

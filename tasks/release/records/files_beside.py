@@ -21,11 +21,13 @@ from optstream.catalogue.reading.read import read_beside
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.stated_errors import ErrorsOf
 from optstream.errors import LedgerError, OptStreamError
-from optstream.estimation.error_terms import TOLERANCE, ErrorTerms, error_terms
+from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.history_informed.tree_estimates import MOST_CORRELATED
 from optstream.stream import AggregationTree, Measured
 from tasks.config import Settings
+from tasks.release.records.published_rows import published_values
 from tasks.release.run import Run
 from tasks.storage.private_files import read_verified
 
@@ -36,6 +38,7 @@ class FilesBeside:
 
     measurements: StatedMeasurements | None = None
     errors: StatedErrors | None = None
+    no_errors: str | None = None
     data: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
@@ -59,12 +62,14 @@ def files_beside(
         data = _measurements(settings, day, revision, mechanism, release.measured)
         digest = hashlib.sha256(data).hexdigest()
         found = FilesBeside(StatedMeasurements(digest, tuple(later)), data={digest: data})
-    told = _errors(day, mechanism, release) if settings.published.errors else None
+    if not settings.published.errors:
+        return replace(found, no_errors="[published] errors is false")
+    told = _errors(settings, day, mechanism, release)
     if told is None:
-        return found
+        return replace(found, no_errors=_why_none(mechanism, release))
     data, of = told
     digest = hashlib.sha256(data).hexdigest()
-    return FilesBeside(found.measurements, StatedErrors(digest, of), {**found.data, digest: data})
+    return replace(found, errors=StatedErrors(digest, of), data={**found.data, digest: data})
 
 
 def with_files(
@@ -100,7 +105,7 @@ def _found(
             found.append((digest, read_beside(storage, day, name, digest, LARGEST_ERRORS)))
             continue
         with suppress(OptStreamError):
-            data, _ = _errors(day, run.mechanism_of(day, revision), again()) or (b"", "")
+            data, _ = _errors(run.settings, day, run.mechanism_of(day, revision), again()) or (b"", "")
             if hashlib.sha256(data).hexdigest() == digest:
                 found.append((digest, data))
     return found
@@ -134,7 +139,9 @@ def _measurements(
     )
 
 
-def _errors(day: date, mechanism: Mechanism, release: Release) -> tuple[bytes, ErrorsOf] | None:
+def _errors(
+    settings: Settings, day: date, mechanism: Mechanism, release: Release
+) -> tuple[bytes, ErrorsOf] | None:
     """The file of a release's errors, and which they are: the whole ones where they are known.
 
     None where they cannot be worked out in floats: a day that is drawn does not wait for that.
@@ -149,7 +156,27 @@ def _errors(day: date, mechanism: Mechanism, release: Release) -> tuple[bytes, E
             terms = _noise_terms(mechanism, tree, release)
         elif (together := release.errors_together) is not None:
             terms = error_terms(together, tree, n_steps)
-    return None if terms is None else (encode_errors(terms, tree.nodes, day, of), of)
+    if terms is None:
+        return None
+    added = published_values(settings, day, release) - release.unbounded
+    return encode_errors(terms, tree.nodes, day, of, added), of
+
+
+def _why_none(mechanism: Mechanism, release: Release) -> str:
+    """Why a release has no file of errors, in public facts alone."""
+    n_nodes = 0 if release.tree is None else len(release.tree.nodes)
+    if mechanism.revises:
+        if n_nodes > MOST_CORRELATED:
+            return f"the hierarchy has {n_nodes} nodes, more than {MOST_CORRELATED}"
+        if release.errors_together is None:
+            return "nothing was measured yet, or not of every leaf"
+        return f"{MOST_TERMS} terms do not give its variances"
+    if release.noise_standard_errors is None:
+        return "the estimate is not linear in what was drawn, or no noise is in it"
+    return (
+        "the noise of earlier days or medians are in the values, or more than 2^24 products of drawn numbers "
+        "and values of leaves would be needed"
+    )
 
 
 def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:

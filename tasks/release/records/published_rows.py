@@ -27,17 +27,7 @@ def published_rows(
     that, at every node, and a band holds the published value; what is not known is null.
     """
     tree, calendar = settings.tree_of(day), settings.calendar
-    resolution = settings.privacy.resolution
-    units = rounded_units(
-        release.values,
-        tree,
-        resolution,
-        settings.published.rounding,
-        first_step=calendar.first_step(day),
-        least=settings.least_units,
-    )
-    # as floats: the product of two integers may not fit into 64 bits
-    values = units.astype(np.float64) * resolution.numerator / resolution.denominator
+    values = published_values(settings, day, release)
     n_nodes, n_steps = values.shape
     names = pl.Series(tree.nodes)
     above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
@@ -69,6 +59,21 @@ def published_rows(
             "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
         }
     )
+
+
+def published_values(settings: Settings, day: date, release: Release) -> NDArray[np.float64]:
+    """The values as they are published, (n_nodes, n_steps): rounded, each node the sum of its children."""
+    resolution = settings.privacy.resolution
+    units = rounded_units(
+        release.values,
+        settings.tree_of(day),
+        resolution,
+        settings.published.rounding,
+        first_step=settings.calendar.first_step(day),
+        least=settings.least_units,
+    )
+    # as floats: the product of two integers may not fit into 64 bits
+    return units.astype(np.float64) * resolution.numerator / resolution.denominator
 
 
 def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDArray[np.float64]:

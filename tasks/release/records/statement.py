@@ -62,6 +62,7 @@ def statement_of(
         bands=_bands(release) if settings.counts_known else None,
         measurements=beside.measurements,
         errors=beside.errors,
+        no_errors=beside.no_errors,
     )
 
 

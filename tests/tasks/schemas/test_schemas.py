@@ -135,7 +135,7 @@ def spoilt(document):
 
 FREE = {("counts",), ("statement", "mechanism")}
 OPTIONAL = {"waiting_for", "levels", "days_until_raw_expires", "accepted", "withdrawn", "standard_errors"}
-OPTIONAL |= {"long_spans", "consistency", "errors"}
+OPTIONAL |= {"long_spans", "consistency", "errors", "no_errors"}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -75,7 +75,7 @@ const start = () => {
   };
 
   const bandNote = () => {
-    const widest = view.measure === "steps" ? "" : " Of means and sums it is the widest that it can be: the deviations of the steps added up, whatever their correlation.";
+    const widest = view.measure === "steps" ? "" : " Of means and sums of days it is exact where the folder says how the errors of steps hang together; else, and over several days, it is the widest that it can be: the deviations added up, whatever their correlation.";
     if (view.band === "none") {
       if (knows("model")) return "No band is drawn: choose one to see how sure a figure is.";
       return knows("noise") ? "No band is drawn: the releases state what noise did to a figure (“Noise only” shows it), not how far it is from the truth." : "No band is drawn: the releases state none.";

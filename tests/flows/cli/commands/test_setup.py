@@ -4,12 +4,15 @@ from datetime import date
 
 import polars as pl
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream import read_published
 from optstream.errors import DumpError, ParameterError
 from tasks.config import load_settings
+from tasks.config.example_kinds import Kind
 from tasks.release.day import Status
 from tests.flows.command import invoke
+from tests.tasks.config.test_example_kinds import KINDS
 from tests.tasks.two_regions import Installation
 
 NAMES = "Périmètre\tNature\tDate\tHeures\tConsommation\tThermique"
@@ -117,3 +120,46 @@ def test_a_kind_without_an_example_writes_nothing(tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match="mechanism of the example must be"):
         invoke("init", "--mechanism", "Kalman")
     assert list(tmp_path.iterdir()) == []
+
+
+def loop(kind, *, days=1):
+    """From `init` to published days, by the command line alone, in the folder that is current."""
+    given = ["--mechanism", kind.mechanism, "--levels", str(kind.levels)]
+    given += ["--counts"] * kind.counts + ["--metered"] * kind.metered
+    last = f"2016-02-0{days}"
+    commands = [("init", *given), ("simulate", "--from", "2016-02-01", "--to", last)]
+    commands += [("run", "--date", "2016-02-01", "--dry-run")]
+    commands += [("run", "--date", f"2016-02-0{day}") for day in range(1, days + 1)]
+    commands += [("verify-published", "published"), ("ledger", "verify"), ("doctor",)]
+    with temporary_settings({PREFECT_API_URL: None}):
+        for command in commands:
+            shown = invoke(*command)
+            assert shown.exit_code == 0, (command, shown.output)
+    rows = read_published("published")
+    assert rows["date"].n_unique() == days
+    assert rows["level"].max() == kind.levels - 1
+    assert ("visits_low" in rows.columns) == (kind.counts and kind.mechanism == "HistoryInformed")
+
+
+def named(kind):
+    """What a kind is, as a test is called by it."""
+    words = [kind.mechanism, *["counts"] * kind.counts, *["metered"] * kind.metered, str(kind.levels)]
+    return "_".join(words)
+
+
+@pytest.fixture
+def in_its_folder(tmp_path, monkeypatch):
+    """An empty folder that is current."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+
+
+def test_an_example_runs_by_the_command_line(in_its_folder):
+    loop(Kind("Laplace", counts=True))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", KINDS, ids=named)
+def test_every_example_runs_by_the_command_line(in_its_folder, kind):
+    """Every mechanism, readings of loads and of counts, rows a step and rows a customer, and depth."""
+    loop(kind, days=2)

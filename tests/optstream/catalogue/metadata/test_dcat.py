@@ -1,6 +1,7 @@
 """`dcat.jsonld` keeps what DCAT-AP demands, by SHACL, and its addresses resolve."""
 
 import json
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.metadata.dataset import read_dataset
 from optstream.catalogue.metadata.dcat import dcat
+from optstream.catalogue.sums.stated_errors import StatedErrors
 
 DAY = date(2016, 2, 1)
 TOLD = About(
@@ -58,6 +60,17 @@ def test_what_dcat_ap_forbids_is_found(folder, key):
     """Control: each of these, spoilt, is found by the shapes."""
     document = dcat(read_dataset(open_storage(folder), TOLD))
     assert breaks_shapes({**document, key: {"@id": "https://example.org/nothing"}})
+
+
+def test_errors_and_the_hierarchy_have_distributions_where_they_are_there(folder):
+    found = read_dataset(open_storage(folder), TOLD)
+    stated = replace(found.statement, errors=StatedErrors("0" * 64, "whole"))
+    document = dcat(replace(found, statement=stated, has_hierarchy=True))
+    assert breaks_shapes(document) == ""
+    places = [one["dcat:accessURL"]["@id"] for one in document["dcat:distribution"]]
+    ends = ("data/", "errors/", "hierarchy.parquet")
+    assert places == [f"https://example.org/load/{end}" for end in ends]
+    assert len(dcat(found)["dcat:distribution"]) == 1
 
 
 def test_addresses_are_the_publishers_or_those_of_the_copy(folder):

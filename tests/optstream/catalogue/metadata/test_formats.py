@@ -1,18 +1,27 @@
 """Each description passes the validator of its own format, and that tool loads the published rows by it."""
 
+import hashlib
 import json
+from dataclasses import replace
 from datetime import date, timedelta
 
+import numpy as np
+import polars as pl
 import pytest
 
 from optstream.catalogue import publish, read_published, stage
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
 from optstream.catalogue.metadata.dataset import Dataset, read_dataset
 from optstream.catalogue.metadata.write_metadata import put_metadata
-from tests.optstream.catalogue.conftest import make_rows, make_statement
+from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.sums.stated_errors import StatedErrors
+from optstream.estimation.error_terms import ErrorTerms
+from optstream.stream import DatedHierarchy, TreeChange
+from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
 
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
@@ -29,12 +38,20 @@ TOLD = About(
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two published days and their descriptions."""
+    """Two published days with their errors, a change of the hierarchy, and their descriptions."""
+    published = tmp_path / "published"
+    terms = ErrorTerms(np.eye(3)[None], np.eye(4)[None], np.ones((1, 1)))
     for day in (DAY, NEXT):
-        statement = make_statement(day)
-        publish(tmp_path / "published", [(stage(make_rows(day), statement), statement)], lambda _: "h1")
-    put_metadata(tmp_path / "published", TOLD)
-    return tmp_path / "published"
+        data = encode_errors(terms, tuple(NODES), day, "whole", np.full((3, 4), 0.25))
+        digest = hashlib.sha256(data).hexdigest()
+        statement = make_statement(day, errors=StatedErrors(digest, "whole"))
+        staged = replace(stage(make_rows(day), statement), beside={digest: data})
+        publish(published, [(staged, statement)], lambda _: "h1")
+    parents = tuple((node, parent) for node, (parent, _) in NODES.items())
+    change = TreeChange(NEXT + timedelta(days=1), {"84": "85"})
+    put_hierarchy(published, DatedHierarchy(parents, (change,)), lambda _: None)
+    put_metadata(published, TOLD)
+    return published
 
 
 @pytest.fixture(params=[TOLD, About()], ids=["told", "untold"])
@@ -45,8 +62,6 @@ def dataset(request, folder):
 
 def bare(dataset):
     """The same folder after every day was withdrawn."""
-    from dataclasses import replace
-
     entries = tuple(replace(entry, withdrawn=True) for entry in dataset.catalogue.entries)
     return Dataset(replace(dataset.catalogue, entries=entries), dataset.about, None)
 
@@ -102,3 +117,35 @@ def test_croissant_loads_the_rows(folder):
     published = read_published(folder)
     columns = published["date"].cast(str), published["step"], published["node"]
     assert loaded == dict(zip(zip(*columns, strict=True), published["load_mw"], strict=True))
+
+
+@pytest.mark.slow
+def test_croissant_loads_errors_and_hierarchy(folder):
+    import mlcroissant
+
+    described = mlcroissant.Dataset(folder / "croissant.json")
+    parts = {
+        str(row["errors/date"])[:10]: row["errors/value"]
+        for row in described.records("errors")
+        if row["errors/earlier_date"] is not None and str(row["errors/earlier_date"]) not in ("NaT", "None")
+    }
+    assert parts == {str(DAY): 1.0, str(NEXT): 1.0}
+    units = [(row["hierarchy/node"], row["hierarchy/became"]) for row in described.records("hierarchy")]
+    assert (b"84", b"85") in units
+    assert len(units) == 4
+
+
+def test_the_data_package_names_the_errors_of_listed_releases_and_the_hierarchy(folder):
+    package = json.loads((folder / "datapackage.json").read_text())
+    resources = {one["name"]: one for one in package["resources"]}
+    files = sorted(path.relative_to(folder).as_posix() for path in (folder / "errors").rglob("*.parquet"))
+    assert resources["errors"]["path"] == files
+    assert len(files) == 2
+    for name, path in (("errors", files[0]), ("hierarchy", resources["hierarchy"]["path"])):
+        columns = [field["name"] for field in resources[name]["schema"]["fields"]]
+        assert columns == pl.read_parquet(folder / path, hive_partitioning=False).columns
+    stray = folder / files[0].replace("vintage-1", "vintage-7")
+    stray.write_bytes(b"")
+    assert put_metadata(folder, replace(TOLD, title="Load"))
+    package = json.loads((folder / "datapackage.json").read_text())
+    assert files in [one["path"] for one in package["resources"]], "of releases that are listed, no others"

@@ -123,3 +123,19 @@ def test_rows_of_no_place_are_refused(tmp_path, column, value):
         writer.add_key_value_metadata({KEY: footer[KEY]})
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_errors((tmp_path / "hostile.parquet").read_bytes())
+
+
+def test_what_bound_and_rounding_added_is_told_beside_the_terms_and_changes_none_of_them():
+    added = np.random.default_rng(1).normal(size=(3, 4))
+    found = decode_errors(encode_errors(terms(), NODES, DAY, "whole", added))
+    np.testing.assert_allclose(found.added, added, rtol=1e-7)
+    alone = decode_errors(encode_errors(terms(), NODES, DAY, "whole"))
+    assert not alone.added.any()
+    for one, other in zip(vars(found.terms).values(), vars(alone.terms).values(), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_nodes_daily_sum_has_the_variance_of_its_terms():
+    found = decode_errors(encode_errors(terms(), NODES, DAY, "whole"))
+    wanted = [terms().variance(node, np.ones(4)) for node in np.eye(3)]
+    np.testing.assert_allclose(found.variances_of_sums(), wanted, rtol=1e-6)

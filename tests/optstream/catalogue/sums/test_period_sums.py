@@ -29,10 +29,13 @@ def rows():
 
 
 def errors(day, of="whole"):
-    """Two steps that err alike by 1 in FR and by 2 in 84; a day and the one before share half of that."""
+    """Two steps that err alike by 1 in FR and by 2 in 84; a day and the one before share half of that. Bound
+    and rounding added 0.5 to the first step of FR.
+    """
     nodes, steps = np.array([[[1.0, 0.0], [0.0, 4.0]]]), np.ones((1, 2, 2))
     earlier = np.full((1, 2), 2.0)
-    return DayErrors(day, of, ("FR", "84"), ErrorTerms(nodes, steps, earlier))
+    added = np.array([[0.5, 0.0], [0.0, 0.0]])
+    return DayErrors(day, of, ("FR", "84"), ErrorTerms(nodes, steps, earlier), added)
 
 
 @pytest.mark.parametrize(
@@ -50,6 +53,8 @@ def test_a_period_has_the_sum_of_its_days_and_what_they_share(period, firsts, va
         assert one["date"].to_list() == firsts
         assert one["load_mw_sum"].to_list() == [3.0 * days for days in one["days"]]
         assert one["load_mw_sum_se"].to_list() == pytest.approx([size * x**0.5 for x in variances])
+        added = 0.5 if node == "FR" else 0.0
+        assert one["load_mw_sum_estimate"].to_list() == [(3.0 - added) * days for days in one["days"]]
         assert one["load_mw_sum_noise_se"].null_count() == one.height
 
 
@@ -57,4 +62,5 @@ def test_where_a_day_has_no_such_errors_its_period_has_none():
     found = period_sums(rows(), "load_mw", "week", [errors(DAYS[0], "noise"), errors(DAYS[1])])
     assert found.filter(node="FR")["load_mw_sum_noise_se"].to_list() == [2.0, None]
     assert found["load_mw_sum_se"].null_count() == found.height
-    assert period_sums(rows(), "load_mw", "day", ())["load_mw_sum_se"].null_count() == 6
+    for column in ("load_mw_sum_se", "load_mw_sum_estimate"):
+        assert period_sums(rows(), "load_mw", "day", ())[column].null_count() == 6

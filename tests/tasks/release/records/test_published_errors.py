@@ -21,6 +21,8 @@ from optstream.estimation.error_terms import ErrorTerms
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested, Status
 from tasks.release.publish_again import publish_again
+from tasks.reports.public import public_facts
+from tasks.reports.summaries import Summaries
 from tests.tasks.release.vintage_nights import DAYS, night, sound
 from tests.tasks.schemas.test_schemas import validator
 
@@ -64,6 +66,10 @@ def test_single_values_have_the_standard_errors_of_the_rows(nights):
         assert found.value == pytest.approx(known["load_mw"])
         assert found.standard_error == pytest.approx(known["load_mw_se"], rel=1e-3)
         assert found.noise_standard_error is None
+        assert abs(found.estimate - found.value) < 0.001, (
+            "the bound is far, and rounding adds less than a unit"
+        )
+        assert found.estimate != found.value
 
 
 def test_weights_ask_for_differences(nights):
@@ -178,3 +184,22 @@ def test_a_day_does_not_wait_for_errors_that_floats_cannot_hold(installation, mo
     assert work.outcome.status is Status.PUBLISHED, work.outcome
     assert files(installation) == {}
     assert check_files(installation.folder / "published") == []
+
+
+def test_the_page_has_the_errors_of_daily_means_from_the_file_and_bounds_without_it(nights):
+    """Steps of a day share errors, so the mean's is less than the mean of theirs, and more than if all were
+    independent; without the file it is the former.
+    """
+    folder = nights.settings.published_folder
+    place, catalogue = open_storage(folder), read_catalogue(folder)
+    rows = read_published(folder).filter(date=SECOND, node="11")["load_mw_se"]
+    facts, _ = public_facts(place, catalogue, Summaries.empty())
+    row = [node.name for node in facts.nodes].index("11")
+    found = facts.daily.model[row, -1]
+    exact = read_sum(folder, ["11"], SECOND, SECOND).standard_error / 48
+    assert found == pytest.approx(exact, rel=1e-6)
+    assert np.sqrt((rows**2).sum()) / 48 < found < rows.mean()
+    for path in (nights.folder / "published/errors" / f"date={SECOND}").iterdir():
+        path.unlink()
+    facts, _ = public_facts(place, catalogue, Summaries.empty())
+    assert facts.daily.model[row, -1] == pytest.approx(rows.mean())

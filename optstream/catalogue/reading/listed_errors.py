@@ -1,0 +1,30 @@
+"""Which files of errors are of listed releases."""
+
+from collections.abc import Iterable
+
+from optstream.catalogue.index import Catalogue
+from optstream.catalogue.layout import errors_folder, errors_name
+
+
+def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """Return which of these files are of errors of a listed release.
+
+    Args:
+        names: Relative to the published folder.
+        catalogue: Of the folder.
+
+    Returns:
+        Rising.
+    """
+    listed = {
+        (errors_folder(entry.period), entry.revision, entry.vintage)
+        for entry in catalogue.entries
+        if not entry.withdrawn
+    }
+    found = []
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        told = errors_name(last)
+        if told is not None and (folder, *told[:2]) in listed:
+            found.append(name)
+    return tuple(sorted(found))

@@ -1,0 +1,120 @@
+"""How the errors of small leaves hang together, which are shares of their parents."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.counts.shares import (
+    LEAST_SHAPE,
+    Family,
+    Integers,
+    LeafBlocks,
+    LeafEstimate,
+    block_sums,
+    families_of,
+    own_parts,
+    shapes_of,
+)
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.stream.public_days import PublicDays
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LeafDoubt:
+    """The covariance of which a `LeafEstimate` has the variances: leaves err apart, their parents known.
+
+    Attributes:
+        estimate: Of the leaves.
+        families: At the asked steps.
+        alone: (n_asked, n_asked), covariance of the own parts at the asked steps without blocks.
+        shapes: (n_parents, n_asked), the parents' series over their means.
+        parents: (n_leaves,), rows of these.
+    """
+
+    estimate: LeafEstimate
+    families: Sequence[Family]
+    alone: Floats
+    shapes: Floats
+    parents: Integers
+
+    def between(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariance of weighted sums, (p, q, p, q).
+
+        Args:
+            leaves: (p, n_leaves), weights.
+            times: (q, n_asked), likewise.
+        """
+        found = np.zeros((len(leaves), len(times), len(leaves), len(times)))
+        for one, moved, power, gain in self._parts(times):
+            w = leaves[:, one.leaves]
+            sums, bent = moved.sum(axis=1), moved @ one.across
+            of_sizes, of_own = ((w * v) @ w.T for v in (self.estimate.doubts[one.leaves], power))
+            found += np.einsum("ij,s,t->isjt", of_sizes, sums, sums)
+            found += np.einsum("ij,st->isjt", of_own, moved @ self.alone @ moved.T)
+            explained = np.einsum("ik,jk,km->ijm", w, w, gain, optimize=True)
+            found -= np.einsum("ijm,sm,tm->isjt", explained, bent, bent, optimize=True)
+        return self.estimate.factor * found
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of the same sums alone, (p, q).
+
+        Args:
+            leaves: (p, n_leaves), weights.
+            times: (q, n_asked), likewise.
+        """
+        found = np.zeros((len(leaves), len(times)))
+        for one, moved, power, gain in self._parts(times):
+            squares = leaves[:, one.leaves] ** 2
+            own = np.einsum("qs,st,qt->q", moved, self.alone, moved, optimize=True)
+            found += np.outer(squares @ self.estimate.doubts[one.leaves], moved.sum(axis=1) ** 2)
+            found += np.outer(squares @ power, own) - squares @ gain @ ((moved @ one.across) ** 2).T
+        return self.estimate.factor * found
+
+    def _parts(self, times: Floats) -> Iterator[tuple[Family, Floats, Floats, Floats]]:
+        """Yield each family, its weights of times, (q, n_asked), the powers of its leaves' own parts, (m,),
+        and what blocks explain of them, (m, n_blocks).
+        """
+        for one in self.families:
+            power = (self.estimate.strength * self.estimate.sizes[one.leaves]) ** 2
+            seen = power[:, None] * one.spectrum + self.estimate.noise[one.leaves, None]
+            yield one, times * self.shapes[self.parents[one.leaves[0]]], power, power[:, None] ** 2 / seen
+
+
+def doubt_of_leaves(
+    estimate: LeafEstimate,
+    blocks: LeafBlocks,
+    parents: Floats,
+    first: int,
+    now: Floats,
+    asked: range,
+    prior: TemporalPrior,
+    days: PublicDays,
+) -> LeafDoubt:
+    """Return how the errors of an estimate hang together at these steps; costs no privacy.
+
+    Args:
+        estimate: Of `estimate_leaves`, asked of some of the steps.
+        blocks: As there.
+        parents: As there.
+        first: As there.
+        now: (n_parents, n_asked), the parents' means at the asked steps.
+        asked: Running steps.
+        prior: As there.
+        days: As there.
+
+    Returns:
+        The covariance.
+    """
+    means, shape = shapes_of(parents)
+    cover = block_sums(shape, blocks, first)
+    families = families_of(blocks, cover, np.zeros_like(blocks.sums), asked, prior, days)
+    steps = np.arange(asked.start, asked.stop)
+    wanted = Blocks.at(days.clock(steps), kinds=days.kinds(steps))
+    alone = own_parts(prior).covariances(wanted, wanted)[1]
+    shapes = np.maximum(now / means[:, None], LEAST_SHAPE)
+    return LeafDoubt(estimate, families, alone, shapes, blocks.parents)

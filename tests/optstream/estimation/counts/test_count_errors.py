@@ -1,0 +1,80 @@
+"""How the errors of counts hang together: what rows say of single values, and what sums share."""
+
+import numpy as np
+import pytest
+
+from optstream.estimation.counts.count_errors import count_errors
+from optstream.estimation.counts.tree_counts import fit_counts
+from optstream.estimation.error_terms import SumsOfTimes, error_terms
+from optstream.estimation.gaussian_process.history import BlockHistory
+from tests.optstream.estimation.counts.test_tree_counts import BELIEF, TREE, histories, history
+
+STEPS = range(27 * 24, 28 * 24)
+ASKED = range(25 * 24, 28 * 24)
+
+
+def dense():
+    """All levels measured at the same blocks."""
+    starts = np.arange(0, 28 * 24, 13)
+    return {level: history(level, starts, 2, 6) for level in range(3)}
+
+
+KNOWN = {"small leaves": (histories, 2), "the same blocks": (dense, None)}
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_single_counts_err_as_their_rows_say(kind):
+    """Of every node at every step: what is not known of its expectation, and what counts vary around it."""
+    known, small = KNOWN[kind][0](), KNOWN[kind][1]
+    fit = fit_counts(BELIEF, known, TREE, small, STEPS, 2.0)
+    found = count_errors(BELIEF, known, TREE, small, STEPS, 2.0, ASKED)
+    times = np.eye(len(ASKED))[-len(STEPS) :]
+    leaves = np.maximum(fit.means[TREE.leaf_indices], 0.0)
+    rows = fit.variances + fit.count_variances * TREE.add_up(leaves)
+    np.testing.assert_allclose(found.variances(np.eye(len(TREE.nodes)), times), rows, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_variances_are_the_covariances_of_sums_with_themselves_and_none_is_below_0(kind):
+    known, small = KNOWN[kind][0](), KNOWN[kind][1]
+    found = count_errors(BELIEF, known, TREE, small, STEPS, 2.0, ASKED)
+    random = np.random.default_rng(1)
+    nodes, times = random.normal(size=(4, len(TREE.nodes))), random.normal(size=(3, len(ASKED)))
+    whole = found.between(nodes, times)
+    np.testing.assert_allclose(np.einsum("isis->is", whole), found.variances(nodes, times), rtol=1e-9)
+    flat = whole.reshape(12, 12)
+    np.testing.assert_allclose(flat, flat.T, atol=1e-9 * np.abs(flat).max())
+    assert np.linalg.eigvalsh(flat).min() > -1e-9 * np.abs(flat).max()
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_few_terms_give_it_with_the_day_before(kind):
+    known, small = KNOWN[kind][0](), KNOWN[kind][1]
+    inner = count_errors(BELIEF, known, TREE, small, STEPS, 2.0, ASKED)
+    times = np.zeros((25, len(ASKED)))
+    times[:24, -24:] = np.eye(24)
+    times[24, 24:48] = 1.0
+    covariance = SumsOfTimes(inner, times, 1, 1.0)
+    terms = error_terms(covariance, TREE, 24)
+    for names, steps in (([0], range(24)), ([3, 4, 8], range(7, 19)), ([5], [20])):
+        nodes, chosen = np.zeros(len(TREE.nodes)), np.zeros(25)
+        nodes[names], chosen[steps] = 1.0, 1.0
+        exact = covariance.variances(nodes[None], chosen[None])[0, 0]
+        assert terms.variance(nodes, chosen[:24]) == pytest.approx(exact, rel=0.02)
+    day, before = np.r_[np.ones(24), 0.0], np.r_[np.zeros(24), 1.0]
+    both = covariance.between(np.eye(9)[:1], np.stack([day, before]))[0, 0, 0, 1]
+    assert terms.nodes[:, 0, 0] @ terms.earlier[:, 0] == pytest.approx(both, rel=0.05)
+
+
+def test_days_share_what_is_not_known_of_a_size():
+    """A leaf's daily sums err alike: by more than if days were independent."""
+    found = count_errors(BELIEF, histories(), TREE, 2, STEPS, 2.0, ASKED)
+    days = np.kron(np.eye(3), np.ones(24))
+    leaf = np.eye(9)[5:6]
+    both = found.between(leaf, days)[0, :, 0, :]
+    assert both[2, 1] > 0.1 * both[2, 2]
+
+
+def test_leaves_that_were_never_measured_have_none():
+    known = histories() | {2: BlockHistory.empty(6)}
+    assert count_errors(BELIEF, known, TREE, 2, STEPS, 2.0, ASKED) is None
