@@ -33,6 +33,7 @@ from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import reader_of
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.release import steps
@@ -120,7 +121,7 @@ def release_days(
         with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
             run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
             enrol(run)
-            ended = released(run, [Requested(date.fromisoformat(day)) for day in days])
+            ended = released(run, [Requested(period_from(day)) for day in days])
             ended += revised(run) if revise else []
             if report:
                 write_pages(settings, ledger, run.clock())

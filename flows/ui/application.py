@@ -16,6 +16,7 @@ from starlette.types import ExceptionHandler
 from flows.ui.guard import OPEN, Guard
 from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
+from optstream.stream import period_from
 from tasks.contracts.results import folder_of
 from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.facts import SUSPECT_DAYS
@@ -169,7 +170,7 @@ def _home(found: Snapshot) -> str:
 
 def _day(text: str) -> date:
     try:
-        found = date.fromisoformat(text)
+        found = period_from(text)
     except ValueError:
         raise HTTPException(404) from None
     if not 1970 <= found.year <= 2199:

@@ -14,6 +14,7 @@ from optstream.catalogue.layout import CATALOGUE, data_file, is_hash, manifest_f
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statements.statement import LONGEST_TEXT
 from optstream.errors import ParameterError, PublicationError
+from optstream.stream.period import Hour, day_of, period_from
 
 FORMAT = "optstream.catalogue/1"
 NUMBERED = "optstream.catalogue/2"
@@ -32,7 +33,7 @@ class Entry:
     """The current release of one period, or what is left of it.
 
     Attributes:
-        period: The local day.
+        period: The local day, or hour.
         revision: 0 for the first release of the day, from 1 on for restatements.
         vintage: 0 for the first estimate, from 1 on for new estimates of the same measurements.
         file_hash: SHA-256 of the Parquet file, in hexadecimal.
@@ -90,7 +91,7 @@ class Catalogue:
         """Return a period's entry, a tombstone included.
 
         Args:
-            period: The local day.
+            period: The local day, or hour.
 
         Returns:
             The entry; None if nothing of the period was ever published.
@@ -202,7 +203,7 @@ def check_days(catalogue: Catalogue, now: datetime) -> None:
         PublicationError: The newest day is after tomorrow's date in UTC.
     """
     tomorrow = now.astimezone(UTC).date() + timedelta(days=1)
-    newest = max((entry.period for entry in catalogue.entries), default=tomorrow)
+    newest = max((day_of(entry.period) for entry in catalogue.entries), default=tomorrow)
     if newest > tomorrow:
         _refuse(f"lists {newest}, which is still to come")
 
@@ -241,6 +242,8 @@ def parse_catalogue(data: bytes) -> Catalogue:
         raise PublicationError(f"{CATALOGUE}: {error}") from error
     check_ledger_head(document["ledger_head"])
     entries = [_from_document(text, entry) for text, entry in periods.items()]
+    if len({isinstance(entry.period, Hour) for entry in entries}) > 1:
+        _refuse("lists days and hours")
     entries.sort(key=lambda entry: entry.period)
     facts = (stream, document["value_column"], document["ledger_head"], tuple(entries))
     return Catalogue(*facts, document.get("sequence"))
@@ -262,14 +265,14 @@ def _to_document(entry: Entry) -> dict[str, Any]:
 def _from_document(text: str, document: object) -> Entry:
     """Return an entry whose paths are those that its period and hash give: no other path is ever followed."""
     try:
-        period = date.fromisoformat(text)
+        period = period_from(text)
     except ValueError:
-        _refuse("has a period that is not a date YYYY-MM-DD")
+        _refuse("has a period that is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
     if not FIRST_YEAR <= period.year <= LAST_YEAR:
         _refuse(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")
     place = f"period {period}"
     if period.isoformat() != text or not isinstance(document, dict):
-        _refuse(f"{place} must be a date YYYY-MM-DD with an entry")
+        _refuse(f"{place} must be a date YYYY-MM-DD, or an hour YYYY-MM-DDTHH, with an entry")
     known = {"revision", "vintage", "file", "file_hash", "rows_hash", "manifest", "ledger_head"}
     if set(document) - {"withdrawn"} != known:
         _refuse(f"{place} must have {', '.join(sorted(known))}, and may have withdrawn")

@@ -8,7 +8,7 @@ from optstream.stream.hierarchy.dated_hierarchy import DatedHierarchy
 from optstream.stream.hierarchy.tree_change import TreeChange
 from optstream.stream.hierarchy.units import Unit
 from optstream.stream.measured import Measured
-from optstream.stream.period import Hour, day_of, period_from
+from optstream.stream.period import Hour, day_of, follows, partition_of, period_from, period_from_partition
 from optstream.stream.private_period import PrivatePeriod
 from optstream.stream.public_days import PublicDays
 from optstream.stream.state import RawState, State
@@ -31,5 +31,8 @@ __all__ = [
     "Unit",
     "day_of",
     "days_from",
+    "follows",
+    "partition_of",
     "period_from",
+    "period_from_partition",
 ]

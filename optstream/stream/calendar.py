@@ -167,6 +167,24 @@ class Calendar:
             return (day,)
         return _hours(day, self.time_zone if self.day == "elapsed" else None)
 
+    def check_period(self, period: date) -> None:
+        """Refuse what is no period of this calendar.
+
+        Args:
+            period: Local day, or an hour of one.
+
+        Raises:
+            ParameterError: A day where periods are hours, or an hour where they are days, or one that its day
+                does not have.
+        """
+        if isinstance(period, Hour) != (self.period == "hour"):
+            example = "2016-02-14T13" if self.period == "hour" else "2016-02-14"
+            raise ParameterError(
+                f"{period} is no {self.period}, and this stream is released by the {self.period}: ask for one "
+                f"such as {example}"
+            )
+        self.first_step(period)
+
     def periods(self, first: date, last: date) -> list[date]:
         """Return every period from the first to the last.
 

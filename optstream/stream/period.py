@@ -8,6 +8,7 @@ from optstream.errors import ParameterError
 
 PeriodKind = Literal["day", "hour"]
 
+_PARTITION = re.compile(r"date=([^/=]+)(?:/hour=([0-9]{2}B?))?")
 _HOUR = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})T([0-9]{2})(B?)")
 
 
@@ -113,6 +114,22 @@ def day_of(period: date) -> date:
     return date(period.year, period.month, period.day) if isinstance(period, Hour) else period
 
 
+def follows(before: date, after: date) -> bool:
+    """Return whether one period comes right after another, by their names alone: for lists that people read.
+
+    Args:
+        before: A local day, or an hour.
+        after: Another one of the same kind.
+
+    Returns:
+        Whether it does; not for the hour after one that a day skips, which only a calendar knows.
+    """
+    if isinstance(before, Hour) and isinstance(after, Hour):
+        hours = 24 * (after.toordinal() - before.toordinal()) + after.hour - before.hour
+        return before < after and hours <= 1
+    return after.toordinal() - before.toordinal() == 1
+
+
 def period_from(text: str) -> date:
     """Return the period with this text.
 
@@ -132,3 +149,35 @@ def period_from(text: str) -> date:
     if int(hour) > 23:
         raise ValueError("hour must be in 0..23")
     return Hour(date.fromisoformat(day), int(hour), bool(again))
+
+
+def partition_of(period: date) -> str:
+    """Return the folder of a period, as hive-partitioned datasets name it.
+
+    Args:
+        period: A local day, or an hour of one.
+
+    Returns:
+        "date=2016-02-14", or "date=2016-02-14/hour=13".
+    """
+    day = f"date={day_of(period).isoformat()}"
+    return f"{day}/hour={period.clock.removeprefix('T')}" if isinstance(period, Hour) else day
+
+
+def period_from_partition(folder: str) -> date:
+    """Return the period of a folder.
+
+    Args:
+        folder: As `partition_of` gives it.
+
+    Returns:
+        A day or an hour.
+
+    Raises:
+        ValueError: It is none.
+    """
+    found = _PARTITION.fullmatch(folder)
+    if found is None:
+        raise ValueError(f"not the folder of a period: {folder!r:.80}")
+    day, hour = found.groups()
+    return period_from(day if hour is None else f"{day}T{hour}")

@@ -6,6 +6,7 @@ from datetime import date, datetime
 from enum import StrEnum
 
 from optstream.ledger import ReleaseOutline, ReleaseState
+from optstream.stream import day_of
 from tasks.config import Settings
 from tasks.ingest import Arrival
 from tasks.ingest.arrival.parts import leaves_of, parts_of
@@ -71,13 +72,13 @@ def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, 
     listed = {day: (one.revision, one.file) for day, one in entries.items() if not one.withdrawn}
     accepted = frozenset(settings.watching.accepted_gaps)
     found = []
-    for day in facts.days():
+    for day in facts.days(settings):
         release = facts.releases.get(day)
         if release is None:
-            found.append(_unreleased(settings, facts, day, now, day in accepted))
+            found.append(_unreleased(settings, facts, day, now, day_of(day) in accepted))
         else:
             hold = facts.holds.get(day)
-            state = _released(settings, release, hold, listed, day, now, day in accepted)
+            state = _released(settings, release, hold, listed, day, now, day_of(day) in accepted)
             found.append(_without_file(state, facts.lost.get(day)))
     return tuple(found)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseRecord
 from optstream.privacy import Spend
-from optstream.stream import Measured, State
+from optstream.stream import Measured, State, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.hierarchy.tree_map import TreeMap
 from tasks.config import Settings
@@ -43,7 +43,7 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     earlier = ledger.drawn_before(settings.stream.name, first_step)
     folder = None
     if earlier is not None:
-        folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
+        folder = settings.measurements_of(period_from(earlier.period), earlier.revision)
     if earlier and (
         earlier.compromised is not None or earlier.amendment != ledger.guarantee_number(settings.stream.name)
     ):
@@ -71,7 +71,7 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
 
 def _between(settings: Settings, earlier: ReleaseRecord, day: date) -> TreeMap | None:
     """What became of the nodes since the period before; None where the hierarchy did not change."""
-    hierarchy, before = settings.dated_hierarchy, date.fromisoformat(earlier.period)
+    hierarchy, before = settings.dated_hierarchy, period_from(earlier.period)
     return hierarchy.map_between(before, day) if hierarchy.changes_between(before, day) else None
 
 

@@ -1,11 +1,12 @@
 """How a stream's calendar and alarms look on a terminal: a letter a day, then only what is not fine."""
 
 from collections.abc import Iterable, Iterator
-from datetime import date, timedelta
+from datetime import date
 from itertools import groupby
 
 from flows.cli.console import Terminal
 from flows.cli.show.ledger_book import rounded_down
+from optstream.stream import follows
 from tasks.config import Settings
 from tasks.monitoring import DayState, State, StreamView
 from tasks.monitoring.alarms.conditions import DEPENDS
@@ -128,7 +129,7 @@ def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:
 def _alike(before: DayState, day: DayState) -> bool:
     same = (before.state, before.waiting_for, before.accepted) == (day.state, day.waiting_for, day.accepted)
     notes = (before.note.replace(str(before.day), ""), day.note.replace(str(day.day), ""))
-    return same and notes[0] == notes[1] and day.day - before.day == timedelta(days=1)
+    return same and notes[0] == notes[1] and follows(before.day, day.day)
 
 
 def _span(first: date, last: date) -> str:

@@ -44,6 +44,7 @@ from optstream.catalogue.reading.read import (
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.stream.period import partition_of
 
 
 def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
@@ -186,7 +187,7 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield what is wrong with files of measurements: under names that are their hashes, of listed days."""
-    days = {f"date={entry.period}" for entry in catalogue.entries if not entry.withdrawn}
+    days = {partition_of(entry.period) for entry in catalogue.entries if not entry.withdrawn}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")
         told = measurements_name(last)
