@@ -50,7 +50,9 @@ def parse_period(text: str) -> date:
     try:
         period = period_from(text)
     except ValueError:
-        raise typer.BadParameter(f"a date looks like 2016-02-01, an hour like 2016-02-01T13; got {text!r}") from None
+        raise typer.BadParameter(
+            f"a date looks like 2016-02-01, an hour like 2016-02-01T13; got {text!r}"
+        ) from None
     if not 1970 <= period.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return period

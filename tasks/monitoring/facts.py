@@ -101,7 +101,11 @@ class Facts:
         Returns:
             First to last; empty where there are none.
         """
-        return [] if self.first is None or self.last is None else settings.calendar.periods(self.first, self.last)
+        return (
+            []
+            if self.first is None or self.last is None
+            else settings.calendar.periods(self.first, self.last)
+        )
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:

@@ -165,7 +165,11 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
     """
     settings = load_settings(config)
     ledger, now = need_ledger(settings), datetime.now(UTC)
-    known = {found for one in periods_asked(settings, day) for found in compromise(settings, ledger, one, reason, now)}
+    known = {
+        found
+        for one in periods_asked(settings, day)
+        for found in compromise(settings, ledger, one, reason, now)
+    }
     for one in sorted(known):
         print(f"{one}: every window that it touches counts as lost; nothing more is released in them")
 

@@ -60,7 +60,9 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
     epilog=examples("optstream publish 2016-02-01", "optstream publish --from 2016-02-01 --to 2016-02-29")
 )
 def publish(
-    day: Annotated[list[date] | None, typer.Argument(parser=parse_period, metavar="DAY", help="Days.")] = None,
+    day: Annotated[
+        list[date] | None, typer.Argument(parser=parse_period, metavar="DAY", help="Days.")
+    ] = None,
     more: Days | None = None,
     first: Annotated[date | None, day_option("--from", "First day of a span.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day of a span.")] = None,
