@@ -68,7 +68,7 @@ def cross_checks(
         watch, period = sections.get("watch", Watch()), sections["stream"].period
         problems += schedule_problems(sections["schedule"], watch, period)
     if {"stream", "mechanism"} <= present:
-        problems += _hours(sections["stream"], sections["mechanism"], sections.get("release"))
+        problems += _hours(sections)
     problems += zone_checks(sections, folder)
     return problems
 
@@ -110,8 +110,10 @@ def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
             yield f"features: {error}: the parts of a feature may not overlap"
 
 
-def _hours(stream: Stream, mechanism: Mechanism, release: Release | None) -> Iterator[str]:
-    if stream.period == "day":
+def _hours(sections: Mapping[str, Any]) -> Iterator[str]:
+    """What is made for days as a whole, beside period "hour"."""
+    mechanism, release = sections["mechanism"], sections.get("release")
+    if sections["stream"].period == "day":
         return
     if not mechanism.kind.serves_hours:
         able = kinds_with("serves_hours")
@@ -124,6 +126,9 @@ def _hours(stream: Stream, mechanism: Mechanism, release: Release | None) -> Ite
             'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate all '
             f"hours of these days anew; got {release.revise_days}"
         )
+    for table, key in (("covariates", "given"), ("questions", "named")):
+        if table in sections and getattr(sections[table], key):
+            yield f'{table} is for stream.period "day"; leave it out, or publish by the day'
 
 
 def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:

@@ -1,12 +1,13 @@
 """The state of each day of the span, from facts and the clock alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
+from itertools import groupby
 
 from optstream.ledger import ReleaseOutline, ReleaseState
-from optstream.stream import day_of
+from optstream.stream import Hour, day_of
 from tasks.config import Settings
 from tasks.ingest import Arrival
 from tasks.ingest.arrival.parts import leaves_of, parts_of
@@ -64,6 +65,43 @@ class DayState:
     levels: tuple[int, ...] = ()
     raw_expires: datetime | None = None
     accepted: bool = False
+
+
+_WORST_FIRST = (
+    State.FAILED,
+    State.LOST,
+    State.LATE,
+    State.MISSING,
+    State.VOID,
+    State.RUNNING,
+    State.HELD,
+    State.WAITING,
+    State.WITHDRAWN,
+    State.RESTATED,
+    State.PUBLISHED,
+)
+
+
+def by_day(states: Sequence[DayState]) -> tuple[DayState, ...]:
+    """Return the local days of a calendar: days as they are, of hours the worst of each day.
+
+    Args:
+        states: Of days, or of hours, rising.
+
+    Returns:
+        One for each local day; of hours its note says of how many.
+    """
+    return tuple(_worst(list(own)) for _, own in groupby(states, key=lambda one: day_of(one.day)))
+
+
+def _worst(own: Sequence[DayState]) -> DayState:
+    if not isinstance(own[0].day, Hour):
+        return own[0]
+    worst = min(own, key=lambda one: _WORST_FIRST.index(one.state))
+    alike = sum(one.state is worst.state for one in own)
+    told = f"{alike} of {len(own)} hours" + (f"; {worst.day}: {worst.note}" if worst.note else "")
+    quiet = worst.state is State.PUBLISHED
+    return replace(worst, day=day_of(worst.day), note="" if quiet else told)
 
 
 def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, ...]:

@@ -10,6 +10,7 @@ from optstream.stream import follows
 from tasks.config import Settings
 from tasks.monitoring import DayState, State, StreamView
 from tasks.monitoring.alarms.conditions import DEPENDS
+from tasks.monitoring.days import by_day
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced
@@ -29,7 +30,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
     if not view.days:
         terminal.say(f"stream {view.stream}: nothing released yet")
     else:
-        for line in month_lines(view.days):
+        for line in month_lines(by_day(view.days)):
             terminal.say(line)
         terminal.say(_legend(view))
         _show_days(settings, view, terminal)

@@ -59,7 +59,9 @@ def files_beside(
         data = _measurements(settings, day, revision, mechanism, release.measured)
         digest = hashlib.sha256(data).hexdigest()
         found = FilesBeside(StatedMeasurements(digest, tuple(later)), data={digest: data})
-    told = _errors(day, mechanism, release) if settings.published.errors else None
+    # an hour's errors hang together with those of hours before; the file has days, and sums are of days
+    wanted = settings.published.errors and settings.stream.period == "day"
+    told = _errors(day, mechanism, release) if wanted else None
     if told is None:
         return found
     data, of = told

@@ -71,7 +71,9 @@ def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
     assert set(rows["date"]) == {DAY}
     assert set(rows["step"]) == {26, 27}
     assert set(rows["timestamp"]) == {datetime(2016, 6, 1, 11, minute, tzinfo=UTC) for minute in (0, 30)}
-    hive = pl.scan_parquet(installation.settings.published_folder / "data/**/*.parquet", hive_partitioning=True)
+    hive = pl.scan_parquet(
+        installation.settings.published_folder / "data/**/*.parquet", hive_partitioning=True
+    )
     assert hive.select("date", "hour").unique().collect().rows() == [(DAY, 13)]
     before = installation.files("published") | installation.files("trusted/measurements")
     installation.later(hours=1)
@@ -204,7 +206,12 @@ def test_an_hour_is_withdrawn_and_restated_by_itself(by_the_hour):
     again = installation.release(one, restate=True)[one]
     assert again.outcome.status is Status.PUBLISHED
     rows = read_published(installation.settings.published_folder, verify=True)
-    assert rows.select("step", "revision").unique().sort("step").rows() == [(10, 1), (11, 1), (12, 0), (13, 0)]
+    assert rows.select("step", "revision").unique().sort("step").rows() == [
+        (10, 1),
+        (11, 1),
+        (12, 0),
+        (13, 0),
+    ]
     assert installation.record(two).state is ReleaseState.PUBLISHED
 
 
