@@ -21,7 +21,7 @@ from prefect.settings import PREFECT_API_URL
 from flows.orchestration.artifacts import log_days
 from flows.orchestration.calls import in_prefect, no_heartbeat
 from flows.orchestration.configuration import configured
-from flows.orchestration.release import release_days, revised, run_of
+from flows.orchestration.release import close_quietly, release_days, revised, run_of
 from flows.orchestration.run_names import backfill_name, tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
@@ -87,7 +87,9 @@ def backfill(
                     busy = tuple(day.day for day in done if _is_awaited(day))
                     again = _run(settings, [busy], False, lease_minutes, mark, progress)
                     done = [*(day for day in done if not _is_awaited(day)), *again]
-            done += revised(run_of(settings, ledger, lease_minutes))
+            run = run_of(settings, ledger, lease_minutes)
+            done += revised(run)
+            close_quietly(run)
             if in_prefect():
                 log_days(done)
             write_pages(settings, ledger, datetime.now(UTC))

@@ -21,7 +21,8 @@
     .lock, .incoming/                                 the publishers' lock and half-written files
 
 Where a stream is released by the hour, each folder of a day has one for each hour, "hour=13", with what is
-otherwise in the day's; the second of an hour that the day repeats is "hour=02B".
+otherwise in the day's; the second of an hour that the day repeats is "hour=02B". A day that is closed has one file,
+data/date=2016-02-01/hour=all/day-<hash>.parquet, and those of its hours are in superseded/.
 
 Of a withdrawn day the files are gone; the manifests stay, and catalogue.json says `withdrawn` and names
 the last one.
@@ -103,6 +104,11 @@ def superseded_folder(period: date) -> str:
 def data_file(period: date, file_hash: str) -> str:
     """Return where the release of `period` is, relative to the published folder."""
     return f"{data_folder(period)}/{release_name(file_hash)}"
+
+
+def closed_file(day: date, file_hash: str) -> str:
+    """Return where the file of a closed day is, relative to the published folder."""
+    return f"{data_folder(day)}/hour=all/day-{file_hash}.parquet"
 
 
 def superseded_file(period: date, file_hash: str) -> str:

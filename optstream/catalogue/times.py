@@ -80,6 +80,9 @@ def settle_times(
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
         days = {day_of(entry.period), entry.period}
         places |= dict.fromkeys((folder(one) for folder in FOLDERS for one in days), listed)
+        if entry.closed_in:
+            places[entry.shown_in] = release_time(day_of(entry.period))
+            places[entry.shown_in.rpartition("/")[0]] = listed
     places |= {name: release_time(period) for period, name in beside}
     parts = (DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS, SUPERSEDED)
     places |= dict.fromkeys((CATALOGUE, *parts, *HIDDEN, "."), listed)

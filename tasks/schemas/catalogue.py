@@ -22,6 +22,9 @@ class Entry(Part):
     withdrawn: OrAbsent[
         Annotated[Literal[True], Field(description="a tombstone: what it names is no longer published")]
     ] = None
+    closed_in: OrAbsent[
+        Annotated[Hash, Field(description="of an hour of a closed day: the SHA-256 of the day's file")]
+    ] = None
 
 
 Periods = Annotated[dict[Period, Entry], Field(json_schema_extra={"additionalProperties": False})]

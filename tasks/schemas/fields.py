@@ -23,7 +23,7 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 DataFile = Annotated[
     str,
-    Field(pattern=rf"^data/{PARTITION}/release-[0-9a-f]{{64}}\.parquet$"),
+    Field(pattern=rf"^(data|superseded)/{PARTITION}/release-[0-9a-f]{{64}}\.parquet$"),
 ]
 Given = TypeVar("Given")
 OrAbsent = Union[Given, SkipJsonSchema[None]]  # noqa: UP007  # `|` of a variable is no type that takes one

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
@@ -22,6 +23,7 @@ from optstream.catalogue.layout import (
     MEASUREMENTS,
     SUPERSEDED,
     SUPERSEDED_ERRORS,
+    data_file,
     errors_folder,
     errors_name,
     measurements_name,
@@ -34,6 +36,7 @@ from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX
 from optstream.catalogue.questions.published_answers import check_answers
+from optstream.catalogue.reading.closed_file import read_day
 from optstream.catalogue.reading.read import (
     is_of,
     lost,
@@ -77,7 +80,8 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             _check_entry(storage, catalogue, entry)
         except PublicationError as error:
             problems.append(f"{entry.period}: {error}")
-    listed = {entry.file for entry in catalogue.entries if not entry.withdrawn}
+    listed = {entry.shown_in for entry in catalogue.entries if not entry.withdrawn}
+    problems += _closed(storage, catalogue)
     strays = [name for name in storage.names_below(DATA) if name not in listed]
     return [
         *problems,
@@ -112,6 +116,16 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
         raise PublicationError(_differs(entry))
     for name, digest in ReleaseStatement.from_document(footer.statement).beside:
         read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
+
+
+def _closed(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what is wrong with the files of closed days."""
+    closed = (entry for entry in catalogue.entries if entry.closed_in is not None)
+    for _, own in groupby(closed, key=lambda entry: entry.closed_in):
+        try:
+            read_day(storage, list(own), verify=True)
+        except PublicationError as error:
+            yield str(error)
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
@@ -159,7 +173,7 @@ def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
         raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
-    if stated != (entry.file, entry.file_hash, entry.rows_hash):
+    if stated != (data_file(entry.period, entry.file_hash), entry.file_hash, entry.rows_hash):
         raise PublicationError(_differs(entry))
     return document
 
