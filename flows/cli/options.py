@@ -59,8 +59,9 @@ def parse_period(text: str) -> date:
 
 
 def periods_asked(settings: Settings, asked: Iterable[date]) -> list[date]:
-    """The periods of the stream that were asked for, rising: of one released by the hour, a day stands for its
-    hours. Raises WordsError for an hour where periods are days, or one that its day does not have.
+    """The periods of the stream that were asked for, rising: where they are hours, a day stands for its own.
+
+    Raises WordsError for an hour where periods are days, or one that its day does not have.
     """
     found = set[date]()
     try:

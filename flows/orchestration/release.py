@@ -38,9 +38,9 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.release import steps
-from tasks.release.close_days import close_over
 from tasks.release.day import Ended, Requested
 from tasks.release.due import due
+from tasks.release.records.close_days import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.reports import write_pages
@@ -135,7 +135,7 @@ def release_days(
 
 
 def close_quietly(run: Run) -> None:
-    """Close the days of hours that are over; what stands in the way stops no release, and the next run tries again."""
+    """Close the days of hours that are over; what stands in the way stops no release: the next run tries."""
     with suppress(OptStreamError):
         close_over(run)
 

@@ -21,8 +21,8 @@
     .lock, .incoming/                                 the publishers' lock and half-written files
 
 Where a stream is released by the hour, each folder of a day has one for each hour, "hour=13", with what is
-otherwise in the day's; the second of an hour that the day repeats is "hour=02B". A day that is closed has one file,
-data/date=2016-02-01/hour=all/day-<hash>.parquet, and those of its hours are in superseded/.
+otherwise in the day's; the second of an hour that the day repeats is "hour=02B". A day that is
+closed has one file, data/date=2016-02-01/hour=all/day-<hash>.parquet; those of its hours are in superseded/.
 
 Of a withdrawn day the files are gone; the manifests stay, and catalogue.json says `withdrawn` and names
 the last one.

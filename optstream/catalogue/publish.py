@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
-from optstream.catalogue.closed_days import remove_left, reopened
+from optstream.catalogue.hours.closed_days import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.layout import MANIFESTS, data_file, release_name
 from optstream.catalogue.parquet import decode

@@ -46,8 +46,8 @@ MOST_CHANGES = 2**31
 
 
 def release_time(period: date) -> datetime:
-    """Return the modification time of a period's files: the midnight, UTC, that ends its date, or the same clock
-    hour, UTC, as ends an hour.
+    """Return the modification time of a period's files: the midnight, UTC, that ends its date; of an hour,
+    what the clock shows when it ends, as UTC.
     """
     if isinstance(period, Hour):
         return datetime.combine(period, datetime.min.time(), UTC) + timedelta(hours=period.hour + 1)

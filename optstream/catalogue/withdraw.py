@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
-from optstream.catalogue.closed_days import remove_left, reopened
+from optstream.catalogue.hours.closed_days import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.page import blank_page
 from optstream.catalogue.questions.published_answers import withdraw_answers

@@ -65,8 +65,8 @@ class Calendar:
             raise ParameterError(f'period of Calendar must be "day" or "hour"; got {self.period!r}')
         if self.period == "hour" and 60 % minutes:
             raise ParameterError(
-                f'step_minutes of Calendar must divide an hour where period is "hour"; got {minutes!r}: take a '
-                'shorter step, or period "day"'
+                f'step_minutes of Calendar must divide an hour where period is "hour"; got {minutes!r}: take '
+                'a shorter step, or period "day"'
             )
         try:
             ZoneInfo(self.time_zone)
@@ -122,8 +122,8 @@ class Calendar:
         steps, rest = divmod(elapsed, timedelta(minutes=self.step_minutes))
         if rest:
             raise ParameterError(
-                f"{period} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes; "
-                'use a shorter step, or day "fixed"'
+                f"{period} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes"
+                '; use a shorter step, or day "fixed"'
             )
         return steps
 
@@ -180,8 +180,8 @@ class Calendar:
         if isinstance(period, Hour) != (self.period == "hour"):
             example = "2016-02-14T13" if self.period == "hour" else "2016-02-14"
             raise ParameterError(
-                f"{period} is no {self.period}, and this stream is released by the {self.period}: ask for one "
-                f"such as {example}"
+                f"{period} is no {self.period}, and this stream is released by the {self.period}: ask for "
+                f"one such as {example}"
             )
         self.first_step(period)
 

@@ -123,8 +123,8 @@ def _hours(sections: Mapping[str, Any]) -> Iterator[str]:
         )
     if release is not None and release.revise_days:
         yield (
-            'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate all '
-            f"hours of these days anew; got {release.revise_days}"
+            'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate '
+            f"all hours of these days anew; got {release.revise_days}"
         )
     for table, key in (("covariates", "given"), ("questions", "named")):
         if table in sections and getattr(sections[table], key):
@@ -284,7 +284,7 @@ def _input(source: Input, published: Published, stream: Stream | None) -> Iterat
 def period_lengths(calendar: Calendar) -> frozenset[int]:
     """Steps of every kind of period that the zone has, from two whole years.
 
-    Raises ParameterError where the clock moves by less than a step, or than an hour where these are periods.
+    Raises ParameterError where the clock moves by less than a step, or by part of an hour that is a period.
     """
     first = date(2025, 1, 1)
     days = [first + timedelta(days=number) for number in range(730)]

@@ -27,7 +27,7 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
 
 
 def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[Sequence[Spend]]:
-    """Each day's plan, or those of its hours. Periods of the same length, parts and tree have one mechanism."""
+    """Each day's plan, or its hours'. Periods of the same length, parts and tree have one mechanism."""
     calendar, known = settings.calendar, {}
     for day in days:
         planned: list[Spend] = []

@@ -9,6 +9,7 @@ from typing import Any
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
+from optstream.catalogue.hours.closed_file import read_day
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     ABOUT,
@@ -36,7 +37,6 @@ from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX
 from optstream.catalogue.questions.published_answers import check_answers
-from optstream.catalogue.reading.closed_file import read_day
 from optstream.catalogue.reading.read import (
     is_of,
     lost,

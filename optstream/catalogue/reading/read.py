@@ -11,6 +11,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.hours.closed_file import read_day
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
@@ -23,7 +24,6 @@ from optstream.catalogue.layout import (
 )
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.reading.as_of import rows_as_of
-from optstream.catalogue.reading.closed_file import read_day
 from optstream.catalogue.rows import empty_rows, hash_rows, joined_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.stage import dated_rows
@@ -93,7 +93,7 @@ def _read_together(
     verify: bool,
     closed: bool,
 ) -> list[pl.DataFrame]:
-    """Return the rows of neighbouring periods: of the hours of a closed day from one file, if that is there."""
+    """Return the rows of neighbouring periods: of a closed day's hours from one file, if that is there."""
     if closed:
         with suppress(PublicationError):  # opened again meanwhile, or lost: each hour has its own file too
             return [read_day(storage, entries, verify)]

@@ -86,7 +86,7 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
 
 
 def periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
-    """Return the periods that have a folder in a region's, each with it; what cannot be listed counts as empty.
+    """Return the periods that have a folder in a region's, with it; what cannot be listed counts as empty.
 
     Args:
         settings: Of the stream.

@@ -33,7 +33,7 @@ def load():
 
 
 def released(mechanism, length):
-    """As the flow does: the public state through JSON, spends as the ledger recalls them, the raw state apart."""
+    """As the flow does: public state through JSON, spends as the ledger recalls them, the raw state apart."""
     values, state, found = load(), None, []
     for at in range(0, values.shape[1], length):
         period = values[:, at : at + length]
@@ -58,7 +58,7 @@ def test_the_same_noise_gives_hours_the_values_of_their_day(name, length):
     assert np.ptp(whole) > 1000
 
 
-@pytest.mark.parametrize("name", (*ONLINE, "HistoryInformed"))
+@pytest.mark.parametrize("name", [*ONLINE, "HistoryInformed"])
 @pytest.mark.parametrize("length", [2, 1])
 def test_every_window_midnight_included_costs_hours_what_it_costs_days(name, length):
     mechanism = build(name)

@@ -3,14 +3,14 @@
 from datetime import date, timedelta
 
 from optstream.catalogue import find_catalogue
-from optstream.catalogue.closed_days import close_days, open_days
+from optstream.catalogue.hours.closed_days import close_days, open_days
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of
 
 
 def close_over(run: Run) -> tuple[date, ...]:
-    """Close the days that are over: all their hours are listed, or were withdrawn, or no night takes them up any
-    more ([schedule] catch_up_days). Returns those that were closed; nothing is drawn or charged.
+    """Close the days that are over: all their hours are listed, or were withdrawn, or no run takes them up
+    any more ([schedule] catch_up_days). Returns those that were closed; nothing is drawn or charged.
 
     Raises PublicationError where an hour's file is missing or the folder cannot be written: what is listed is
     whole, and the next run closes them.

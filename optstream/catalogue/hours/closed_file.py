@@ -1,4 +1,4 @@
-"""The file of a closed day: the rows of all its hours, with the hashes that they had as files of their own."""
+"""The file of a closed day: the rows of its hours, with the hashes that these had as files of their own."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""Days whose hours are over, each in one file of data/: so that a year of hours is 365 files to read, not 8,760.
+"""Days whose hours are over, each in one file of data/: a year of hours is 365 files to read, not 8,760.
 
 A day is closed in one transaction: its file is written under a name that holds its hash, then the catalogue
-is replaced, whose entries name it beside the hashes of the hours' own files, which move to superseded/. Readers
-who have an older catalogue find these there. What changes an hour of a closed day opens the day again first.
+is replaced, whose entries name it beside the hashes of the hours' own files, which move to superseded/.
+Readers who have an older catalogue find these there. What changes an hour of a closed day opens it first.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import date
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.hours.closed_file import encode_day
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import (
     LARGEST_RELEASE,
@@ -20,7 +21,6 @@ from optstream.catalogue.layout import (
     release_name,
     superseded_folder,
 )
-from optstream.catalogue.reading.closed_file import encode_day
 from optstream.catalogue.reading.read import read_rows
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import clear_superseded
