@@ -23,26 +23,25 @@ class Hour(date):
     are sorted hours.
     """
 
-    __slots__ = ("_again", "_hour")
-    _hour: int
-    _again: bool
+    __slots__ = ("_key",)
+    _key: tuple[int, int, bool]
 
     def __new__(cls, day: date, hour: int, again: bool = False) -> "Hour":
         if hour not in range(24):
             raise ParameterError(f"hour must be an integer in [0, 23]; got {hour!r}")
         made = super().__new__(cls, day.year, day.month, day.day)
-        made._hour, made._again = int(hour), bool(again)
+        made._key = (made.toordinal(), int(hour), bool(again))
         return made
 
     @property
     def hour(self) -> int:
         """The clock hour at which it begins."""
-        return self._hour
+        return self._key[1]
 
     @property
     def again(self) -> bool:
         """Whether it is the second time that the local day has this hour: the clock was put back."""
-        return self._again
+        return self._key[2]
 
     def isoformat(self) -> str:
         """Return its text, "2016-02-14T13"."""
@@ -51,7 +50,7 @@ class Hour(date):
     @property
     def clock(self) -> str:
         """What its text has after the date: "T13", "T02B"."""
-        return f"T{self._hour:02}{'B' if self._again else ''}"
+        return f"T{self.hour:02}{'B' if self.again else ''}"
 
     def __str__(self) -> str:
         return self.isoformat()
@@ -60,31 +59,28 @@ class Hour(date):
         return f"Hour({self.isoformat()!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (Hour, (day_of(self), self._hour, self._again))
-
-    def _key(self) -> tuple[int, int, bool]:
-        return (self.toordinal(), self._hour, self._again)
+        return (Hour, (day_of(self), self.hour, self.again))
 
     def __hash__(self) -> int:
-        return hash(self._key())
+        return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Hour) and self._key() == other._key()
+        return isinstance(other, Hour) and self._key == other._key
 
     def __ne__(self, other: object) -> bool:  # that of date would compare the days
         return not self == other
 
     def __lt__(self, other: date) -> bool:
-        return self._key() < other._key() if isinstance(other, Hour) else _not_compared(other)
+        return self._key < other._key if isinstance(other, Hour) else _not_compared(other)
 
     def __le__(self, other: date) -> bool:
-        return self._key() <= other._key() if isinstance(other, Hour) else _not_compared(other)
+        return self._key <= other._key if isinstance(other, Hour) else _not_compared(other)
 
     def __gt__(self, other: date) -> bool:
-        return self._key() > other._key() if isinstance(other, Hour) else _not_compared(other)
+        return self._key > other._key if isinstance(other, Hour) else _not_compared(other)
 
     def __ge__(self, other: date) -> bool:
-        return self._key() >= other._key() if isinstance(other, Hour) else _not_compared(other)
+        return self._key >= other._key if isinstance(other, Hour) else _not_compared(other)
 
     def __add__(self, other: object) -> NoReturn:
         raise TypeError("nothing is added to an hour: ask the calendar which comes next")

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import cached_property
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.errors import LedgerError, PublicationError
@@ -86,7 +87,7 @@ class Facts:
     without: Mapping[date, tuple[str, ...]] = field(default_factory=dict)
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def newest_unlike(self) -> date | None:
         """The newest published day, if it is one of those that were unlike all others."""
         newest = newest_published(self.releases)
