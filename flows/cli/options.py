@@ -99,6 +99,11 @@ def day_option(name: str, help: str) -> Any:
     return typer.Option(name, parser=parse_day, metavar="DATE", help=help)
 
 
+def period_option(name: str, help: str) -> Any:
+    """An option that takes a date, or an hour of one."""
+    return typer.Option(name, parser=parse_period, metavar="DATE", help=help)
+
+
 DEFAULT_CONFIG = Path("optstream.toml")
 REASON = typer.Option("--reason", help="Why, in a few words without any value; it is kept permanently.")
 Config = Annotated[
@@ -110,14 +115,6 @@ PublicKeys = Annotated[
     typer.Option("--public-key", metavar="FILE", help="The publisher's public key (PEM); may be repeated."),
 ]
 Reason = Annotated[str, REASON]
-Days = Annotated[
-    list[date],
-    typer.Option(
-        "--date",
-        parser=parse_period,
-        metavar="DATE",
-        help="Day, or hour such as 2016-02-01T13; may be repeated.",
-    ),
-]
+Days = Annotated[list[date], period_option("--date", "Day, or hour such as 2016-02-01T13; may be repeated.")]
 First = Annotated[date, day_option("--from", "First day.")]
 Last = Annotated[date, day_option("--to", "Last day.")]

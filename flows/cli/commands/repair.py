@@ -22,6 +22,7 @@ from flows.cli.options import (
     examples,
     new_app,
     parse_period,
+    period_option,
     periods_asked,
 )
 from optstream.noise import secure_noise
@@ -63,7 +64,7 @@ def publish(
     day: Annotated[
         list[date] | None, typer.Argument(parser=parse_period, metavar="DAY", help="Days.")
     ] = None,
-    more: Days | None = None,
+    more: Annotated[list[date] | None, period_option("--date", "Day or hour; may be repeated.")] = None,
     first: Annotated[date | None, day_option("--from", "First day of a span.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day of a span.")] = None,
     config: Config = DEFAULT_CONFIG,

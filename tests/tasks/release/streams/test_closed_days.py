@@ -23,8 +23,10 @@ from tasks.release.day import Requested, Status
 from tasks.release.each import each
 from tasks.release.publish_again import publish_again
 from tasks.release.records.close_days import close_over
+from tasks.signing.key import new_key
 from tests.tasks.release.streams.test_hours import by_the_hour, hours  # noqa: F401
 from tests.tasks.release.streams.test_release_mechanisms import with_mechanism  # noqa: F401
+from tests.tasks.signing.test_sign import sign_with
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 HOUR = Hour(DAY, 5)
@@ -188,3 +190,43 @@ def test_only_hours_are_closed_and_only_in_a_hash(day_of_hours):
     with pytest.raises(PublicationError, match="closed_in must be a SHA-256"):
         parse_catalogue(json.dumps(document).encode())
     assert close_days(day_of_hours.settings.published_folder, [date(2016, 5, 1)]) == ()
+
+
+def changed_and_closed(installation):
+    """Three hours of a day are closed, one is restated and one withdrawn, and what is left closed again."""
+    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    asked, folder = hours(DAY)[:3], str(installation.settings.published_folder)
+    installation.release(*asked)
+    before = read_published(folder, verify=True)
+    assert close_over(installation.run()) == (DAY,)
+    assert read_published(folder, verify=True).equals(before)
+    assert check_files(folder) == []
+    installation.release(asked[0], restate=True)
+    each([Requested(asked[2])], Requested, partial(withdraw, installation.run(), reason="x", days=[asked[2]]))
+    assert check_files(folder) == []
+    rows = read_published(folder, verify=True)
+    assert rows.select("step", "revision").unique().sort("step").rows() == [(0, 1), (1, 1), (2, 0), (3, 0)]
+    assert close_over(installation.run()) == (DAY,)
+    assert read_published(folder, verify=True).equals(rows)
+    assert check_files(folder) == []
+
+
+def test_days_are_closed_and_opened_in_a_store(by_the_hour):  # noqa: F811
+    installation = by_the_hour("Laplace", DAY)
+    installation.configure('folder = "published"', f'folder = "memory://{installation.folder.name}/public"')
+    changed_and_closed(installation)
+
+
+def test_a_catalogue_that_lists_closed_days_is_signed(by_the_hour):  # noqa: F811
+    installation = by_the_hour("Laplace", DAY)
+    sign_with(installation, "one.pem")
+    key = new_key(installation.settings.signing_key_file)
+    changed_and_closed(installation)
+    folder = installation.settings.published_folder
+    assert check_files(folder, key) == []
+    rows = read_published(folder, public_key=key)
+    path = installation.folder / "published/catalogue.json"
+    path.write_bytes(path.read_bytes().replace(b'"closed_in": "', b'"closed_in": "0')[:-1])
+    with pytest.raises(PublicationError):
+        read_published(folder, public_key=key)
+    assert rows.height == 2 * 2 * 3
