@@ -40,6 +40,10 @@ def test_the_hours_of_a_day_are_its_steps_in_turn(zone, minutes, kind):
             number * 60 // minutes for number in range(len(hours))
         ]
         assert {one.date() for hour in hours for one in calendar.local_times(hour)} == {day}
+        assert [calendar.period_from_step(calendar.first_step(one)) for one in hours] == list(hours)
+        assert [calendar.after(one) for one in hours[:-1]] == list(hours[1:])
+        if kind == "elapsed":
+            assert [calendar.period_at(calendar.begins_at(one)) for one in hours] == list(hours)
         texts = [one.isoformat() for one in hours]
         assert texts == sorted(set(texts))
         assert [period_from(text) for text in texts] == list(hours)
