@@ -304,8 +304,9 @@ def _from_document(text: str, document: object) -> Entry:
     if document.get("withdrawn", True) is not True:
         _refuse(f"{place}: withdrawn must be true where it is given")
     closed_in = document.get("closed_in")
-    if "closed_in" in document and not (is_hash(closed_in) and isinstance(period, Hour)):
-        _refuse(f"{place}: closed_in must be a SHA-256 in lower-case hexadecimal, of an hour")
+    may_be = is_hash(closed_in) and isinstance(period, Hour) and "withdrawn" not in document
+    if "closed_in" in document and not may_be:
+        _refuse(f"{place}: closed_in must be a SHA-256 in lower-case hexadecimal, of an hour that is there")
     facts = {name: document[name] for name in known - {"file", "manifest"}}
     entry = Entry(period=period, withdrawn="withdrawn" in document, closed_in=closed_in, **facts)
     if (document["file"], document["manifest"]) != (entry.file, entry.manifest):

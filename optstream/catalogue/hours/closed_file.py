@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from itertools import product
 
 import polars as pl
 
@@ -9,7 +10,7 @@ from optstream.catalogue.backends import Readable
 from optstream.catalogue.index import Entry
 from optstream.catalogue.layout import LARGEST_RELEASE
 from optstream.catalogue.parquet import Footer, decode, encode
-from optstream.catalogue.rows import hash_rows
+from optstream.catalogue.rows import hash_rows, schema
 from optstream.errors import PublicationError
 from optstream.stream.period import day_of
 
@@ -34,11 +35,12 @@ def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> byte
     return encode(rows, Footer(hash_rows(rows), {"format": FORMAT, "hours": hours}))
 
 
-def read_day(storage: Readable, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:
-    """Return the rows of a closed day.
+def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:
+    """Return the rows of a closed day. What is read is not trusted.
 
     Args:
         storage: The published folder.
+        value_column: As the catalogue has it.
         entries: Its hours that are listed as closed in one file, rising.
         verify: Whether to compare the hashes of the file, and of each hour's rows.
 
@@ -56,13 +58,21 @@ def read_day(storage: Readable, entries: Sequence[Entry], verify: bool) -> pl.Da
     if verify and hashlib.sha256(data).hexdigest() != entries[0].closed_in:
         raise PublicationError(f"{name} differs from its hash in the catalogue; restore it")
     inner, footer = decode(data)
-    hours = footer.statement.get("hours")
+    hours, day = footer.statement.get("hours"), day_of(entries[0].period)
     listed = [[one.period.isoformat(), one.file_hash, one.rows_hash] for one in entries]
-    if not isinstance(hours, list) or [one[:3] for one in hours if isinstance(one, list)] != listed:
+    if (
+        not isinstance(hours, list)
+        or not all(isinstance(one, list) and len(one) == 4 and type(one[3]) is int for one in hours)
+        or [one[:3] for one in hours] != listed
+        or any(day_of(one.period) != day for one in entries)
+    ):
         raise PublicationError(f"{name} has other hours than the catalogue names; restore it")
-    rows = inner.select(pl.lit(day_of(entries[0].period), dtype=pl.Date()).alias("date"), pl.all())
+    rows = inner.select(pl.lit(day, dtype=pl.Date()).alias("date"), pl.all())
+    wanted = (schema(value_column, *has) for has in product((True, False), repeat=2))
+    if not any(list(one.items()) == list(rows.schema.items()) for one in wanted):
+        raise PublicationError(f"{name} has other columns than a release has; restore it")
     if verify:
-        _check_hours(name, rows, [int(one[3]) for one in hours], entries)
+        _check_hours(name, rows, [one[3] for one in hours], entries)
     return rows
 
 

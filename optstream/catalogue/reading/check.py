@@ -123,7 +123,7 @@ def _closed(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     closed = (entry for entry in catalogue.entries if entry.closed_in is not None)
     for _, own in groupby(closed, key=lambda entry: entry.closed_in):
         try:
-            read_day(storage, list(own), verify=True)
+            read_day(storage, catalogue.value_column, list(own), verify=True)
         except PublicationError as error:
             yield str(error)
 

@@ -96,7 +96,7 @@ def _read_together(
     """Return the rows of neighbouring periods: of a closed day's hours from one file, if that is there."""
     if closed:
         with suppress(PublicationError):  # opened again meanwhile, or lost: each hour has its own file too
-            return [read_day(storage, entries, verify)]
+            return [read_day(storage, catalogue.value_column, entries, verify)]
     return [_read_period(storage, look, catalogue, entry, verify) for entry in entries]
 
 
