@@ -93,16 +93,17 @@ def release_metrics(
     lower_bound: Fraction,
     n_steps: int,
     statement: Mapping[str, Any],
+    step_of_day: int = 0,
 ) -> pl.DataFrame:
     """Return the frame `RELEASE` of one period, a row for each node, as it will be published.
 
     rows: columns step, node, `value_column`, and its standard errors if there are any. lower_bound: of one
-    leaf. All of it is noisy or public.
+    leaf. step_of_day: of the period's first step, from which its rows count. All of it is noisy or public.
     """
     number = {node: index for index, node in enumerate(tree.nodes)}
     placed = rows.with_columns(
         node=pl.col("node").cast(pl.String).replace_strict(number, default=None, return_dtype=pl.Int64),
-        step=pl.col("step").cast(pl.Int64),
+        step=pl.col("step").cast(pl.Int64) - step_of_day,
     )
     inside = placed.filter(pl.col("node").is_not_null() & pl.col("step").is_between(0, n_steps - 1))
     errors = [pl.col(name).cast(pl.Float64) for name in error_columns(value_column) if name in rows.columns]

@@ -1,6 +1,6 @@
 """Options that several commands share, and how dates are read."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +10,8 @@ import typer
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
-from optstream.stream import days_from
+from optstream.stream import Hour, days_from, period_from
+from tasks.config import Settings
 
 
 def new_app(help: str | None = None) -> typer.Typer:
@@ -44,6 +45,36 @@ def parse_day(text: str) -> date:
     return day
 
 
+def parse_period(text: str) -> date:
+    """The day or the hour. Raises typer.BadParameter unless it is one as 2016-02-01 or 2016-02-01T13."""
+    try:
+        period = period_from(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"a date looks like 2016-02-01, an hour like 2016-02-01T13; got {text!r}"
+        ) from None
+    if not 1970 <= period.year <= 2199:
+        raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
+    return period
+
+
+def periods_asked(settings: Settings, asked: Iterable[date]) -> list[date]:
+    """The periods of the stream that were asked for, rising: where they are hours, a day stands for its own.
+
+    Raises WordsError for an hour where periods are days, or one that its day does not have.
+    """
+    found = set[date]()
+    try:
+        for one in asked:
+            own = [one] if isinstance(one, Hour) else settings.calendar.periods_of(one)
+            for period in own:
+                settings.calendar.check_period(period)
+            found.update(own)
+    except ParameterError as error:
+        raise WordsError(str(error)) from None
+    return sorted(found)
+
+
 def parse_exactly(name: str) -> Callable[[str], Fraction]:
     """What reads a number, exactly. It raises typer.BadParameter, which names it so, unless it is one."""
 
@@ -68,6 +99,11 @@ def day_option(name: str, help: str) -> Any:
     return typer.Option(name, parser=parse_day, metavar="DATE", help=help)
 
 
+def period_option(name: str, help: str) -> Any:
+    """An option that takes a date, or an hour of one."""
+    return typer.Option(name, parser=parse_period, metavar="DATE", help=help)
+
+
 DEFAULT_CONFIG = Path("optstream.toml")
 REASON = typer.Option("--reason", help="Why, in a few words without any value; it is kept permanently.")
 Config = Annotated[
@@ -79,6 +115,6 @@ PublicKeys = Annotated[
     typer.Option("--public-key", metavar="FILE", help="The publisher's public key (PEM); may be repeated."),
 ]
 Reason = Annotated[str, REASON]
-Days = Annotated[list[date], day_option("--date", "Day; may be repeated.")]
+Days = Annotated[list[date], period_option("--date", "Day, or hour such as 2016-02-01T13; may be repeated.")]
 First = Annotated[date, day_option("--from", "First day.")]
 Last = Annotated[date, day_option("--to", "Last day.")]

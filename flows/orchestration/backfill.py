@@ -21,11 +21,11 @@ from prefect.settings import PREFECT_API_URL
 from flows.orchestration.artifacts import log_days
 from flows.orchestration.calls import in_prefect, no_heartbeat
 from flows.orchestration.configuration import configured
-from flows.orchestration.release import release_days, revised, run_of
+from flows.orchestration.release import close_quietly, release_days, revised, run_of
 from flows.orchestration.run_names import backfill_name, tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
-from optstream.stream import days_from
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning import plan_backfill
@@ -67,10 +67,10 @@ def backfill(
     without: days to leave out; one at least stays. The days' outcomes are returned; they hold no reading.
     Raises ParameterError for a span that ends before it begins.
     """
-    span = days_from(date.fromisoformat(first), date.fromisoformat(last))
-    if not span:
-        raise ParameterError(f"the last day, {last}, comes before the first, {first}")
     with configured(config) as settings:
+        span = settings.calendar.periods(period_from(first), period_from(last))
+        if not span:
+            raise ParameterError(f"the last day, {last}, comes before the first, {first}")
         check_trusted(settings)
         with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
             ledger.enrol(terms_of(settings), datetime.now(UTC))
@@ -87,7 +87,9 @@ def backfill(
                     busy = tuple(day.day for day in done if _is_awaited(day))
                     again = _run(settings, [busy], False, lease_minutes, mark, progress)
                     done = [*(day for day in done if not _is_awaited(day)), *again]
-            done += revised(run_of(settings, ledger, lease_minutes))
+            run = run_of(settings, ledger, lease_minutes)
+            done += revised(run)
+            close_quietly(run)
             if in_prefect():
                 log_days(done)
             write_pages(settings, ledger, datetime.now(UTC))
@@ -163,7 +165,7 @@ def _run(
             ended = future.result() if future else here(*chunk)
         except Exception as error:  # noqa: BLE001 - a month that fails stops no other, and says where
             told = str(error) if isinstance(error, OptStreamError) else unexpected(error)
-            ended = [Requested(date.fromisoformat(day)).ended(Status.FAILED, told) for day in chunk[2]]
+            ended = [Requested(period_from(day)).ended(Status.FAILED, told) for day in chunk[2]]
         progress.took(ended)
         done += ended
     return done

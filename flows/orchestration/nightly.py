@@ -41,7 +41,11 @@ def nightly(config: str) -> Any:
             plan = plan_backfill(settings, ledger, days) if days else None
         ended = []
         if plan and plan.to_run:
-            given_up = [str(day) for day in settings.watching.accepted_gaps]
+            given_up = [
+                str(period)
+                for day in settings.watching.accepted_gaps
+                for period in settings.calendar.periods_of(day)
+            ]
             ended = backfill(str(settings.file), str(plan.first), str(plan.last), without=given_up)
         night = night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
     if night.left:

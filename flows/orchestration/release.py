@@ -5,7 +5,7 @@ plainly, and repeated as often.
 """
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
@@ -31,13 +31,16 @@ from flows.orchestration.calls import (
 from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import reader_of
+from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.release import steps
 from tasks.release.day import Ended, Requested
 from tasks.release.due import due
+from tasks.release.records.close_days import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.reports import write_pages
@@ -120,14 +123,21 @@ def release_days(
         with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
             run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
             enrol(run)
-            ended = released(run, [Requested(date.fromisoformat(day)) for day in days])
+            ended = released(run, [Requested(period_from(day)) for day in days])
             ended += revised(run) if revise else []
             if report:
+                close_quietly(run)
                 write_pages(settings, ledger, run.clock())
             if in_prefect():
                 log_days(ended)
                 keep_artifacts(settings, ledger, ended)
             return ended
+
+
+def close_quietly(run: Run) -> None:
+    """Close the days of hours that are over; what stands in the way stops no release: the next run tries."""
+    with suppress(OptStreamError):
+        close_over(run)
 
 
 def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:

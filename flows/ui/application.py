@@ -16,6 +16,7 @@ from starlette.types import ExceptionHandler
 from flows.ui.guard import OPEN, Guard
 from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
+from optstream.stream import day_of, period_from
 from tasks.contracts.results import folder_of
 from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.facts import SUSPECT_DAYS
@@ -86,6 +87,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
 
     def day(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), _day(request.path_params["day"])
+        wanted = _shown_for(found, wanted)
         known = found.view is not None and wanted in {one.day for one in found.view.days}
         facts = read_day(found.settings, wanted) if found.settings and known else DayFacts()
         runs, problem = looks.runs_on(found, wanted) if known else ((), "")
@@ -169,12 +171,18 @@ def _home(found: Snapshot) -> str:
 
 def _day(text: str) -> date:
     try:
-        found = date.fromisoformat(text)
+        found = period_from(text)
     except ValueError:
         raise HTTPException(404) from None
     if not 1970 <= found.year <= 2199:
         raise HTTPException(404)
     return found
+
+
+def _shown_for(found: Snapshot, wanted: date) -> date:
+    """The period whose page is shown: itself; of a day of hours the first that is not done, else the last."""
+    own = [] if found.view is None else [one for one in found.view.days if day_of(one.day) == wanted]
+    return next((one.day for one in own if not one.state.is_done), own[-1].day if own else wanted)
 
 
 def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
@@ -186,7 +194,7 @@ def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
     listed = [one.day for one in view.days if one.listed is not None]
     newest = listed[-1] if listed else found.at.date()
     asked = request.query_params
-    span = Span(*(_day(asked[key]) if key in asked else newest for key in ("from", "to")))
+    span = Span(*(day_of(_day(asked[key]) if key in asked else newest) for key in ("from", "to")))
     if not 1 <= span.n_days <= MOST_DAYS:
         raise HTTPException(404)
     return found, name, span

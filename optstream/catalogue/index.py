@@ -10,10 +10,18 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from optstream.catalogue.backends import Location, Readable, StoreUrl, open_storage
-from optstream.catalogue.layout import CATALOGUE, data_file, is_hash, manifest_file
+from optstream.catalogue.layout import (
+    CATALOGUE,
+    closed_file,
+    data_file,
+    is_hash,
+    manifest_file,
+    superseded_file,
+)
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statements.statement import LONGEST_TEXT
 from optstream.errors import ParameterError, PublicationError
+from optstream.stream.period import Hour, day_of, period_from
 
 FORMAT = "optstream.catalogue/1"
 NUMBERED = "optstream.catalogue/2"
@@ -32,7 +40,7 @@ class Entry:
     """The current release of one period, or what is left of it.
 
     Attributes:
-        period: The local day.
+        period: The local day, or hour.
         revision: 0 for the first release of the day, from 1 on for restatements.
         vintage: 0 for the first estimate, from 1 on for new estimates of the same measurements.
         file_hash: SHA-256 of the Parquet file, in hexadecimal.
@@ -40,6 +48,7 @@ class Entry:
         ledger_head: Hash of the ledger's last event when the release was published.
         withdrawn: Whether this is a tombstone: what it names is no longer published, and only a higher
             revision takes its place.
+        closed_in: Of an hour of a closed day, the SHA-256 of the day's file, which has its rows.
     """
 
     period: date
@@ -49,11 +58,19 @@ class Entry:
     rows_hash: str
     ledger_head: str
     withdrawn: bool = False
+    closed_in: str | None = None
 
     @property
     def file(self) -> str:
-        """Where the Parquet file is, relative to the published folder."""
+        """Where its own Parquet file is, relative to the published folder."""
+        if self.closed_in is not None:
+            return superseded_file(self.period, self.file_hash)
         return data_file(self.period, self.file_hash)
+
+    @property
+    def shown_in(self) -> str:
+        """The file of data/ with its rows, relative to the published folder."""
+        return self.file if self.closed_in is None else closed_file(day_of(self.period), self.closed_in)
 
     @property
     def manifest(self) -> str:
@@ -90,7 +107,7 @@ class Catalogue:
         """Return a period's entry, a tombstone included.
 
         Args:
-            period: The local day.
+            period: The local day, or hour.
 
         Returns:
             The entry; None if nothing of the period was ever published.
@@ -202,7 +219,7 @@ def check_days(catalogue: Catalogue, now: datetime) -> None:
         PublicationError: The newest day is after tomorrow's date in UTC.
     """
     tomorrow = now.astimezone(UTC).date() + timedelta(days=1)
-    newest = max((entry.period for entry in catalogue.entries), default=tomorrow)
+    newest = max((day_of(entry.period) for entry in catalogue.entries), default=tomorrow)
     if newest > tomorrow:
         _refuse(f"lists {newest}, which is still to come")
 
@@ -241,6 +258,8 @@ def parse_catalogue(data: bytes) -> Catalogue:
         raise PublicationError(f"{CATALOGUE}: {error}") from error
     check_ledger_head(document["ledger_head"])
     entries = [_from_document(text, entry) for text, entry in periods.items()]
+    if len({isinstance(entry.period, Hour) for entry in entries}) > 1:
+        _refuse("lists days and hours")
     entries.sort(key=lambda entry: entry.period)
     facts = (stream, document["value_column"], document["ledger_head"], tuple(entries))
     return Catalogue(*facts, document.get("sequence"))
@@ -256,23 +275,25 @@ def _to_document(entry: Entry) -> dict[str, Any]:
         "manifest": entry.manifest,
         "ledger_head": entry.ledger_head,
     }
+    if entry.closed_in is not None:
+        document["closed_in"] = entry.closed_in
     return {**document, "withdrawn": True} if entry.withdrawn else document
 
 
 def _from_document(text: str, document: object) -> Entry:
     """Return an entry whose paths are those that its period and hash give: no other path is ever followed."""
     try:
-        period = date.fromisoformat(text)
+        period = period_from(text)
     except ValueError:
-        _refuse("has a period that is not a date YYYY-MM-DD")
+        _refuse("has a period that is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
     if not FIRST_YEAR <= period.year <= LAST_YEAR:
         _refuse(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")
     place = f"period {period}"
     if period.isoformat() != text or not isinstance(document, dict):
-        _refuse(f"{place} must be a date YYYY-MM-DD with an entry")
+        _refuse(f"{place} must be a date YYYY-MM-DD, or an hour YYYY-MM-DDTHH, with an entry")
     known = {"revision", "vintage", "file", "file_hash", "rows_hash", "manifest", "ledger_head"}
-    if set(document) - {"withdrawn"} != known:
-        _refuse(f"{place} must have {', '.join(sorted(known))}, and may have withdrawn")
+    if set(document) - {"withdrawn", "closed_in"} != known:
+        _refuse(f"{place} must have {', '.join(sorted(known))}, and may have withdrawn or closed_in")
     for name in ("revision", "vintage"):
         if type(document[name]) is not int or not 0 <= document[name] < 2**31:
             _refuse(f"{place}: {name} must be a whole number of at least 0")
@@ -282,8 +303,12 @@ def _from_document(text: str, document: object) -> Entry:
     check_ledger_head(document["ledger_head"])
     if document.get("withdrawn", True) is not True:
         _refuse(f"{place}: withdrawn must be true where it is given")
+    closed_in = document.get("closed_in")
+    may_be = is_hash(closed_in) and isinstance(period, Hour) and "withdrawn" not in document
+    if "closed_in" in document and not may_be:
+        _refuse(f"{place}: closed_in must be a SHA-256 in lower-case hexadecimal, of an hour that is there")
     facts = {name: document[name] for name in known - {"file", "manifest"}}
-    entry = Entry(period=period, withdrawn="withdrawn" in document, **facts)
+    entry = Entry(period=period, withdrawn="withdrawn" in document, closed_in=closed_in, **facts)
     if (document["file"], document["manifest"]) != (entry.file, entry.manifest):
         _refuse(f"{place}: file and manifest must be the relative names that its date and file_hash give")
     return entry

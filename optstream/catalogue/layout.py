@@ -20,6 +20,10 @@
     curves/<SHA-256>.bin                              the figures that the page loads, made of the releases
     .lock, .incoming/                                 the publishers' lock and half-written files
 
+Where a stream is released by the hour, each folder of a day has one for each hour, "hour=13", with what is
+otherwise in the day's; the second of an hour that the day repeats is "hour=02B". A day that is
+closed has one file, data/date=2016-02-01/hour=all/day-<hash>.parquet; those of its hours are in superseded/.
+
 Of a withdrawn day the files are gone; the manifests stay, and catalogue.json says `withdrawn` and names
 the last one.
 
@@ -31,6 +35,8 @@ that also holds JSON), and every other file stays outside it.
 import hashlib
 import re
 from datetime import date
+
+from optstream.stream.period import partition_of
 
 CATALOGUE = "catalogue.json"
 PAGE = "index.html"
@@ -87,17 +93,22 @@ def release_name(file_hash: str) -> str:
 
 def data_folder(period: date) -> str:
     """Return the folder of a day's release, relative to the published folder."""
-    return f"{DATA}/date={period.isoformat()}"
+    return f"{DATA}/{partition_of(period)}"
 
 
 def superseded_folder(period: date) -> str:
     """Return the folder of what a day's release has replaced."""
-    return f"{SUPERSEDED}/date={period.isoformat()}"
+    return f"{SUPERSEDED}/{partition_of(period)}"
 
 
 def data_file(period: date, file_hash: str) -> str:
     """Return where the release of `period` is, relative to the published folder."""
     return f"{data_folder(period)}/{release_name(file_hash)}"
+
+
+def closed_file(day: date, file_hash: str) -> str:
+    """Return where the file of a closed day is, relative to the published folder."""
+    return f"{data_folder(day)}/hour=all/day-{file_hash}.parquet"
 
 
 def superseded_file(period: date, file_hash: str) -> str:
@@ -107,7 +118,7 @@ def superseded_file(period: date, file_hash: str) -> str:
 
 def measurements_folder(period: date) -> str:
     """Return the folder of a day's measurements, relative to the published folder."""
-    return f"{MEASUREMENTS}/date={period.isoformat()}"
+    return f"{MEASUREMENTS}/{partition_of(period)}"
 
 
 def measurements_file(period: date, revision: int, file_hash: str) -> str:
@@ -123,7 +134,7 @@ def measurements_name(name: str) -> tuple[int, str] | None:
 
 def errors_folder(period: date) -> str:
     """Return the folder of the errors of a day's release, relative to the published folder."""
-    return f"{ERRORS}/date={period.isoformat()}"
+    return f"{ERRORS}/{partition_of(period)}"
 
 
 def errors_file(period: date, revision: int, vintage: int, file_hash: str) -> str:
@@ -139,12 +150,12 @@ def errors_name(name: str) -> tuple[int, int, str] | None:
 
 def superseded_errors_folder(period: date) -> str:
     """Return the folder of the errors of a day's replaced releases: one that holds no release."""
-    return f"{SUPERSEDED_ERRORS}/date={period.isoformat()}"
+    return f"{SUPERSEDED_ERRORS}/{partition_of(period)}"
 
 
 def answers_folder(period: date) -> str:
     """Return the folder of a day's answers, relative to the published folder."""
-    return f"{QUESTIONS}/date={period.isoformat()}"
+    return f"{QUESTIONS}/{partition_of(period)}"
 
 
 def answers_file(period: date, file_hash: str) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.hours.closed_days import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
-from optstream.catalogue.layout import MANIFESTS, release_name
+from optstream.catalogue.layout import MANIFESTS, data_file, release_name
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease
@@ -134,7 +135,10 @@ def _publish_in_transaction(
     files = []
     for (staged, statement), document in zip(releases, documents, strict=True):
         key = (statement.period, statement.revision, statement.vintage)
-        entry = Entry(*key, staged.file_hash, staged.rows_hash, head)
+        before = known.entry(statement.period) if known else None
+        is_same = before is not None and before.file_hash == staged.file_hash
+        closed_in = before.closed_in if before is not None and is_same else None
+        entry = Entry(*key, staged.file_hash, staged.rows_hash, head, closed_in=closed_in)
         files.append(_File(entry, staged.data, document, _files_beside(staged, statement)))
     return _put(transaction, known, files, signer)
 
@@ -170,9 +174,11 @@ def _put(
     )
     signed_anew = signer is not None and not signer.has_signed(transaction, catalogue)
     if fresh or signed_anew:
+        catalogue, left = reopened(transaction, catalogue, [entry.period for entry in fresh])
         catalogue = put_catalogue(
             transaction, known, catalogue.with_entries(fresh) if fresh else catalogue, signer
         )
+        remove_left(transaction, left)
     elif any(written) and not transaction.is_alone:
         transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
     listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
@@ -228,7 +234,7 @@ def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict
 def _manifest(entry: Entry, statement: dict[str, Any]) -> bytes:
     document = {
         "format": MANIFEST_FORMAT,
-        "file": entry.file,
+        "file": data_file(entry.period, entry.file_hash),
         "file_hash": entry.file_hash,
         "rows_hash": entry.rows_hash,
         "statement": statement,

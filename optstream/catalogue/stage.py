@@ -11,6 +11,7 @@ from optstream.catalogue.parquet import Footer, decode, encode
 from optstream.catalogue.rows import hash_rows, ordered_rows, schema
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.stream.period import day_of
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     Raises:
         PublicationError: The rows are not a whole period; names the column and the rule.
     """
-    stated = {"date": statement.period, "revision": statement.revision, "vintage": statement.vintage}
+    stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
     has = statement.standard_errors is not None, statement.bands is not None
     ordered = ordered_rows(rows, statement.value_column, stated, *has)
     rows_hash = hash_rows(ordered)
@@ -86,7 +87,9 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
     )
     if dict(inner.schema) != {name: kind for name, kind in wanted.items() if name != "date"}:
         raise PublicationError(f"the release of {statement.period} has other columns than a release has")
-    return inner.with_columns(pl.lit(statement.period, dtype=pl.Date()).alias("date")).select(wanted.keys())
+    return inner.with_columns(pl.lit(day_of(statement.period), dtype=pl.Date()).alias("date")).select(
+        wanted.keys()
+    )
 
 
 def _named(data: bytes, rows_hash: str) -> StagedRelease:

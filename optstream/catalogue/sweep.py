@@ -35,7 +35,8 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
 
     Returns whether there were any.
     """
-    folder, current = data_folder(entry.period), release_name(entry.file_hash)
+    folder = data_folder(entry.period)
+    current = None if entry.closed_in else release_name(entry.file_hash)
     others = [name for name in transaction.names_in(folder) if is_release_name(name) and name != current]
     dead = [
         name for name in others if _is_dead(transaction, f"{folder}/{name}", (entry.revision, entry.vintage))

@@ -34,6 +34,7 @@ from optstream.catalogue.layout import (
     superseded_errors_folder,
     superseded_folder,
 )
+from optstream.stream.period import Hour, day_of
 
 FOLDERS = (data_folder, superseded_folder, measurements_folder, errors_folder, superseded_errors_folder)
 """Of a day."""
@@ -45,7 +46,11 @@ MOST_CHANGES = 2**31
 
 
 def release_time(period: date) -> datetime:
-    """Return the midnight, UTC, that ends the period's date: the modification time of its files."""
+    """Return the modification time of a period's files: the midnight, UTC, that ends its date; of an hour,
+    what the clock shows when it ends, as UTC.
+    """
+    if isinstance(period, Hour):
+        return datetime.combine(period, datetime.min.time(), UTC) + timedelta(hours=period.hour + 1)
     return datetime.combine(period + timedelta(days=1), datetime.min.time(), UTC)
 
 
@@ -73,7 +78,11 @@ def settle_times(
     places: dict[str, datetime] = {}
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
-        places |= dict.fromkeys((folder(entry.period) for folder in FOLDERS), listed)
+        days = {day_of(entry.period), entry.period}
+        places |= dict.fromkeys((folder(one) for folder in FOLDERS for one in days), listed)
+        if entry.closed_in:
+            places[entry.shown_in] = release_time(day_of(entry.period))
+            places[entry.shown_in.rpartition("/")[0]] = listed
     places |= {name: release_time(period) for period, name in beside}
     parts = (DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS, SUPERSEDED)
     places |= dict.fromkeys((CATALOGUE, *parts, *HIDDEN, "."), listed)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.hours.closed_days import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.page import blank_page
 from optstream.catalogue.questions.published_answers import withdraw_answers
@@ -131,8 +132,10 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
     transaction.prepare()
     changed = not entry.withdrawn
     if changed:
-        entry = replace(entry, ledger_head=ledger_head, withdrawn=True)
-        catalogue = put_catalogue(transaction, catalogue, catalogue.with_entries([entry]), order.signer)
+        opened, left = reopened(transaction, catalogue, [entry.period])
+        entry = replace(entry, ledger_head=ledger_head, withdrawn=True, closed_in=None)
+        catalogue = put_catalogue(transaction, catalogue, opened.with_entries([entry]), order.signer)
+        remove_left(transaction, left)
     elif transaction.is_alone:
         transaction.confirm_catalogue()
     else:

@@ -60,6 +60,7 @@ class Fourier(SeriesMechanism):
     leaves_per_period: int = 1
     has_paper_scales: ClassVar[bool] = True
     one_leaf_a_period: ClassVar[bool] = True
+    serves_hours: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         make_plain(self)

@@ -8,6 +8,7 @@ from optstream.stream.hierarchy.dated_hierarchy import DatedHierarchy
 from optstream.stream.hierarchy.tree_change import TreeChange
 from optstream.stream.hierarchy.units import Unit
 from optstream.stream.measured import Measured
+from optstream.stream.period import Hour, day_of, follows, partition_of, period_from, period_from_partition
 from optstream.stream.private_period import PrivatePeriod
 from optstream.stream.public_days import PublicDays
 from optstream.stream.state import RawState, State
@@ -20,6 +21,7 @@ __all__ = [
     "Feature",
     "FeatureSums",
     "FourierCoordinates",
+    "Hour",
     "Measured",
     "PrivatePeriod",
     "PublicDays",
@@ -27,5 +29,10 @@ __all__ = [
     "State",
     "TreeChange",
     "Unit",
+    "day_of",
     "days_from",
+    "follows",
+    "partition_of",
+    "period_from",
+    "period_from_partition",
 ]

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import make_plain
+from optstream.stream.period import Hour, PeriodKind, day_of
 
 ORIGIN = date(2000, 1, 1)
 """Local midnight of this day is step 0 of every stream; earlier days have negative steps."""
@@ -30,7 +31,7 @@ def days_from(first: date, last: date) -> list[date]:
 
 @dataclass(frozen=True)
 class Calendar:
-    """Cuts local days into steps.
+    """Cuts local days into steps, and into the periods that are released.
 
     Args:
         step_minutes: Length of a step; divides a day of 1440 minutes.
@@ -38,6 +39,9 @@ class Calendar:
         day: "elapsed", a day has as many steps as really pass (46, 48 or 50 half-hours); "fixed", the source
             delivers the same slots on every local day, those that do not exist included (as RTE's files do),
             and what is protected is the slots as delivered.
+        period: "day", each local day is released at once; "hour", each hour of one, by the wall clock. Steps
+            are counted alike: the hours of a day are its steps, in turn. What takes a period takes a day too,
+            whatever this is.
 
     Raises:
         ParameterError: For a parameter outside its range, naming it and what it got.
@@ -46,6 +50,7 @@ class Calendar:
     step_minutes: int
     time_zone: str
     day: DayKind = "elapsed"
+    period: PeriodKind = "day"
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -56,6 +61,13 @@ class Calendar:
             )
         if self.day not in ("elapsed", "fixed"):
             raise ParameterError(f'day of Calendar must be "elapsed" or "fixed"; got {self.day!r}')
+        if self.period not in ("day", "hour"):
+            raise ParameterError(f'period of Calendar must be "day" or "hour"; got {self.period!r}')
+        if self.period == "hour" and 60 % minutes:
+            raise ParameterError(
+                f'step_minutes of Calendar must divide an hour where period is "hour"; got {minutes!r}: take '
+                'a shorter step, or period "day"'
+            )
         try:
             ZoneInfo(self.time_zone)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -68,42 +80,207 @@ class Calendar:
         """The number of steps of an ordinary day."""
         return 1440 // self.step_minutes
 
-    def n_steps(self, day: date) -> int:
-        """Return how many steps a day has.
+    @property
+    def usual_steps(self) -> int:
+        """The number of steps of an ordinary period."""
+        return self.slots if self.period == "day" else self.slots // 24
+
+    def n_steps(self, period: date) -> int:
+        """Return how many steps a day or an hour has.
 
         Args:
-            day: Local day.
+            period: Local day, or an hour of one.
 
         Returns:
-            As many as `slots`, or as pass on a day whose clock changes.
+            Of a day as many as `slots`, or as pass on a day whose clock changes.
 
         Raises:
             ParameterError: As `first_step`.
         """
-        return self.first_step(day + timedelta(days=1)) - self.first_step(day)
+        if isinstance(period, Hour):
+            self.first_step(period)
+            return self.slots // 24
+        return self.first_step(period + timedelta(days=1)) - self.first_step(period)
 
-    def first_step(self, day: date) -> int:
-        """Return the running index of a day's first step, skipped days included.
+    def first_step(self, period: date) -> int:
+        """Return the running index of the first step of a day or an hour, skipped days included.
 
         Args:
-            day: Local day.
+            period: Local day, or an hour of one.
 
         Returns:
             Steps since local midnight of `ORIGIN`, 2000-01-01; negative before it.
 
         Raises:
-            ParameterError: Where the clock moves by less than a step.
+            ParameterError: Where the clock moves by less than a step, or the day has no such hour.
         """
+        if isinstance(period, Hour):
+            return self.first_step(day_of(period)) + self._steps_before(period)
         if self.day == "fixed":
-            return (day - ORIGIN).days * self.slots
-        elapsed = _midnight(day, self.time_zone) - _midnight(ORIGIN, self.time_zone)
+            return (period - ORIGIN).days * self.slots
+        elapsed = _midnight(period, self.time_zone) - _midnight(ORIGIN, self.time_zone)
         steps, rest = divmod(elapsed, timedelta(minutes=self.step_minutes))
         if rest:
             raise ParameterError(
-                f"{day} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes; "
-                'use a shorter step, or day "fixed"'
+                f"{period} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes"
+                '; use a shorter step, or day "fixed"'
             )
         return steps
+
+    def step_of_day(self, period: date) -> int:
+        """Return how many steps of its day lie before a period.
+
+        Args:
+            period: Local day, or an hour of one.
+
+        Returns:
+            0 for a day.
+
+        Raises:
+            ParameterError: As `first_step`.
+        """
+        return self._steps_before(period) if isinstance(period, Hour) else 0
+
+    def _steps_before(self, hour: Hour) -> int:
+        hours = _hours(day_of(hour), self.time_zone if self.day == "elapsed" else None)
+        try:
+            return hours.index(hour) * (self.slots // 24)
+        except ValueError:
+            where = f"in {self.time_zone}" if self.day == "elapsed" else "of fixed slots"
+            raise ParameterError(
+                f"{day_of(hour)} {where} has no hour {hour.clock.removeprefix('T')}"
+            ) from None
+
+    def periods_of(self, day: date) -> tuple[date, ...]:
+        """Return the periods of a local day.
+
+        Args:
+            day: Local day.
+
+        Returns:
+            The day itself; or its hours, in turn: 23 or 25 where the clock changes.
+
+        Raises:
+            ParameterError: The clock moves by part of an hour that day.
+        """
+        if self.period == "day":
+            return (day,)
+        return _hours(day, self.time_zone if self.day == "elapsed" else None)
+
+    def check_period(self, period: date) -> None:
+        """Refuse what is no period of this calendar.
+
+        Args:
+            period: Local day, or an hour of one.
+
+        Raises:
+            ParameterError: A day where periods are hours, or an hour where they are days, or one that its day
+                does not have.
+        """
+        if isinstance(period, Hour) != (self.period == "hour"):
+            example = "2016-02-14T13" if self.period == "hour" else "2016-02-14"
+            raise ParameterError(
+                f"{period} is no {self.period}, and this stream is released by the {self.period}: ask for "
+                f"one such as {example}"
+            )
+        self.first_step(period)
+
+    def periods(self, first: date, last: date) -> list[date]:
+        """Return every period from the first to the last.
+
+        Args:
+            first: First period; where periods are hours, a day stands for its first.
+            last: Last period, included; where periods are hours, a day stands for its last.
+
+        Returns:
+            The periods, rising; none if the last comes before the first.
+
+        Raises:
+            ParameterError: As `periods_of`.
+        """
+        days = days_from(day_of(first), day_of(last))
+        if self.period == "day":
+            return days
+        hours = [hour for day in days for hour in self.periods_of(day)]
+        low = first if isinstance(first, Hour) else None
+        high = last if isinstance(last, Hour) else None
+        return [one for one in hours if (low is None or low <= one) and (high is None or one <= high)]
+
+    def after(self, period: date, n_periods: int = 1) -> date:
+        """Return the period that comes some periods after another.
+
+        Args:
+            period: Of this calendar's kind.
+            n_periods: How many, negative for before.
+
+        Returns:
+            The period.
+
+        Raises:
+            ParameterError: As `first_step`.
+        """
+        if not isinstance(period, Hour):
+            return period + timedelta(days=n_periods)
+        return self.period_from_step(self.first_step(period) + n_periods * self.usual_steps)
+
+    def period_at(self, instant: datetime) -> date:
+        """Return the period that an instant lies in, by the clock of the time zone.
+
+        Args:
+            instant: With a time zone.
+
+        Returns:
+            A day or an hour; of fixed slots that happen twice, the one slot.
+        """
+        return self._period_of(instant.astimezone(ZoneInfo(self.time_zone)))
+
+    def period_from_step(self, step: int) -> date:
+        """Return the period that a step lies in.
+
+        Args:
+            step: Running index.
+
+        Returns:
+            A day or an hour.
+        """
+        return self._period_of(self.local_time(step))
+
+    def _period_of(self, local: datetime) -> date:
+        if self.period == "day":
+            return local.date()
+        return Hour(local.date(), local.hour, bool(local.fold) and self.day == "elapsed")
+
+    def begins_at(self, period: date) -> datetime:
+        """Return the instant at which a day or an hour begins, by the clock of the time zone.
+
+        Args:
+            period: Local day, or an hour of one.
+
+        Returns:
+            With that zone; of a fixed slot that the zone skips, what its clock would be.
+        """
+        hour, fold = (period.hour, int(period.again)) if isinstance(period, Hour) else (0, 0)
+        zone = ZoneInfo(self.time_zone)
+        return datetime(period.year, period.month, period.day, hour, fold=fold, tzinfo=zone)
+
+    def ends_at(self, period: date) -> datetime:
+        """Return the instant at which a day or an hour is over, by the clock of the time zone.
+
+        Args:
+            period: Local day, or an hour of one.
+
+        Returns:
+            With that zone: midnight after a day, the beginning of the hour after an hour.
+
+        Raises:
+            ParameterError: As `periods_of`.
+        """
+        if isinstance(period, Hour) and self.day == "elapsed":
+            begins = self.begins_at(period).astimezone(UTC) + timedelta(hours=1)
+            return begins.astimezone(ZoneInfo(self.time_zone))
+        if isinstance(period, Hour):
+            return self.begins_at(self.after(period))
+        return self.begins_at(period + timedelta(days=1))
 
     def local_time(self, step: int) -> datetime:
         """Return the local start of any step.
@@ -121,11 +298,11 @@ class Calendar:
         start = _midnight(ORIGIN, self.time_zone) + step * timedelta(minutes=self.step_minutes)
         return start.astimezone(ZoneInfo(self.time_zone))
 
-    def local_times(self, day: date) -> tuple[datetime, ...]:
-        """Return the wall-clock start of each step of a day.
+    def local_times(self, period: date) -> tuple[datetime, ...]:
+        """Return the wall-clock start of each step of a day or an hour.
 
         Args:
-            day: Local day.
+            period: Local day, or an hour of one.
 
         Returns:
             Without zone; "elapsed" days show an hour twice in autumn.
@@ -135,16 +312,16 @@ class Calendar:
         """
         step = timedelta(minutes=self.step_minutes)
         if self.day == "fixed":
-            midnight = datetime(day.year, day.month, day.day)
-            return tuple(midnight + number * step for number in range(self.slots))
+            begins = self.begins_at(period).replace(tzinfo=None)
+            return tuple(begins + number * step for number in range(self.n_steps(period)))
         zone = ZoneInfo(self.time_zone)
-        return tuple(stamp.astimezone(zone).replace(tzinfo=None, fold=0) for stamp in self._elapsed(day))
+        return tuple(stamp.astimezone(zone).replace(tzinfo=None, fold=0) for stamp in self._elapsed(period))
 
-    def utc_times(self, day: date) -> tuple[datetime | None, ...]:
-        """Return the UTC start of each step of a day.
+    def utc_times(self, period: date) -> tuple[datetime | None, ...]:
+        """Return the UTC start of each step of a day or an hour.
 
         Args:
-            day: Local day.
+            period: Local day, or an hour of one.
 
         Returns:
             None for a slot that the local day does not have; of an hour that happens twice, the first.
@@ -153,20 +330,40 @@ class Calendar:
             ParameterError: As `first_step`.
         """
         if self.day == "elapsed":
-            return tuple(self._elapsed(day))
+            return tuple(self._elapsed(period))
         zone = ZoneInfo(self.time_zone)
         stamps: list[datetime | None] = []
-        for local in self.local_times(day):
+        for local in self.local_times(period):
             # Of an hour that happens twice, the fixed slots deliver one: taken as the first.
             stamp = local.replace(tzinfo=zone).astimezone(UTC)
             stamps.append(stamp if stamp.astimezone(zone).replace(tzinfo=None) == local else None)
         return tuple(stamps)
 
-    def _elapsed(self, day: date) -> list[datetime]:
-        start = _midnight(day, self.time_zone)
-        return [start + timedelta(minutes=self.step_minutes * number) for number in range(self.n_steps(day))]
+    def _elapsed(self, period: date) -> list[datetime]:
+        start = self.begins_at(period).astimezone(UTC)
+        length = timedelta(minutes=self.step_minutes)
+        return [start + length * number for number in range(self.n_steps(period))]
 
 
 @lru_cache(maxsize=4096)
 def _midnight(day: date, time_zone: str) -> datetime:
     return datetime(day.year, day.month, day.day, tzinfo=ZoneInfo(time_zone)).astimezone(UTC)
+
+
+@lru_cache(maxsize=4096)
+def _hours(day: date, time_zone: str | None) -> tuple[Hour, ...]:
+    """The hours of a local day, in turn; without a zone those of fixed slots."""
+    if time_zone is None:
+        return tuple(Hour(day, hour) for hour in range(24))
+    zone, hours = ZoneInfo(time_zone), list[Hour]()
+    at, end = _midnight(day, time_zone), _midnight(day + timedelta(days=1), time_zone)
+    while at < end:
+        local = at.astimezone(zone)
+        if local.minute or local.second or end - at < timedelta(hours=1):
+            raise ParameterError(
+                f"{day} in {time_zone} is not a whole number of clock hours, for its clock moves by part of "
+                'one; use period "day"'
+            )
+        hours.append(Hour(local.date(), local.hour, bool(local.fold)))
+        at += timedelta(hours=1)
+    return tuple(hours)

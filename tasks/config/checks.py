@@ -64,8 +64,11 @@ def cross_checks(
         problems += _covariates(sections["covariates"], sections["mechanism"], trees)
     if {"questions", "stream"} <= present:
         problems += question_problems(sections["questions"], step_minutes(sections["stream"].step), trees)
-    if "schedule" in present:
-        problems += schedule_problems(sections["schedule"], sections.get("watch", Watch()))
+    if {"schedule", "stream"} <= present:
+        watch, period = sections.get("watch", Watch()), sections["stream"].period
+        problems += schedule_problems(sections["schedule"], watch, period)
+    if {"stream", "mechanism"} <= present:
+        problems += _hours(sections)
     problems += zone_checks(sections, folder)
     return problems
 
@@ -92,9 +95,9 @@ def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
             "which that guarantee does not"
         )
     try:
-        calendar = Calendar(step_minutes(stream.step), stream.time_zone, stream.day)
+        calendar = Calendar(step_minutes(stream.step), stream.time_zone, stream.day, stream.period)
         # So that no night discovers a day that is not whole steps.
-        lengths = day_lengths(calendar)
+        lengths = period_lengths(calendar)
     except ParameterError as error:
         yield f"stream.step, stream.time_zone: {error}"
         return
@@ -105,6 +108,27 @@ def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
             Feature.from_clock(times, calendar.local_times(date(2025, 1, 15)), name)
         except ParameterError as error:
             yield f"features: {error}: the parts of a feature may not overlap"
+
+
+def _hours(sections: Mapping[str, Any]) -> Iterator[str]:
+    """What is made for days as a whole, beside period "hour"."""
+    mechanism, release = sections["mechanism"], sections.get("release")
+    if sections["stream"].period == "day":
+        return
+    if not mechanism.kind.serves_hours:
+        able = kinds_with("serves_hours")
+        yield (
+            f'stream.period "hour" is for mechanism.name {able}; got {mechanism.name!r}, which is made for '
+            'days as a whole: take one of these, or period "day"'
+        )
+    if release is not None and release.revise_days:
+        yield (
+            'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate '
+            f"all hours of these days anew; got {release.revise_days}"
+        )
+    for table, key in (("covariates", "given"), ("questions", "named")):
+        if table in sections and getattr(sections[table], key):
+            yield f'{table} is for stream.period "day"; leave it out, or publish by the day'
 
 
 def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
@@ -257,10 +281,14 @@ def _input(source: Input, published: Published, stream: Stream | None) -> Iterat
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
 
 
-def day_lengths(calendar: Calendar) -> frozenset[int]:
-    """Steps of every kind of day that the zone has, from two whole years.
+def period_lengths(calendar: Calendar) -> frozenset[int]:
+    """Steps of every kind of period that the zone has, from two whole years.
 
-    Raises ParameterError where the clock moves by less than a step.
+    Raises ParameterError where the clock moves by less than a step, or by part of an hour that is a period.
     """
     first = date(2025, 1, 1)
-    return frozenset(calendar.n_steps(first + timedelta(days=number)) for number in range(730))
+    days = [first + timedelta(days=number) for number in range(730)]
+    if calendar.period == "hour":
+        hours = [hour for day in days for hour in calendar.periods_of(day)]
+        return frozenset(calendar.n_steps(hour) for hour in hours)
+    return frozenset(map(calendar.n_steps, days))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +18,9 @@ from optstream.catalogue.statements.statement import TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
+from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.public_days import PublicDays
-from tasks.config.checks import day_lengths
+from tasks.config.checks import period_lengths
 from tasks.config.folders import Folders
 from tasks.config.paths import absolute
 from tasks.config.shape import PLACES, hash_of
@@ -30,7 +30,7 @@ from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.questions import Questions, asked_of
-from tasks.config.tables.schedule import Schedule
+from tasks.config.tables.schedule import EVERY_HOUR, Schedule
 from tasks.config.tables.sections import (
     Budget,
     Features,
@@ -164,17 +164,18 @@ class Settings(Folders):
     @cached_property
     def calendar(self) -> Calendar:
         """The calendar that cuts local days into steps."""
-        return Calendar(step_minutes(self.stream.step), self.stream.time_zone, self.stream.day)
+        stream = self.stream
+        return Calendar(step_minutes(stream.step), stream.time_zone, stream.day, stream.period)
 
     @cached_property
-    def shortest_day(self) -> int:
-        """Steps of the shortest day that the calendar has."""
-        return self.day_lengths[0]
+    def shortest_period(self) -> int:
+        """Steps of the shortest period that the calendar has."""
+        return self.period_lengths[0]
 
     @cached_property
-    def day_lengths(self) -> tuple[int, ...]:
-        """Steps of every kind of day that the calendar has, rising."""
-        return tuple(sorted(day_lengths(self.calendar)))
+    def period_lengths(self) -> tuple[int, ...]:
+        """Steps of every kind of period that the calendar has, rising."""
+        return tuple(sorted(period_lengths(self.calendar)))
 
     def describe_mechanism(self, day: date) -> dict[str, Any]:
         """Return the mechanism of a day and all its parameters, as lineage states them.
@@ -280,7 +281,7 @@ class Settings(Folders):
         Returns:
             Its columns, the value's factor, what completes it.
         """
-        *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day)
+        *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day_of(day))
         return latest
 
     @property
@@ -288,19 +289,44 @@ class Settings(Folders):
         """The lower bound of a leaf, in units of the resolution: raised to a whole one."""
         return math.ceil(self.privacy.lower_bound / self.privacy.resolution)
 
-    def publish_from(self, day: date) -> datetime | None:
-        """Return the instant before which a day is not published.
+    def publish_from(self, period: date) -> datetime | None:
+        """Return the instant before which a period is not published.
 
         Args:
-            day: The local day.
+            period: The local day, or hour.
 
         Returns:
-            An instant on the day after it; None where it may be published at any time.
+            As `clock_after`; None where it may be published at any time.
         """
-        if self.published.not_before is None:
-            return None
-        clock = time.fromisoformat(self.published.not_before)
-        return datetime.combine(day + timedelta(days=1), clock, ZoneInfo(self.stream.time_zone))
+        not_before = self.published.not_before
+        return None if not_before is None else self.clock_after(period, not_before)
+
+    def clock_after(self, period: date, clock: str) -> datetime:
+        """Return the instant that a clock time of the configuration means of a period.
+
+        Args:
+            period: The local day, or hour.
+            clock: As "06:00".
+
+        Returns:
+            That time of the day after a day; so long after the end of an hour.
+        """
+        after = time.fromisoformat(clock)
+        if isinstance(period, Hour):
+            ends = self.calendar.ends_at(period).astimezone(UTC)
+            return ends + timedelta(hours=after.hour, minutes=after.minute)
+        return datetime.combine(period + timedelta(days=1), after, ZoneInfo(self.stream.time_zone))
+
+    def local_period(self, now: datetime) -> date:
+        """Return the period that it is in the stream's zone.
+
+        Args:
+            now: An instant with a time zone.
+
+        Returns:
+            The local day, or hour.
+        """
+        return self.calendar.period_at(now)
 
     def local_day(self, now: datetime) -> date:
         """Return the day that it is in the stream's zone.
@@ -311,7 +337,7 @@ class Settings(Folders):
         Returns:
             The local date.
         """
-        return now.astimezone(ZoneInfo(self.stream.time_zone)).date()
+        return day_of(self.local_period(now))
 
     def name_of(self, node: str) -> str | None:
         """Return the name of a node.
@@ -358,12 +384,12 @@ class Settings(Folders):
         given = self.release.revise_days if self.release else None
         if given is not None:
             return given
-        return USUAL_REVISE_DAYS if self.mechanism.kind.revises else 0
+        return USUAL_REVISE_DAYS if self.mechanism.kind.revises and self.stream.period == "day" else 0
 
     @property
     def scheduling(self) -> Schedule:
         """When nights run, with its defaults where the configuration has no such table."""
-        return self.schedule or Schedule()
+        return self.schedule or (Schedule() if self.stream.period == "day" else Schedule(cron=EVERY_HOUR))
 
     @property
     def configuration_hash(self) -> str:

@@ -50,6 +50,8 @@ def hash_of(document: dict[str, Any]) -> str:
         del document["privacy"]["counts"]
     if document["budget"]["stream_share"] == "1":
         del document["budget"]["stream_share"]
+    if document["stream"]["period"] == "day":
+        del document["stream"]["period"]
     absent_keys = ("stream", "leaves_per_period"), ("mechanism", "noise"), ("privacy", "budget_alpha")
     for table, key in absent_keys:
         if document[table].get(key) is None:

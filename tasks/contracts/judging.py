@@ -11,6 +11,7 @@ from great_expectations.core import ExpectationSuiteValidationResult
 
 from data_contracts.data_docs import page_of
 from data_contracts.user_suites import UserSuite, judge_user_suite, unjudged, user_suites
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.contracts.results import USER, folder_of, name_of
 from tasks.storage.private_files import write_private
@@ -87,7 +88,7 @@ def _judged(
     if problem is not None:
         problem = _told(day, frame, suite, problem)
     said: dict[str, Any] = {} if problem is None else {"alarms": {day: [problem]}}
-    of = (f"{USER}{frame}-{suite.name}", [date.fromisoformat(day)], now)
+    of = (f"{USER}{frame}-{suite.name}", [period_from(day)], now)
     try:
         keep(settings, result, *of, **said)
     except OSError:

@@ -9,11 +9,13 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+from optstream.stream import period_from
 from tasks.config import Settings
 
+PERIOD = "[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}B?)?"
 # also what a crash left half-written beside it, and what earlier versions wrote
 _NAME = re.compile(
-    r"\.?(?P<first>[0-9]{4}-[0-9]{2}-[0-9]{2})(?:_(?P<last>[0-9]{4}-[0-9]{2}-[0-9]{2}))?"
+    rf"\.?(?P<first>{PERIOD})(?:_(?P<last>{PERIOD}))?"
     r"-(?P<at>[0-9]{8}T[0-9]{12})(?:-(?P<suite>[^/]+?))?\.(?:json|html)(?:\..*)?"
 )
 RAW, PRIVATE_PERIOD, RELEASE = "raw", "private_period", "release"
@@ -51,9 +53,7 @@ def result_files(settings: Settings) -> list[ResultFile]:
             named = _NAME.fullmatch(path.name)
             with suppress(ValueError):
                 if named:
-                    first, last = (
-                        date.fromisoformat(named[key] or named["first"]) for key in ("first", "last")
-                    )
+                    first, last = (period_from(named[key] or named["first"]) for key in ("first", "last"))
                     at = datetime.strptime(named["at"], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC)
                     found.append(ResultFile(path, first, last, at, named["suite"] or ""))
     return sorted(found, key=lambda one: (one.at, one.path.name), reverse=True)

@@ -8,13 +8,13 @@ from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import Location
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState
-from optstream.stream import Measured
+from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.paths import ledger_database
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.ingest.arrival.discover import MOST_FILES
+from tasks.ingest.arrival.discover import MOST_FILES, periods_below
 from tasks.ingest.arrival.folders import entries_of
-from tasks.ingest.arrival.parts import DATED, parts_of_all_days, top_of
+from tasks.ingest.arrival.parts import parts_of_all_days, top_of
 from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
 from tasks.release.guards.witness import behind
@@ -107,7 +107,7 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
     for release in ledger.releases(settings.stream.name):
         if release.state is not ReleaseState.DRAWN:
             continue
-        day = date.fromisoformat(release.period)
+        day = period_from(release.period)
         folder = settings.measurements_of(day, release.revision)
         with suppress(OptStreamError, OSError):
             if Measured.from_bytes(read_verified(folder, release.measurements_hash)).simulated:
@@ -122,9 +122,9 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
 def _markers(settings: Settings) -> Iterator[Finding]:
     """Find markers that the supplier never sets: those days would wait without end."""
     delivered: dict[Layout, bool] = {}
-    for region, day, dated in _dated(settings):
+    for day, folder in _dated(settings):
         layout = settings.input_of(day)
-        names = set() if delivered.get(layout) else _names(region / dated)
+        names = set() if delivered.get(layout) else _names(folder)
         if any(name.endswith(".parquet") for name in names):
             delivered[layout] = layout.announcement in names
     for layout in (layout for layout, is_announced in delivered.items() if not is_announced):
@@ -137,14 +137,12 @@ def _markers(settings: Settings) -> Iterator[Finding]:
         )
 
 
-def _dated(settings: Settings) -> Iterator[tuple[Location, date, str]]:
-    """Each folder of days, and the days that it has folders of, with their names."""
+def _dated(settings: Settings) -> Iterator[tuple[date, Location]]:
+    """The periods that each region has folders of, with these."""
     for part in parts_of_all_days(settings):
-        region = settings.input_folder / top_of(part) if part else settings.input_folder
-        for name in sorted(_names(region)):
-            day = _day(name.removeprefix(DATED)) if name.startswith(DATED) else None
-            if day is not None:
-                yield region, day, name
+        yield from periods_below(
+            settings, settings.input_folder / top_of(part) if part else settings.input_folder
+        )
 
 
 def _names(folder: Location) -> set[str]:
@@ -153,9 +151,3 @@ def _names(folder: Location) -> set[str]:
         return set(entries_of(folder, MOST_FILES))
     except OSError:
         return set()
-
-
-def _day(text: str) -> date | None:
-    with suppress(ValueError):
-        return date.fromisoformat(text)
-    return None

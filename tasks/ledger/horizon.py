@@ -8,6 +8,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import Ledger
 from optstream.privacy.composition import Compose, composed
 from optstream.privacy.horizon import HorizonLoss, loss_over
+from optstream.stream import day_of
 from tasks.config import Settings
 from tasks.ledger.show_pages import calendar_of
 from tasks.storage.kept_figures import kept_composition
@@ -71,7 +72,7 @@ def read_horizon(
         newest = [release.first_step for one in members if (release := ledger.last_release(one)) is not None]
         if not newest:
             raise LedgerError(f"{settings.stream.name} has no release yet: nothing was lost")
-        last = calendar.local_time(max(newest)).date()
+        last = day_of(calendar.period_from_step(max(newest)))
     first = last - timedelta(days=n_days - 1)
     steps = range(calendar.first_step(first), calendar.first_step(last + timedelta(days=1)))
     spent = ledger.spent_over(terms.grant, steps)

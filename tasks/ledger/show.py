@@ -3,14 +3,14 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 from itertools import dropwhile, takewhile
 
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, StreamTerms, Stretch
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import Calendar, days_from
+from optstream.stream import Calendar
 from tasks.config import Settings
 from tasks.ledger.show_pages import (
     BudgetSummary,
@@ -95,18 +95,20 @@ def _days(
     """Those asked for, or a fortnight of history and the days after it up to the first untouched."""
     if calendar is None:
         return ()
+    first = None if first is None else calendar.periods_of(first)[0]
+    last = None if last is None else calendar.periods_of(last)[-1]
     if newest is not None:
-        latest = calendar.local_time(newest).date()
-        first = first or min(latest - timedelta(days=DAYS_SHOWN - 1), last or latest)
+        latest = calendar.period_from_step(newest)
+        first = first or min(calendar.after(latest, 1 - DAYS_SHOWN), last or latest)
         if last is None:
-            last = max(first, latest + timedelta(days=1))
+            last = max(first, calendar.after(latest))
             lead = model.window_length - 1 if model.windows == "sliding" else 0
             while free_from is not None and calendar.first_step(last) - lead < free_from:
-                last += timedelta(days=1)
+                last = calendar.after(last)
     first, last = first or last, last or first
     if first is None or last is None:
         return ()
-    return tuple(days_from(first, last))
+    return tuple(calendar.periods(first, last))
 
 
 def _steps(
@@ -118,7 +120,7 @@ def _steps(
 ) -> range:
     """The steps of the days; without a calendar, as many windows back as days are shown."""
     if calendar is not None and days:
-        return range(calendar.first_step(days[0]), calendar.first_step(days[-1] + timedelta(days=1)))
+        return range(calendar.first_step(days[0]), calendar.first_step(calendar.after(days[-1])))
     if newest is None or free_from is None:
         return range(0)
     return range(newest - DAYS_SHOWN * model.window_length, max(free_from, newest) + 1)

@@ -5,12 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
+from typing import Literal
 
 from optstream.errors import ParameterError
 from optstream.ledger import GuaranteeLoss, ReleaseState, StreamTerms
 from optstream.stream import Calendar
 
-_CALENDAR = re.compile(r"([0-9]+) min, (.+), (elapsed|fixed)")
+_CALENDAR = re.compile(r"([0-9]+) min, (.+?), (elapsed|fixed)(, by the hour)?")
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def calendar_of(terms: StreamTerms) -> Calendar | None:
     if found is None:
         return None
     try:
-        return Calendar(int(found[1]), found[2], "fixed" if found[3] == "fixed" else "elapsed")
+        kind: Literal["elapsed", "fixed"] = "fixed" if found[3] == "fixed" else "elapsed"
+        return Calendar(int(found[1]), found[2], kind, "hour" if found[4] else "day")
     except ParameterError:
         return None

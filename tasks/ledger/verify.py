@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
@@ -14,6 +13,7 @@ from optstream.catalogue.statements.statement import TREE
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
 from optstream.ledger.dated_trees import Entries, hash_at
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ledger.verify_lineage import compare_lineage
 from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
@@ -219,6 +219,6 @@ def recorded_otherwise(entry: Entry, release: ReleaseOutline, known: Sequence[Vi
 
 def _is_day(period: str) -> bool:
     try:
-        return date.fromisoformat(period).isoformat() == period
+        return period_from(period).isoformat() == period
     except ValueError:
         return False

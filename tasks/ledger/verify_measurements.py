@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import date
 from pathlib import Path
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import ReleaseOutline, ReleaseState
 from optstream.privacy import worst_window
-from optstream.stream import Measured
+from optstream.stream import Measured, period_from
 from tasks.config import Settings
 from tasks.storage.private_files import NAMED, RAW, read_verified
 
@@ -21,7 +20,7 @@ def compare_measurements(settings: Settings, releases: dict[Key, ReleaseOutline]
     """Every release that was drawn has its measurements, as recorded, and no others."""
     known: dict[Path, ReleaseOutline] = {}
     for (period, revision), release in releases.items():
-        folder = settings.measurements_of(date.fromisoformat(period), revision)
+        folder = settings.measurements_of(period_from(period), revision)
         known[folder] = release
         if release.state in NOT_DRAWN:
             continue

@@ -1,11 +1,13 @@
 """The state of each day of the span, from facts and the clock alone."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
+from itertools import groupby
 
 from optstream.ledger import ReleaseOutline, ReleaseState
+from optstream.stream import Hour, day_of
 from tasks.config import Settings
 from tasks.ingest import Arrival
 from tasks.ingest.arrival.parts import leaves_of, parts_of
@@ -65,19 +67,56 @@ class DayState:
     accepted: bool = False
 
 
+_WORST_FIRST = (
+    State.FAILED,
+    State.LOST,
+    State.LATE,
+    State.MISSING,
+    State.VOID,
+    State.RUNNING,
+    State.HELD,
+    State.WAITING,
+    State.WITHDRAWN,
+    State.RESTATED,
+    State.PUBLISHED,
+)
+
+
+def by_day(states: Sequence[DayState]) -> tuple[DayState, ...]:
+    """Return the local days of a calendar: days as they are, of hours the worst of each day.
+
+    Args:
+        states: Of days, or of hours, rising.
+
+    Returns:
+        One for each local day; of hours its note says of how many.
+    """
+    return tuple(_worst(list(own)) for _, own in groupby(states, key=lambda one: day_of(one.day)))
+
+
+def _worst(own: Sequence[DayState]) -> DayState:
+    if not isinstance(own[0].day, Hour):
+        return own[0]
+    worst = min(own, key=lambda one: _WORST_FIRST.index(one.state))
+    alike = sum(one.state is worst.state for one in own)
+    told = f"{alike} of {len(own)} hours" + (f"; {worst.day}: {worst.note}" if worst.note else "")
+    quiet = worst.state is State.PUBLISHED
+    return replace(worst, day=day_of(worst.day), note="" if quiet else told)
+
+
 def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, ...]:
     """Every day of the span, rising."""
     entries = {} if facts.catalogue is None else {entry.period: entry for entry in facts.catalogue.entries}
     listed = {day: (one.revision, one.file) for day, one in entries.items() if not one.withdrawn}
     accepted = frozenset(settings.watching.accepted_gaps)
     found = []
-    for day in facts.days():
+    for day in facts.days(settings):
         release = facts.releases.get(day)
         if release is None:
-            found.append(_unreleased(settings, facts, day, now, day in accepted))
+            found.append(_unreleased(settings, facts, day, now, day_of(day) in accepted))
         else:
             hold = facts.holds.get(day)
-            state = _released(settings, release, hold, listed, day, now, day in accepted)
+            state = _released(settings, release, hold, listed, day, now, day_of(day) in accepted)
             found.append(_without_file(state, facts.lost.get(day)))
     return tuple(found)
 

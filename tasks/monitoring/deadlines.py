@@ -1,22 +1,20 @@
 """Until when what should have happened: instants from the configuration and a day."""
 
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from math import floor
-from zoneinfo import ZoneInfo
 
 from tasks.config import Settings
 from tasks.config.tables.fields import step_minutes
 
 
 def ends_at(settings: Settings, day: date) -> datetime:
-    """Local midnight after the day."""
-    return datetime.combine(day + timedelta(days=1), time(), ZoneInfo(settings.stream.time_zone))
+    """Local midnight after the day, or the end of the hour."""
+    return settings.calendar.ends_at(day)
 
 
 def late_from(settings: Settings, day: date) -> datetime:
     """From then on a day that is not released is an alarm."""
-    clock = time.fromisoformat(settings.watching.late_after)
-    return datetime.combine(day + timedelta(days=1), clock, ZoneInfo(settings.stream.time_zone))
+    return settings.clock_after(day, settings.watching.late_after)
 
 
 def raw_expires(settings: Settings, day: date) -> datetime | None:
@@ -36,5 +34,5 @@ def max_runtime(settings: Settings) -> timedelta:
 
 
 def last_ended(settings: Settings, now: datetime) -> date:
-    """The newest local day that is over."""
-    return settings.local_day(now) - timedelta(days=1)
+    """The newest local day, or hour, that is over."""
+    return settings.calendar.after(settings.local_period(now), -1)

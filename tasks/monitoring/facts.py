@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import cached_property
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline
-from optstream.stream import days_from
+from optstream.stream import day_of, period_from
 from tasks.config import Settings
 from tasks.contracts.results import PRIVATE_PERIOD, RAW, USER, newest_results
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
@@ -86,19 +87,26 @@ class Facts:
     without: Mapping[date, tuple[str, ...]] = field(default_factory=dict)
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
-    @property
+    @cached_property
     def newest_unlike(self) -> date | None:
         """The newest published day, if it is one of those that were unlike all others."""
         newest = newest_published(self.releases)
         return newest if newest in self.unlike else None
 
-    def days(self) -> list[date]:
-        """Return the days to be looked at.
+    def days(self, settings: Settings) -> list[date]:
+        """Return the days, or hours, to be looked at.
+
+        Args:
+            settings: Of the stream.
 
         Returns:
             First to last; empty where there are none.
         """
-        return [] if self.first is None or self.last is None else days_from(self.first, self.last)
+        return (
+            []
+            if self.first is None or self.last is None
+            else settings.calendar.periods(self.first, self.last)
+        )
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
@@ -132,7 +140,8 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         )
     first, last = _span(settings, releases, now, live)
     newest = newest_release(settings, releases)
-    unreleased = [day for day in days_from(first, last) if day not in releases] if first and last else []
+    expected = settings.calendar.periods(first, last) if first and last else []
+    unreleased = [day for day in expected if day not in releases]
     return Facts(
         live=live,
         first=first,
@@ -162,14 +171,15 @@ def _releases(settings: Settings, ledger: Ledger | None) -> dict[date, ReleaseOu
     if ledger is None:
         return {}
     # in the ledger's order a later revision of a day comes after
-    return {date.fromisoformat(one.period): one for one in ledger.outlines(settings.stream.name)}
+    return {period_from(one.period): one for one in ledger.outlines(settings.stream.name)}
 
 
 def _span(
     settings: Settings, releases: Iterable[date], now: datetime, live: bool
 ) -> tuple[date | None, date | None]:
     known = set(releases)
-    first = settings.watching.first_day or min(known, default=None)
+    watched = settings.watching.first_day
+    first = min(known, default=None) if watched is None else settings.calendar.periods_of(watched)[0]
     if first is None:
         return None, None
     last = last_ended(settings, now)
@@ -217,7 +227,7 @@ def _user_suites(settings: Settings, last: date | None) -> dict[date, tuple[str,
     found: dict[date, tuple[str, ...]] = {}
     if last is None or settings.contracts_folder is None:
         return found
-    recent = set(days_from(last - timedelta(days=SUSPECT_DAYS - 1), last))
+    recent = _recent(settings, last)
     for day, suite, document in newest_results(settings, recent):
         with suppress(KeyError, TypeError):
             if suite.startswith(USER):
@@ -226,13 +236,18 @@ def _user_suites(settings: Settings, last: date | None) -> dict[date, tuple[str,
     return {day: lines for day, lines in found.items() if lines}
 
 
+def _recent(settings: Settings, last: date) -> set[date]:
+    """The periods of the last days."""
+    return set(settings.calendar.periods(day_of(last) - timedelta(days=SUSPECT_DAYS - 1), last))
+
+
 def _suspect(
     settings: Settings, releases: Mapping[date, ReleaseOutline], last: date | None
 ) -> Mapping[date, Mapping[str, Suspect]]:
     """Of the last days with a release that was not withdrawn; days without a result are left out."""
     if last is None:
         return {}
-    recent = set(days_from(last - timedelta(days=SUSPECT_DAYS - 1), last)) & releases.keys()
+    recent = _recent(settings, last) & releases.keys()
     return suspect_readings(settings, {day for day in recent if releases[day].withdrawn is None})
 
 

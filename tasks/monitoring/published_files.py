@@ -29,7 +29,9 @@ def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, st
     place, listed = open_storage(settings.published_folder), _listed(catalogue)
     try:
         there = set(place.names_below(DATA))
-        found = _resized(settings, listed) | {one.period: MISSING for one in listed if one.file not in there}
+        found = _resized(settings, listed) | {
+            one.period: MISSING for one in listed if one.shown_in not in there
+        }
         now = find_catalogue(place) if found else catalogue
     except (PublicationError, OSError):
         return {}

@@ -1,8 +1,8 @@
 """Days in letters, and alarms in lines for terminals and notifications: days of one kind are one line."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 
+from optstream.stream import follows
 from tasks.monitoring.alarms.alarm import Alarm
 from tasks.monitoring.days import State
 
@@ -41,7 +41,7 @@ def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
 
 
 def _follows(before: Alarm, alarm: Alarm) -> bool:
-    return before.day is not None and alarm.day == before.day + timedelta(days=1)
+    return before.day is not None and alarm.day is not None and follows(before.day, alarm.day)
 
 
 def _line(group: Sequence[Alarm]) -> str:

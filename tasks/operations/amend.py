@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from optstream.errors import LedgerError
 from optstream.ledger import GuaranteeLoss, Ledger
@@ -59,10 +59,10 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
     last = ledger.last_release(stream)
     if last is None:
         return Waits(tuple(changed), (), None)
-    day = calendar.local_time(last.first_step).date()
+    day = calendar.period_from_step(last.first_step)
     refused, recent, first = list[tuple[date, GuaranteeLoss]](), list[Spend](), None
     while True:
-        day += timedelta(days=1)
+        day = calendar.after(day)
         start = calendar.first_step(day)
         recent = [one for one in recent if one.first_step + one.n_steps > start - settings.privacy.window]
         plan = _plan(settings, ledger, day, recent)

@@ -13,7 +13,7 @@ from datetime import date, datetime
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState
 from optstream.measurement.grouping import GROUPER, open_since
-from optstream.stream import Measured
+from optstream.stream import Measured, period_from
 from tasks.config import Settings
 from tasks.release.guards.witness import bear_witness, refuse_older
 from tasks.storage.private_files import destroy_raw, read_verified
@@ -40,9 +40,9 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
     known = [*_before(settings, own[0], first), *own, *_after(settings, own[0], first)]
     for record in known:
         ledger.compromise(stream, record.period, record.revision, reason, now)
-        destroy_raw(settings.measurements_of(date.fromisoformat(record.period), record.revision))
+        destroy_raw(settings.measurements_of(period_from(record.period), record.revision))
     bear_witness(settings, ledger)
-    return sorted({date.fromisoformat(record.period) for record in known})
+    return sorted({period_from(record.period) for record in known})
 
 
 def _was_begun(record: ReleaseRecord) -> bool:
@@ -92,7 +92,7 @@ def _open_since(settings: Settings, record: ReleaseRecord) -> list[int] | None:
     if record.measurements_hash is None:
         # what was drawn and not recorded left no raw state: the next day began groups of its own
         return []
-    folder = settings.measurements_of(date.fromisoformat(record.period), record.revision)
+    folder = settings.measurements_of(period_from(record.period), record.revision)
     with suppress(LedgerError, ParameterError, OSError, KeyError, TypeError):
         return open_since(Measured.from_bytes(read_verified(folder, record.measurements_hash)))
     return None

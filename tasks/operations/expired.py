@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -14,11 +14,12 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import LARGEST_RELEASE, data_file, superseded_file
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.contracts.results import result_files
 from tasks.storage.private_files import RAW
 
-_RELEASE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-r([0-9]+)")
+_RELEASE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}B?)?)-r([0-9]+)")
 
 Key = tuple[str, int]
 """Period and revision."""
@@ -70,7 +71,7 @@ def staged(context: PurgeContext, notes: list[str]) -> Iterator[Path]:
 
 def _is_published(context: PurgeContext, catalogue: Catalogue | None, release: ReleaseOutline) -> bool:
     """Whether the published folder has the release's very bytes, or the day was withdrawn."""
-    day, digest = date.fromisoformat(release.period), release.staged_hash or ""
+    day, digest = period_from(release.period), release.staged_hash or ""
     entry = catalogue.entry(day) if catalogue else None
     if entry is not None and entry.withdrawn and entry.revision >= release.revision:
         return True
@@ -86,7 +87,7 @@ def verdicts(context: PurgeContext) -> Iterator[Path]:
     """Validation results and pages, by the time in their names; not of a day that a run is busy with."""
     oldest = context.before(context.settings.trusted.validation_retention_days)
     releases = context.releases.values()
-    under_way = [date.fromisoformat(one.period) for one in releases if one.state.is_under_way]
+    under_way = [period_from(one.period) for one in releases if one.state.is_under_way]
     for file in result_files(context.settings):
         if file.at < oldest and not any(file.first <= day <= file.last for day in under_way):
             yield file.path

@@ -7,6 +7,7 @@ from datetime import date
 from itertools import groupby
 
 from optstream.ledger import Ledger, ReleaseOutline
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest import days_with_dumps
 
@@ -61,5 +62,5 @@ def _newest(settings: Settings, ledger: Ledger, days: Sequence[date]) -> dict[da
     calendar, wanted = settings.calendar, set(days)
     steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
     # an outline begins at its first spend, and in the ledger's order a later revision comes after
-    found = {date.fromisoformat(one.period): one for one in ledger.outlines(settings.stream.name, steps)}
+    found = {period_from(one.period): one for one in ledger.outlines(settings.stream.name, steps)}
     return {day: one for day, one in found.items() if day in wanted}

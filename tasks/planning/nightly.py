@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import Ledger
-from optstream.stream import days_from
+from optstream.stream import day_of, period_from
 from tasks.config import Settings
 from tasks.config.tables.schedule import clock_of, minutes_of, schedule_problems
 from tasks.monitoring.deadlines import last_ended, late_from
@@ -28,7 +28,7 @@ def looks_of(settings: Settings) -> tuple[str, ...]:
     would begin after its end.
     """
     schedule = settings.scheduling
-    for problem in schedule_problems(schedule, settings.watching):
+    for problem in schedule_problems(schedule, settings.watching, settings.stream.period):
         raise ConfigurationError(f"{settings.file}: {problem}")
     first = clock_of(schedule.cron)
     if first is None:
@@ -48,11 +48,11 @@ def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[dat
     last = last_ended(settings, now)
     first = settings.watching.first_day
     if first is None:
-        known = (date.fromisoformat(one.period) for one in ledger.outlines(settings.stream.name))
-        first = min(known, default=last)
-    first = max(first, last - timedelta(days=settings.scheduling.catch_up_days - 1))
+        known = (day_of(period_from(one.period)) for one in ledger.outlines(settings.stream.name))
+        first = min(known, default=day_of(last))
+    first = max(first, day_of(last) - timedelta(days=settings.scheduling.catch_up_days - 1))
     given_up = set(settings.watching.accepted_gaps)
-    return [day for day in days_from(first, last) if day not in given_up] if first <= last else []
+    return [one for one in settings.calendar.periods(first, last) if day_of(one) not in given_up]
 
 
 @dataclass(frozen=True)

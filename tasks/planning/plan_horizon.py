@@ -27,12 +27,15 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
 
 
 def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[Sequence[Spend]]:
-    """Each day's plan. Days of the same length, parts and tree have one mechanism."""
+    """Each day's plan, or its hours'. Periods of the same length, parts and tree have one mechanism."""
     calendar, known = settings.calendar, {}
     for day in days:
-        n_steps = calendar.n_steps(day)
-        parts = tuple(feature.parts for feature in settings.features(day))
-        alike = (n_steps, parts, settings.tree_of(day))
-        if alike not in known:
-            known[alike] = mechanism_for(settings, day, revision)
-        yield known[alike].plan(n_steps, calendar.first_step(day))
+        planned: list[Spend] = []
+        for period in calendar.periods_of(day):
+            n_steps = calendar.n_steps(period)
+            parts = tuple(feature.parts for feature in settings.features(period))
+            alike = (n_steps, parts, settings.tree_of(period))
+            if alike not in known:
+                known[alike] = mechanism_for(settings, period, revision)
+            planned += known[alike].plan(n_steps, calendar.first_step(period))
+        yield planned

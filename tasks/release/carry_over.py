@@ -8,7 +8,7 @@ from pathlib import Path
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseRecord
 from optstream.privacy import Spend
-from optstream.stream import Measured, State
+from optstream.stream import Measured, State, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.hierarchy.tree_map import TreeMap
 from tasks.config import Settings
@@ -46,7 +46,7 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     spends = _spent(settings, ledger, day, revision) if mechanism.reads_spends else ()
     if earlier is None:
         return Memory(mechanism.recall(spends))
-    folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
+    folder = settings.measurements_of(period_from(earlier.period), earlier.revision)
     if not (revision or mechanism.adaptive):
         # what another mechanism may have left is taken all the same, and so destroyed
         return Memory(mechanism.recall(spends), folder, earlier.measurements_hash)
@@ -64,7 +64,7 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
 
 def _between(settings: Settings, earlier: ReleaseRecord, day: date) -> TreeMap | None:
     """What became of the nodes since the period before; None where the hierarchy did not change."""
-    hierarchy, before = settings.dated_hierarchy, date.fromisoformat(earlier.period)
+    hierarchy, before = settings.dated_hierarchy, period_from(earlier.period)
     return hierarchy.map_between(before, day) if hierarchy.changes_between(before, day) else None
 
 

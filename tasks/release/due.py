@@ -15,6 +15,7 @@ from itertools import takewhile
 
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState
+from optstream.stream import day_of, period_from
 from tasks.release.day import Stage
 from tasks.release.run import Run
 
@@ -50,7 +51,7 @@ def due(run: Run) -> list[Due]:
     newest = run.ledger.drawn_before(run.stream, AFTER_ALL) if n_days else None
     if newest is None:
         return []
-    first = date.fromisoformat(newest.period) - timedelta(days=n_days) - MARGIN
+    first = day_of(period_from(newest.period)) - timedelta(days=n_days) - MARGIN
     steps = range(run.settings.calendar.first_step(first), newest.first_step + 1)
     return list(_due(run, _days_at(run, steps), n_days))
 
@@ -59,7 +60,7 @@ def _days_at(run: Run, steps: range) -> Days:
     """The days that begin at one of these steps and have a release."""
     days: dict[date, list[ReleaseOutline]] = {}
     for one in run.ledger.outlines(run.stream, steps):
-        days.setdefault(date.fromisoformat(one.period), []).append(one)
+        days.setdefault(period_from(one.period), []).append(one)
     return days
 
 
@@ -67,7 +68,7 @@ def _due(run: Run, days: Days, n_days: int) -> Iterator[Due]:
     guarantee = run.ledger.guarantee_number(run.stream)
     published = [day for day, found in days.items() if _is_as_published(found, guarantee)]
     for day in published:
-        if not 0 < (published[-1] - day).days <= n_days:
+        if not (day < published[-1] and (day_of(published[-1]) - day_of(day)).days <= n_days):
             continue
         later = tuple(_smoothed(run, days, day, guarantee))
         if not later:
@@ -121,8 +122,8 @@ def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
 
     Raises LedgerError where a day that it was made of was taken back or restated since.
     """
-    day, calendar = date.fromisoformat(record.period), run.settings.calendar
-    days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day + LONGEST + MARGIN)))
+    day, calendar = period_from(record.period), run.settings.calendar
+    days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)))
     after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
     for length in range(1, len(after) + 1):
         if _basis(day, record.measurements_hash, after[:length]) == basis:

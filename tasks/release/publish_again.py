@@ -32,7 +32,7 @@ from optstream.catalogue.layout import (
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
-from optstream.stream import Measured
+from optstream.stream import Measured, period_from
 from tasks.release import revise
 from tasks.release.day import Ended, Requested, Status
 from tasks.release.guards.witness import refuse_older
@@ -71,7 +71,7 @@ def days_published(run: Run) -> set[date]:
     """The days that readers should have: published, and not withdrawn."""
     outlines = run.ledger.outlines(run.stream)
     known = {one.period: one for one in outlines if one.state is ReleaseState.PUBLISHED}
-    return {date.fromisoformat(period) for period, one in known.items() if one.withdrawn is None}
+    return {period_from(period) for period, one in known.items() if one.withdrawn is None}
 
 
 def _recorded(run: Run, day: date) -> tuple[ReleaseRecord, int, str]:

@@ -11,7 +11,7 @@ from optstream.catalogue import find_catalogue, finish_listing, read_staged
 from optstream.errors import HeldError, LedgerError, PublicationError
 from optstream.ledger import ReleaseRecord, Vintage
 from optstream.mechanisms import Release
-from optstream.stream import Measured
+from optstream.stream import Measured, period_from
 from tasks.release.build_mechanism import Mechanism
 from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Staged, Status
@@ -55,7 +55,7 @@ def record_listed(run: Run) -> None:
     if catalogue is None:
         return
     for (period, revision), vintages in pending.items():
-        one_day = date.fromisoformat(period)
+        one_day = period_from(period)
         entry = catalogue.entry(one_day)
         for one in vintages:
             key = (revision, one.number, one.staged_hash)

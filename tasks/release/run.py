@@ -19,6 +19,8 @@ from tasks.storage.private_files import destroy_raw, fence_off
 
 PUBLISHED_IN = "published"
 """In the terms' document: where other streams of the privacy budget look for the head of this one."""
+BY_THE_HOUR = ", by the hour"
+"""In the terms' calendar: no stream goes over from days to hours, which would be released twice."""
 LEASE = timedelta(minutes=15)
 PATIENCE = timedelta(minutes=10)
 MOST_MECHANISMS = 32
@@ -63,7 +65,8 @@ def terms_of(settings: Settings) -> StreamTerms:
         model=settings.model,
         hierarchy_hash=hashes[-1][1],
         calibration=settings.privacy.calibration,
-        calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}",
+        calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}"
+        + (BY_THE_HOUR if calendar.period == "hour" else ""),
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
         trees=tuple((None if day is None else calendar.first_step(day), name) for day, name in hashes),
         budget_alpha=settings.privacy.budget_alpha,
@@ -80,14 +83,16 @@ def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
 
     A restatement is the next revision of what is PUBLISHED or VOID; one that was begun goes on.
     """
+    run.settings.calendar.check_period(asked.day)
     found = run.ledger.latest(run.stream, asked.day.isoformat())
     if found is None:
         if run.restate:
             return asked.ended(Status.REFUSED, "it was never released: run it without --restate")
-        if asked.day > (today := run.settings.local_day(run.clock())):
+        if asked.day > (today := run.settings.local_period(run.clock())):
             return asked.ended(
                 Status.REFUSED,
-                f"it is a day to come, for in {run.settings.stream.time_zone} it is {today}: nothing was "
+                f"it is {'a day' if type(today) is date else 'an hour'} to come, for in "
+                f"{run.settings.stream.time_zone} it is {today}: nothing was "
                 "read or spent; run it once it is over",
             )
         return Unreleased(asked.day, 0)

@@ -199,6 +199,8 @@ def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:
     """The days that are released together: all of a chunk, or one by one where a day's plan depends on what
     was measured on the days before.
     """
-    if days and run.mechanism_of(days[0].day, 0).adaptive:
+    # a day that ended may have been none of the stream's
+    under_way = [day for day in days if not isinstance(day, Ended)]
+    if under_way and run.mechanism_of(under_way[0].day, 0).adaptive:
         return [[day] for day in days]
     return [list(days)]

@@ -16,6 +16,7 @@ from optstream.catalogue.nodes import called
 from optstream.catalogue.page import MARKER
 from tasks.monitoring.alarms.alarm_groups import alarm_groups
 from tasks.monitoring.alarms.conditions import DEPENDS
+from tasks.monitoring.days import by_day
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced
@@ -80,9 +81,9 @@ def trusted_page(facts: PublicFacts, operator: OperatorFacts) -> bytes:
     Returns:
         HTML as UTF-8.
     """
-    marks = marks_of_days(operator.view.days, partial(called, facts=facts.about.nodes)) or marks_of_facts(
-        facts
-    )
+    marks = marks_of_days(
+        by_day(operator.view.days), partial(called, facts=facts.about.nodes)
+    ) or marks_of_facts(facts)
     values = _values(facts, marks, operator.links, operator)
     return _environment().get_template("trusted.html.jinja").render(values).encode()
 

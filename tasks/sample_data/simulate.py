@@ -76,7 +76,8 @@ def simulate(
     for day in days:
         layout = layout_of(day)
         parts = {leaf: (leaf,) for leaf in leaves} if layout.region is None else {EVERY: leaves}
-        asked += len(parts)
+        periods = calendar.periods_of(day)
+        asked += len(parts) * len(periods)
         for part, own in parts.items():
             found = []
             for leaf in own:
@@ -88,8 +89,17 @@ def simulate(
                     rows = rows.with_columns(pl.col("value").round())
                 found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
             rows = as_laid_out(pl.concat(found), layout)
-            written += write_dump(folder, part, day, rows, marker=layout.marker, file_list=layout.file_list)
+            for period in periods:
+                own_rows = rows if period == day else _of_hour(rows, layout, period, calendar)
+                written += write_dump(
+                    folder, part, period, own_rows, marker=layout.marker, file_list=layout.file_list
+                )
     return Simulated(folder, written, asked - written)
+
+
+def _of_hour(rows: pl.DataFrame, layout: Layout, hour: date, calendar: Calendar) -> pl.DataFrame:
+    """The rows of one of the day's hours."""
+    return rows.filter(pl.col(layout.timestamp).is_in(_stamps(hour, calendar).implode()))
 
 
 def as_laid_out(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:

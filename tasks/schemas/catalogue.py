@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tasks.schemas.fields import Count, DataFile, Date, Hash, Name, OrAbsent, Part, Positive, Text
+from tasks.schemas.fields import Count, DataFile, Hash, Name, OrAbsent, Part, Period, Positive, Text
 
 Head = Annotated[str, Field(pattern="^[0-9A-Za-z:_-]{1,128}$", description="hash of the ledger's last event")]
 
@@ -22,9 +22,12 @@ class Entry(Part):
     withdrawn: OrAbsent[
         Annotated[Literal[True], Field(description="a tombstone: what it names is no longer published")]
     ] = None
+    closed_in: OrAbsent[
+        Annotated[Hash, Field(description="of an hour of a closed day: the SHA-256 of the day's file")]
+    ] = None
 
 
-Periods = Annotated[dict[Date, Entry], Field(json_schema_extra={"additionalProperties": False})]
+Periods = Annotated[dict[Period, Entry], Field(json_schema_extra={"additionalProperties": False})]
 
 
 class Catalogue(Part):

@@ -5,7 +5,12 @@ from typing import Annotated, TypeVar, Union
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 
-Date = Annotated[str, Field(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}$")]
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+Date = Annotated[str, Field(pattern=f"^{DAY}$")]
+Period = Annotated[str, Field(pattern=f"^{DAY}(T[0-9]{{2}}B?)?$")]
+"""A local day, or an hour of one."""
+PARTITION = f"date={DAY}(/hour=[0-9]{{2}}B?)?"
+"""The folder of one."""
 Instant = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Fraction = Annotated[
@@ -18,7 +23,7 @@ Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 DataFile = Annotated[
     str,
-    Field(pattern=r"^data/date=[0-9]{4}-[0-9]{2}-[0-9]{2}/release-[0-9a-f]{64}\.parquet$"),
+    Field(pattern=rf"^(data|superseded)/{PARTITION}/release-[0-9a-f]{{64}}\.parquet$"),
 ]
 Given = TypeVar("Given")
 OrAbsent = Union[Given, SkipJsonSchema[None]]  # noqa: UP007  # `|` of a variable is no type that takes one

@@ -4,7 +4,19 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
-from tasks.schemas.fields import Count, DataFile, Date, Fraction, Hash, Name, OrAbsent, Part, Positive, Text
+from tasks.schemas.fields import (
+    PARTITION,
+    Count,
+    DataFile,
+    Fraction,
+    Hash,
+    Name,
+    OrAbsent,
+    Part,
+    Period,
+    Positive,
+    Text,
+)
 
 Known = Literal["all", "some", "none"]
 Size = Annotated[float, Field(ge=0)]
@@ -87,14 +99,14 @@ class Measurements(Part):
     file: Annotated[
         str,
         Field(
-            pattern=r"^measurements/date=[0-9]{4}-[0-9]{2}-[0-9]{2}/revision-[0-9]+-[0-9a-f]{64}\.parquet$",
+            pattern=rf"^measurements/{PARTITION}/revision-[0-9]+-[0-9a-f]{{64}}\.parquet$",
             description="relative to the published folder",
         ),
     ]
     file_hash: Annotated[Hash, Field(description="SHA-256 of that file")]
     later: OrAbsent[
         Annotated[
-            list[Annotated[str, Field(json_schema_extra={"format": "date"})]],
+            list[Period],
             Field(
                 min_length=1,
                 description="the later days that a new estimate is made of; absent for a first one",
@@ -109,7 +121,7 @@ class Errors(Part):
     file: Annotated[
         str,
         Field(
-            pattern=r"^errors/date=[0-9]{4}-[0-9]{2}-[0-9]{2}/revision-[0-9]+-vintage-[0-9]+-[0-9a-f]{64}\.parquet$",
+            pattern=rf"^errors/{PARTITION}/revision-[0-9]+-vintage-[0-9]+-[0-9a-f]{{64}}\.parquet$",
             description="relative to the published folder",
         ),
     ]
@@ -150,7 +162,7 @@ class Statement(Part):
 
     format: Literal["optstream.statement/1"]
     stream: Name
-    period: Date
+    period: Period
     revision: Count
     vintage: Count
     value_column: Text

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tasks.monitoring.alarms.alarm import Kind, Severity
 from tasks.monitoring.days import State
-from tasks.schemas.fields import Count, Date, Instant, OrAbsent, Part, Positive, Text
+from tasks.schemas.fields import Count, Instant, OrAbsent, Part, Period, Positive, Text
 
 Amount = Annotated[
     str,
@@ -34,7 +34,7 @@ class LevelOfDay(Part):
 class Day(Part):
     """A day of the calendar."""
 
-    date: Date
+    date: Period
     state: State
     revision: Count | None
     file: str | None
@@ -58,7 +58,7 @@ class Alarm(Part):
     kind: Kind
     severity: Severity
     stream: str
-    day: Date | None
+    day: Period | None
     node: str | None
     suggestion: Annotated[str | None, Field(description="the node that was probably meant")]
     words: Text
@@ -78,7 +78,7 @@ class Window(Part):
 class DayLeft(Part):
     """What a day could still be charged."""
 
-    date: Date
+    date: Period
     left: Amount
     left_float: float | None
     may_be_released: Annotated[bool | None, Field(description="null for a day with a release")]
@@ -114,13 +114,13 @@ class Region(Part):
     absent: Share
     doubled: Share
     most: Share
-    most_day: Date
+    most_day: Period
 
 
 class ReplacedReadings(Part):
     """Regions with readings that were clamped, absent or doubled."""
 
-    day: Date | None
+    day: Period | None
     note: Text
     regions: list[Region]
 
@@ -132,8 +132,8 @@ class Status(Part):
     stream: str
     at: Instant
     live: Annotated[bool, Field(description="whether days are expected up to yesterday")]
-    first_day: Date | None
-    last_day: Date | None
+    first_day: Period | None
+    last_day: Period | None
     levels: Annotated[list[Level], Field(min_length=1, description="root first")]
     counts: dict[State, Positive]
     days: Annotated[list[Day], Field(description="rising, without gaps")]

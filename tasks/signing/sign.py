@@ -8,6 +8,7 @@ from optstream.catalogue import Entry
 from optstream.catalogue.signing import Signer, read_public_keys
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseState
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ledger.verify import recorded_otherwise
 from tasks.signing.catalogue_number import next_number
@@ -50,7 +51,7 @@ def _newest(settings: Settings, ledger: Ledger) -> Ranks:
         if one.state is ReleaseState.PUBLISHED and one.withdrawn is None:
             known = vintages.get((one.period, one.revision), ())
             vintage = max((each.number for each in known if each.published), default=0)
-            day = date.fromisoformat(one.period)
+            day = period_from(one.period)
             found[day] = max(found.get(day, (0, 0)), (one.revision, vintage))
     return found
 

@@ -12,6 +12,7 @@ from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.layout import is_release_name, superseded_folder
 from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.errors import PublicationError
+from optstream.stream import day_of
 from tasks.config import Settings
 
 COLUMNS = {
@@ -44,7 +45,7 @@ def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date
     catalogue = read_catalogue(place)
     frames = [pl.DataFrame(schema=COLUMNS)]
     for entry in catalogue.entries:
-        if entry.period in days and not entry.withdrawn:
+        if day_of(entry.period) in days and not entry.withdrawn:
             frames.append(_rows(place, entry, catalogue.value_column, nodes))
     return pl.concat(frames).sort("node", "at")
 

@@ -10,6 +10,7 @@ import polars as pl
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from optstream.privacy import PrivacyModel
+from optstream.stream import period_from
 from tasks.config import Settings, load_settings
 from tasks.contracts.results import folder_of
 from tasks.ledger.open import ledger_if_any
@@ -143,5 +144,5 @@ def _nights(ledger: Ledger, stream: str) -> dict[date, Night]:
     reserved, published = (ledger.event_times(stream, kind) for kind in ("reserved", "published"))
     found = {}
     for key, at in sorted(reserved.items()):
-        found[date.fromisoformat(key[0])] = Night(at, published.get(key))
+        found[period_from(key[0])] = Night(at, published.get(key))
     return found

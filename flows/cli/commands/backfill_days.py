@@ -21,6 +21,7 @@ from flows.cli.options import (
     days_between,
     examples,
     new_app,
+    periods_asked,
 )
 from flows.cli.show.interruption import told_if_interrupted, with_config
 from flows.orchestration.environment import connect
@@ -69,8 +70,9 @@ def backfill(
 
     if dask is not None and workers > 1:
         raise WordsError("--workers and --dask exclude each other: a cluster has its own workers")
-    days = days_between(first, last)
+    span = days_between(first, last)
     settings, terminal = load_settings(config), Terminal(as_json)
+    days = periods_asked(settings, span)
     if dask is not None:
         check_cluster(settings)
     check_trusted(settings)

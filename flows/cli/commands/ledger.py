@@ -19,8 +19,9 @@ from flows.cli.options import (
     day_option,
     examples,
     new_app,
-    parse_day,
     parse_exactly,
+    parse_period,
+    periods_asked,
 )
 from flows.cli.show.ledger_book import show_book, show_horizon
 from tasks.config import load_settings
@@ -164,7 +165,11 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
     """
     settings = load_settings(config)
     ledger, now = need_ledger(settings), datetime.now(UTC)
-    known = {found for one in sorted(set(day)) for found in compromise(settings, ledger, one, reason, now)}
+    known = {
+        found
+        for one in periods_asked(settings, day)
+        for found in compromise(settings, ledger, one, reason, now)
+    }
     for one in sorted(known):
         print(f"{one}: every window that it touches counts as lost; nothing more is released in them")
 
@@ -173,7 +178,7 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
     "release-lease", epilog=examples("optstream ledger release-lease 2016-02-01 --why 'its machine burnt'")
 )
 def release_lease(
-    day: Annotated[date, typer.Argument(parser=parse_day, metavar="DAY", help="The day.")],
+    day: Annotated[date, typer.Argument(parser=parse_period, metavar="DAY", help="The day, or hour.")],
     why: Annotated[
         str, typer.Option("--why", help="Why, in a few words without any value; the ledger keeps it.")
     ],
@@ -185,5 +190,6 @@ def release_lease(
     after all, it is fenced off: nothing that it draws or estimates is recorded any more.
     """
     settings = load_settings(config)
+    (day,) = periods_asked(settings, [day])
     until = release(settings, need_ledger(settings), day, why, datetime.now(UTC))
     print(f"{day}: free; its lease would have lasted until {until:%Y-%m-%d %H:%M:%S} UTC")

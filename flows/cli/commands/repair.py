@@ -21,7 +21,9 @@ from flows.cli.options import (
     days_between,
     examples,
     new_app,
-    parse_day,
+    parse_period,
+    period_option,
+    periods_asked,
 )
 from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
@@ -44,7 +46,8 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
 
     A tombstone says so to readers. Exit code 1 if any day is left.
     """
-    settings, days = load_settings(config), sorted(set(day))
+    settings = load_settings(config)
+    days = periods_asked(settings, day)
     run = _run(settings, "withdraw")
     works = each(
         [Requested(one) for one in days], Requested, partial(take_back, run, reason=reason, days=days)
@@ -58,8 +61,10 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
     epilog=examples("optstream publish 2016-02-01", "optstream publish --from 2016-02-01 --to 2016-02-29")
 )
 def publish(
-    day: Annotated[list[date] | None, typer.Argument(parser=parse_day, metavar="DAY", help="Days.")] = None,
-    more: Annotated[list[date] | None, day_option("--date", "Day; may be repeated.")] = None,
+    day: Annotated[
+        list[date] | None, typer.Argument(parser=parse_period, metavar="DAY", help="Days.")
+    ] = None,
+    more: Annotated[list[date] | None, period_option("--date", "Day or hour; may be repeated.")] = None,
     first: Annotated[date | None, day_option("--from", "First day of a span.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day of a span.")] = None,
     config: Config = DEFAULT_CONFIG,
@@ -78,9 +83,9 @@ def publish(
         raise WordsError("name a day, or a span with --from and --to")
     settings = load_settings(config)
     check_trusted(settings)
-    run = _run(settings, "publish")
+    run, days = _run(settings, "publish"), set(periods_asked(settings, days))
     if first is not None and last is not None:
-        days |= days_published(run) & set(days_between(first, last))
+        days |= days_published(run) & set(periods_asked(settings, days_between(first, last)))
     works = each([Requested(one) for one in sorted(days)], Requested, partial(publish_again, run, days=days))
     _finish(run, works, Terminal(as_json))
     raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, WordsError, examples, new_app
+from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, WordsError, examples, new_app, periods_asked
 from flows.cli.show.dry_run import show_dry_run
 from flows.cli.show.interruption import told_if_interrupted, with_config
 from flows.orchestration.environment import connect
@@ -64,7 +64,7 @@ def run(
         raise WordsError("--lipschitz is for --dry-run")
     settings = load_settings(config)
     terminal = Terminal(as_json)
-    day = sorted(set(day))
+    day = periods_asked(settings, day)
     if dry_run:
         raise typer.Exit(_price(settings, day, lipschitz, terminal))
     check_trusted(settings)

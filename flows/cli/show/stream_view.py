@@ -1,14 +1,16 @@
 """How a stream's calendar and alarms look on a terminal: a letter a day, then only what is not fine."""
 
 from collections.abc import Iterable, Iterator
-from datetime import date, timedelta
+from datetime import date
 from itertools import groupby
 
 from flows.cli.console import Terminal
 from flows.cli.show.ledger_book import rounded_down
+from optstream.stream import follows
 from tasks.config import Settings
 from tasks.monitoring import DayState, State, StreamView
 from tasks.monitoring.alarms.conditions import DEPENDS
+from tasks.monitoring.days import by_day
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced
@@ -28,7 +30,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
     if not view.days:
         terminal.say(f"stream {view.stream}: nothing released yet")
     else:
-        for line in month_lines(view.days):
+        for line in month_lines(by_day(view.days)):
             terminal.say(line)
         terminal.say(_legend(view))
         _show_days(settings, view, terminal)
@@ -128,7 +130,7 @@ def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:
 def _alike(before: DayState, day: DayState) -> bool:
     same = (before.state, before.waiting_for, before.accepted) == (day.state, day.waiting_for, day.accepted)
     notes = (before.note.replace(str(before.day), ""), day.note.replace(str(day.day), ""))
-    return same and notes[0] == notes[1] and day.day - before.day == timedelta(days=1)
+    return same and notes[0] == notes[1] and follows(before.day, day.day)
 
 
 def _span(first: date, last: date) -> str:

@@ -17,6 +17,7 @@ from optstream.errors import PublicationError
 from optstream.mechanisms.base import Mechanism
 from optstream.storage.parquet_limits import Limits, claims_of
 from optstream.stream import Measured
+from optstream.stream.period import period_from
 
 FORMAT = "optstream.measurements/1"
 KEY = b"optstream.measurements"
@@ -132,7 +133,7 @@ def decode_measurements(data: bytes) -> Found:
             raise ValueError
         given = {key: footer[key] for key in _KEYS}
         return Found(
-            period=date.fromisoformat(given.pop("period")),
+            period=period_from(given.pop("period")),
             levels=tuple(given.pop("levels")),
             document=with_numbers(given.pop("measured"), rows),
             **given,

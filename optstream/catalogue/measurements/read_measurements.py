@@ -21,6 +21,7 @@ from optstream.estimation.hierarchy.rounding import rounded_units
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.period_release import Release
 from optstream.stream import Measured
+from optstream.stream.period import period_from, period_from_partition
 
 
 @dataclass(frozen=True)
@@ -175,7 +176,7 @@ def _whole(storage: Storage, found: Found) -> Measured:
         period, told = _place(name)[0], measurements_name(name.rpartition("/")[2])
         if told is None or not "" < period < found.period.isoformat():
             continue
-        one = read_found(storage, date.fromisoformat(period), *told)
+        one = read_found(storage, period_from(period), *told)
         known = blocks_of(one.measured, one.levels) | known
         if not missing - known.keys() or one.measured.first_step + one.measured.n_steps <= earliest:
             break
@@ -183,10 +184,12 @@ def _whole(storage: Storage, found: Found) -> Measured:
 
 
 def _place(name: str) -> tuple[str, int]:
-    """Return the day of a file's folder and its revision; ("", -1) for what is no file of measurements."""
+    """Return the text of the period of a file's folder and its revision; ("", -1) for what is no file of
+    measurements.
+    """
     folder, _, last = name.rpartition("/")
-    told, period = measurements_name(last), folder.rpartition("/date=")[2]
+    told, partition = measurements_name(last), folder.removeprefix(f"{MEASUREMENTS}/")
     try:
-        return (date.fromisoformat(period).isoformat(), told[0]) if told else ("", -1)
+        return (period_from_partition(partition).isoformat(), told[0]) if told else ("", -1)
     except ValueError:
         return ("", -1)

@@ -7,6 +7,7 @@ from typing import Any
 
 from optstream.catalogue.layout import is_hash, measurements_file
 from optstream.errors import ParameterError
+from optstream.stream.period import period_from
 
 
 @dataclass(frozen=True)
@@ -62,4 +63,4 @@ class StatedMeasurements:
             ValueError: A day is no date.
             ParameterError: The hash is none.
         """
-        return cls(document["file_hash"], tuple(date.fromisoformat(day) for day in document.get("later", ())))
+        return cls(document["file_hash"], tuple(period_from(day) for day in document.get("later", ())))

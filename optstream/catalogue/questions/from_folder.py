@@ -17,6 +17,7 @@ from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.catalogue.sums.read_sum import read_errors
 from optstream.errors import ParameterError, PublicationError
+from optstream.stream.period import Hour
 
 Read = tuple[DayFigures, ReleaseStatement]
 
@@ -49,6 +50,8 @@ def ask(
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
     days = [entry.period for entry in catalogue.entries if not entry.withdrawn]
+    if any(isinstance(day, Hour) for day in days):
+        raise ParameterError("questions are asked of what is published by the day; this folder has hours")
     days = [day for day in days if (first or date.min) <= day <= (last or date.max)]
     if not days:
         raise ParameterError("no day of this span is published; see catalogue.json for those that are")

@@ -39,6 +39,7 @@ from optstream.catalogue.reading.read import catalogue_reader
 from optstream.catalogue.signing import GivenKeys, Signer, check_signature, read_public_keys
 from optstream.catalogue.times import settle_answers_time
 from optstream.errors import ParameterError, PublicationError
+from optstream.stream.period import day_of
 
 MOST_TRIES = 20
 MOST_AT_ONCE = 200
@@ -218,7 +219,7 @@ def withdraw_answers(
         right = index.still_right(catalogue)
         found, kept = _replace(transaction, catalogue, right, mark, signer), right.files
     for after in range(MOST_DAYS_AFTER + 1):
-        above = answers_folder(period + timedelta(days=after))
+        above = answers_folder(day_of(period) + timedelta(days=after))
         gone = [name for name in transaction.names_in(above) if f"{above}/{name}" not in kept]
         found |= bool(gone)
         if gone:

@@ -4,11 +4,13 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from datetime import date
+from itertools import groupby
 from typing import Any
 
 from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
+from optstream.catalogue.hours.closed_file import read_day
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     ABOUT,
@@ -23,6 +25,7 @@ from optstream.catalogue.layout import (
     MEASUREMENTS,
     SUPERSEDED,
     SUPERSEDED_ERRORS,
+    data_file,
     errors_folder,
     errors_name,
     measurements_name,
@@ -45,6 +48,7 @@ from optstream.catalogue.reading.read import (
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.stream.period import partition_of
 
 
 def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
@@ -78,7 +82,8 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             stated[entry.period] = _check_entry(storage, catalogue, entry)
         except PublicationError as error:
             problems.append(f"{entry.period}: {error}")
-    listed = {entry.file for entry in catalogue.entries if not entry.withdrawn}
+    listed = {entry.shown_in for entry in catalogue.entries if not entry.withdrawn}
+    problems += _closed(storage, catalogue)
     strays = [name for name in storage.names_below(DATA) if name not in listed]
     return [
         *problems,
@@ -117,6 +122,16 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[st
     for name, digest in beside.items():
         read_beside(storage, entry.period, name, digest, LARGEST_MEASUREMENTS)
     return set(beside)
+
+
+def _closed(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what is wrong with the files of closed days."""
+    closed = (entry for entry in catalogue.entries if entry.closed_in is not None)
+    for _, own in groupby(closed, key=lambda entry: entry.closed_in):
+        try:
+            read_day(storage, catalogue.value_column, list(own), verify=True)
+        except PublicationError as error:
+            yield str(error)
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
@@ -164,7 +179,7 @@ def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
         raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
-    if stated != (entry.file, entry.file_hash, entry.rows_hash):
+    if stated != (data_file(entry.period, entry.file_hash), entry.file_hash, entry.rows_hash):
         raise PublicationError(_differs(entry))
     return document
 
@@ -192,7 +207,7 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield what is wrong with files of measurements: under names that are their hashes, of listed days."""
-    days = {f"date={entry.period}" for entry in catalogue.entries if not entry.withdrawn}
+    days = {partition_of(entry.period) for entry in catalogue.entries if not entry.withdrawn}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")
         told = measurements_name(last)

@@ -1,21 +1,24 @@
 """Read the published folder through its catalogue. Anyone may have written what is read."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import partial
+from itertools import groupby
 
 import polars as pl
 
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.hours.closed_file import read_day
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
     HIERARCHY,
     LARGEST_MEASUREMENTS,
     LARGEST_RELEASE,
+    data_file,
     measurements_file,
     superseded_file,
 )
@@ -63,7 +66,9 @@ def read_published(
     look = catalogue_reader(storage, public_key)
     catalogue = look()
     verify = verify or public_key is not None
-    frames = [_read_period(storage, look, catalogue, entry, verify) for entry in catalogue.entries]
+    frames = []
+    for closed_in, own in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
+        frames += _read_together(storage, look, catalogue, list(own), verify, closed_in is not None)
     rows = joined_rows(frames, catalogue.value_column)
     if as_of is None:
         return rows
@@ -78,6 +83,21 @@ def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable
         return lambda: read_catalogue(storage)
     keys = read_public_keys(public_key)
     return lambda: read_catalogue(storage, partial(check_signature, storage, CATALOGUE, keys=keys))
+
+
+def _read_together(
+    storage: Storage,
+    look: Callable[[], Catalogue],
+    catalogue: Catalogue,
+    entries: Sequence[Entry],
+    verify: bool,
+    closed: bool,
+) -> list[pl.DataFrame]:
+    """Return the rows of neighbouring periods: of a closed day's hours from one file, if that is there."""
+    if closed:
+        with suppress(PublicationError):  # opened again meanwhile, or lost: each hour has its own file too
+            return [read_day(storage, catalogue.value_column, entries, verify)]
+    return [_read_period(storage, look, catalogue, entry, verify) for entry in entries]
 
 
 def _read_period(
@@ -97,7 +117,7 @@ def _read_period(
     return empty_rows(catalogue.value_column)
 
 
-def read_rows(storage: Storage, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+def read_rows(storage: Readable, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
     """Return the rows of one listed release. Raises PublicationError if its file is missing, or another's."""
     inner, footer = decode(read_file(storage, entry, verify))
     stated = ReleaseStatement.from_document(footer.statement)
@@ -127,7 +147,8 @@ def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
 
     verify: compare them with the catalogue's hash. Raises PublicationError if they differ, or are missing.
     """
-    for name in (entry.file, superseded_file(entry.period, entry.file_hash)):
+    places = [place(entry.period, entry.file_hash) for place in (data_file, superseded_file)]
+    for name in dict.fromkeys((entry.file, *places)):
         with suppress(FileNotFoundError):
             data = storage.read(name, LARGEST_RELEASE)
             if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:

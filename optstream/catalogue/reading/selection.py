@@ -15,6 +15,7 @@ from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.sums.period_sums import Period, period_columns
 from optstream.errors import ParameterError
+from optstream.stream.period import day_of
 
 AGENCY = "OPTSTREAM"
 _TIMES: Mapping[Period, str] = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
@@ -79,7 +80,7 @@ def rows_of(
     entries = [
         entry
         for entry in catalogue.entries
-        if not entry.withdrawn and (first or date.min) <= entry.period <= (last or date.max)
+        if not entry.withdrawn and (first or date.min) <= day_of(entry.period) <= (last or date.max)
     ]
     if not entries:
         raise ParameterError(

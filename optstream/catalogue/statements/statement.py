@@ -22,6 +22,7 @@ from optstream.mechanisms import mechanism_named
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Calibration, PrivacyModel
 from optstream.stream.calendar import DayKind
+from optstream.stream.period import period_from
 
 FORMAT = "optstream.statement/1"
 TREE = "tree_sha256"
@@ -291,7 +292,7 @@ class ReleaseStatement:
             return cls(
                 **{name: document[name] for name in PLAIN},
                 mechanism=document["mechanism"],
-                period=date.fromisoformat(document["period"]),
+                period=period_from(document["period"]),
                 model=PrivacyModel(**document["privacy_model"]),
                 epsilon_plan=exact_from_text(document["epsilon_plan"]),
                 epsilon_own=exact_from_text(document["epsilon_own"]),

@@ -95,6 +95,7 @@ class OptStream(Mechanism):
     period_lengths: tuple[int, ...] | None
     declared_leaves: int | None
     has_paper_scales: ClassVar[bool] = True
+    serves_hours: ClassVar[bool] = False
 
     def __init__(
         self,

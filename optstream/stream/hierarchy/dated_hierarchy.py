@@ -13,6 +13,7 @@ from optstream.stream.aggregation_tree import AggregationTree
 from optstream.stream.hierarchy.tree_change import TreeChange
 from optstream.stream.hierarchy.tree_map import TreeMap, unchanged
 from optstream.stream.hierarchy.units import Unit, changes_of, units_of
+from optstream.stream.period import day_of
 
 MOST_HIERARCHY_CHANGES = 1000
 MOST_NODES_TIMES_CHANGES = 2**22
@@ -70,12 +71,12 @@ class DatedHierarchy:
         """Return the tree that holds on a local day.
 
         Args:
-            day: The local day.
+            day: The local day, or an hour of it, as everywhere here.
 
         Returns:
             The tree.
         """
-        *_, (_, latest) = (one for one in self.periods if one[0] is None or one[0] <= day)
+        *_, (_, latest) = (one for one in self.periods if one[0] is None or one[0] <= day_of(day))
         return latest
 
     def changes_between(self, first: date, last: date) -> tuple[TreeChange, ...]:
@@ -88,7 +89,8 @@ class DatedHierarchy:
         Returns:
             The changes with `first` < `valid_from` <= `last`: of two days on one side of them, none.
         """
-        return tuple(one for one in self.changes if first < one.valid_from <= last)
+        after, until = day_of(first), day_of(last)
+        return tuple(one for one in self.changes if after < one.valid_from <= until)
 
     def map_between(self, first: date, last: date) -> TreeMap:
         """Return what the nodes of one local day were on an earlier one.
@@ -138,7 +140,7 @@ class DatedHierarchy:
         Returns:
             The hash in `hashes` of the entry that holds on it.
         """
-        *_, (_, latest) = (one for one in self.hashes if one[0] is None or one[0] <= day)
+        *_, (_, latest) = (one for one in self.hashes if one[0] is None or one[0] <= day_of(day))
         return latest
 
     @cached_property

@@ -9,6 +9,8 @@ from pydantic import Field
 from tasks.config.tables.base import Section
 from tasks.config.tables.fields import Cron
 
+EVERY_HOUR = "5 * * * *"
+"""When a stream that is released by the hour runs, where nothing is said."""
 CRON = 'five fields of numbers as cron takes them, such as "0 3 * * *"'
 
 
@@ -34,9 +36,16 @@ def minutes_of(clock: str) -> int:
     return 60 * parsed.hour + parsed.minute
 
 
-def schedule_problems(schedule: Any, watch: Any) -> Iterator[str]:
-    """A night begins before the hour at which its day is late."""
+def schedule_problems(schedule: Any, watch: Any, period: str = "day") -> Iterator[str]:
+    """A night begins before the hour at which its day is late; hours are not released once a day."""
     begins = clock_of(schedule.cron)
+    if period == "hour":
+        if begins is not None:
+            yield (
+                f'schedule.cron must fire every hour for stream.period "hour", such as "{EVERY_HOUR}"; '
+                f"got {schedule.cron!r}"
+            )
+        return
     if begins is not None and begins >= minutes_of(watch.late_after):
         yield (
             f"schedule.cron must begin before watch.late_after, {watch.late_after}, until which dumps are "

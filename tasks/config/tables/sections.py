@@ -68,6 +68,7 @@ class Stream(Section):
     step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
     time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
     day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
+    period: Literal["day", "hour"] = Field("day", description='"day" or "hour"')
 
 
 class Privacy(Section):
@@ -230,7 +231,7 @@ class Published(Section):
     value: Column = Field(description=COLUMN)
     rounding: Literal["nearest", "unbiased"] = Field("nearest", description='"nearest" or "unbiased"')
     not_before: ClockTime | None = Field(
-        None, description='a clock time such as "06:00", of the day after the period'
+        None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
     )
     errors: bool = Field(True, description="true or false")
     measurements: bool = Field(False, description="true or false")
@@ -272,7 +273,7 @@ class Watch(Section):
     """What alarms go by; a configuration need not have it. That it does says that the stream runs nightly."""
 
     late_after: ClockTime = Field(
-        "12:00", description='a clock time such as "12:00", of the day after the period'
+        "12:00", description='a clock time such as "12:00", of the day after a day, or so long after an hour'
     )
     max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h"')
     suspect_share: Share = Field(

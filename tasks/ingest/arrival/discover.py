@@ -7,6 +7,7 @@ from datetime import date
 
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError
+from optstream.stream import partition_of, period_from_partition
 from tasks.config import Layout, Settings
 from tasks.ingest.arrival.folders import (
     UNREADABLE_IN_A_STORE,
@@ -17,7 +18,7 @@ from tasks.ingest.arrival.folders import (
     names_in,
     read_small,
 )
-from tasks.ingest.arrival.parts import DATED, PREFIX, parts_of, parts_of_all_days, place_of, top_of
+from tasks.ingest.arrival.parts import PREFIX, parts_of, parts_of_all_days, place_of, top_of
 
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
@@ -79,12 +80,33 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
     """
     found = set()
     for part in parts_of_all_days(settings):
-        with suppress(OSError):
-            for name in names_in(settings.input_folder / top_of(part) if part else settings.input_folder):
-                if name.startswith(DATED):
-                    with suppress(ValueError):
-                        found.add(date.fromisoformat(name.removeprefix(DATED)))
+        top = settings.input_folder / top_of(part) if part else settings.input_folder
+        found |= {period for period, _ in periods_below(settings, top)}
     return frozenset(found)
+
+
+def periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
+    """Return the periods that have a folder in a region's, with it; what cannot be listed counts as empty.
+
+    Args:
+        settings: Of the stream.
+        top: The region's folder, or the one of all regions.
+
+    Returns:
+        Local days, or hours, rising.
+    """
+    found: list[tuple[date, Location]] = []
+    with suppress(OSError):
+        for name in names_in(top):
+            with suppress(ValueError, OSError):
+                day = period_from_partition(name)
+                if settings.stream.period == "day":
+                    found.append((day, top / name))
+                    continue
+                for below in names_in(top / name):
+                    with suppress(ValueError):
+                        found.append((period_from_partition(f"{name}/{below}"), top / name / below))
+    return sorted(found, key=lambda one: one[0])
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
@@ -130,7 +152,7 @@ def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival 
 
 
 def _arrival(settings: Settings, day: date, regions: Sequence[str]) -> Arrival | None:
-    within, parts = f"{DATED}{day.isoformat()}", parts_of(settings, day)
+    within, parts = partition_of(day), parts_of(settings, day)
     known = {top_of(part) for part in parts}
     unknown = [name for name in regions if name not in known]
     try:

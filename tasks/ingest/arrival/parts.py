@@ -1,11 +1,11 @@
-"""Where a day's dump lies: in a folder for each leaf, or in one whose files have a column of regions."""
+"""Where a period's dump lies: in a folder for each leaf, or in one whose files have a column of regions."""
 
 from datetime import date
 
+from optstream.stream import partition_of
 from tasks.config import Settings
 
 PREFIX = "region="
-DATED = "date="
 EVERY = ""
 """In the place of a leaf: the one folder that holds the rows of every leaf."""
 
@@ -27,7 +27,7 @@ def top_of(part: str) -> str:
 
 def place_of(part: str, day: date) -> str:
     """Return the folder of a part's dump of a day, below the input folder."""
-    dated = f"{DATED}{day.isoformat()}"
+    dated = partition_of(day)
     return f"{top_of(part)}/{dated}" if part else dated
 
 

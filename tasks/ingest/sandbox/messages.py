@@ -12,6 +12,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import OptStreamError
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest import Dump
 from tasks.ingest.days import ReadDay
@@ -41,7 +42,7 @@ def requested(message: bytes) -> tuple[Settings, list[Dump]]:
     """What `request` said."""
     given = json.loads(message)
     dumps = [
-        Dump(date.fromisoformat(dump["day"]), tuple(tuple(map(_located, own)) for own in dump["files"]))
+        Dump(period_from(dump["day"]), tuple(tuple(map(_located, own)) for own in dump["files"]))
         for dump in given["dumps"]
     ]
     return Settings.model_validate_json(json.dumps(given["settings"])), dumps

@@ -276,7 +276,7 @@ def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> It
     if facts.page is None or facts.last is None:
         return
     unreleased = {one.day for one in days if one.revision is None and not one.accepted}
-    wanted = unreleased | {facts.last + timedelta(days=1)}
+    wanted = unreleased | {settings.calendar.after(facts.last)}
     for one in facts.page.days:
         if one.may is False and one.day in wanted:
             yield Alarm(

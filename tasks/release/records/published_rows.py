@@ -11,6 +11,7 @@ from optstream.catalogue import band_columns, error_columns
 from optstream.estimation.hierarchy.rounding import rounded_units
 from optstream.estimation.holding import UNKNOWN
 from optstream.mechanisms import Release
+from optstream.stream import day_of
 from tasks.config import Settings
 
 DIGITS = 6
@@ -45,8 +46,8 @@ def published_rows(
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
-            "date": pl.repeat(day, values.size, dtype=pl.Date(), eager=True),
-            "step": pl.Series(of_step, dtype=pl.Int32),
+            "date": pl.repeat(day_of(day), values.size, dtype=pl.Date(), eager=True),
+            "step": pl.Series(of_step + calendar.step_of_day(day), dtype=pl.Int32),
             "timestamp": stamps.gather(of_step),
             "node": names.gather(of_node),
             "parent": parents.gather(of_node),

@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from itertools import groupby
 
 from optstream.catalogue import Entry
-from optstream.stream import days_from
+from optstream.stream import days_from, follows
 from tasks.monitoring import DayState, State
 from tasks.monitoring.words import LETTERS
 from tasks.reports.facts import RECENT_DAYS, PublicFacts
@@ -190,7 +190,7 @@ def stretches(marks: Sequence[Mark]) -> list[Stretch]:
 
 def _follows(before: Mark, mark: Mark) -> bool:
     alike = (before.state, before.note) == (mark.state, mark.note)
-    return alike and mark.day - before.day == timedelta(days=1)
+    return alike and follows(before.day, mark.day)
 
 
 def _stretch(group: Sequence[Mark]) -> Stretch:

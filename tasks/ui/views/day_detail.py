@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 from math import inf
 from pathlib import Path
@@ -91,7 +91,9 @@ def day_detail(
         return None
     (mark,), page = marks_of_days([days[day]], settings.called), view.facts.page
     model = settings.model if page is None else page.terms.model
-    around = [one if one in days else None for one in (day - timedelta(days=1), day + timedelta(days=1))]
+    around = [
+        one if one in days else None for one in (settings.calendar.after(day, number) for number in (-1, 1))
+    ]
     alarms = tuple(alarm for alarm in view.alarms if alarm.day == day)
     return DayDetail(
         mark,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from tasks.monitoring.alarms.alarm_groups import AlarmGroup
+from tasks.monitoring.days import by_day
 from tasks.monitoring.replaced import Replaced, newest_day, replaced
 from tasks.reports.drawing.calendar import Year, marks_of_days, used_states, years_of
 from tasks.reports.operator import DataDoc
@@ -75,7 +76,7 @@ def _called(snapshot: Snapshot) -> Callable[[str], str]:
 def stream_detail(snapshot: Snapshot, now: datetime) -> StreamDetail:
     """Return what the page of a stream shows. Pure."""
     row, view = row_of(snapshot, now), snapshot.view
-    marks = () if view is None else marks_of_days(view.days, _called(snapshot))
+    marks = () if view is None else marks_of_days(by_day(view.days), _called(snapshot))
     guarantees = guarantee_rows(snapshot.guarantees, {} if view is None else view.facts.releases)
     parts = () if snapshot.growth is None else snapshot.growth.parts
     return StreamDetail(

@@ -88,7 +88,7 @@ def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word
         mechanism = mechanism_for(settings, day)
         state = mechanism.recall(spends)
         spends += mechanism.plan(calendar.n_steps(day), calendar.first_step(day), state)
-    assert settings.day_lengths == (48,)
+    assert settings.period_lengths == (48,)
     assert [spend.n_steps for spend in spends if spend.level == 0] == [48, 48, 46, 48, 48]
     assert all(spend.groups for spend in spends if isinstance(spend, JointSpend))
     assert worst_window(spends, 48).epsilon <= 1

@@ -1,0 +1,79 @@
+"""Period "hour" in a configuration: what goes with it, and what it leaves as it was."""
+
+import re
+from datetime import UTC, date, datetime
+
+import pytest
+
+from optstream.stream import Hour
+from tasks.config import load_settings
+from tests.tasks.two_regions import CONFIGURATION
+
+HOUR = Hour(date(2016, 6, 1), 13)
+
+
+@pytest.fixture
+def settings_of(tmp_path):
+    """The small stream by the hour, released by PeGaSus, after replacing texts of it."""
+
+    def make(*changes, period="hour"):
+        text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", CONFIGURATION)
+        text = text.replace('"OptStream"', '"PeGaSus"').replace(
+            "[mechanism]", f'period = "{period}"\n[mechanism]'
+        )
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        (tmp_path / "optstream.toml").write_text(text)
+        return load_settings(tmp_path / "optstream.toml")
+
+    return make
+
+
+def test_hours_have_their_steps_and_clocks(settings_of):
+    settings = settings_of(
+        ("[published]", '[watch]\nlate_after = "00:20"\n[published]\nnot_before = "01:00"')
+    )
+    assert settings.calendar.period == "hour"
+    assert settings.period_lengths == (2,)
+    assert settings.publish_from(HOUR) == datetime(2016, 6, 1, 13, tzinfo=UTC)  # 14:00 in Paris, and an hour
+    assert settings.clock_after(HOUR, settings.watching.late_after) == datetime(
+        2016, 6, 1, 12, 20, tzinfo=UTC
+    )
+    assert settings.local_period(datetime(2016, 6, 1, 11, 59, tzinfo=UTC)) == HOUR
+    assert settings.scheduling.cron == "5 * * * *"
+
+
+def test_the_period_of_a_day_is_the_default_and_changes_no_hash(settings_of):
+    by_day = settings_of(period="day")
+    assert by_day.configuration_hash == settings_of(('period = "day"\n', ""), period="day").configuration_hash
+    assert by_day.configuration_hash != settings_of().configuration_hash
+    assert by_day.scheduling.cron == "0 3 * * *"
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ([('step = "30min"', 'step = "2h"')], 'shorter step, or period "day"'),
+        ([('"Europe/Paris"', '"Australia/Lord_Howe"')], 'use period "day"'),
+        (
+            [('name = "PeGaSus"', 'name = "Fourier"\nn_coefficients = 3')],
+            'stream.period "hour" is for mechanism.name "Laplace"',
+        ),
+        (
+            [
+                ('name = "PeGaSus"', 'name = "HistoryInformed"'),
+                ("[published]", "[release]\nrevise_days = 2\n[published]"),
+            ],
+            "release.revise_days must be 0",
+        ),
+        (
+            [("[published]", '[schedule]\ncron = "0 3 * * *"\n[published]')],
+            'must fire every hour for stream.period "hour"',
+        ),
+        ([('period = "hour"', 'period = "week"')], 'must be "day" or "hour"'),
+    ],
+)
+def test_what_is_for_days_is_refused_with_a_remedy(settings_of, changes, told):
+    with pytest.raises(Exception, match=re.escape(told)):
+        settings_of(*changes)

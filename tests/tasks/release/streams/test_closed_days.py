@@ -1,0 +1,255 @@
+"""Days of hours that are over lie in one file; what changes one of their hours opens the day again."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from functools import partial
+from hashlib import sha256
+
+import polars as pl
+import pytest
+
+from optstream import read_published
+from optstream.catalogue import check_files, find_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.hours import closed_days as closing
+from optstream.catalogue.hours.closed_days import close_days
+from optstream.catalogue.index import parse_catalogue
+from optstream.catalogue.parquet import decode, encode
+from optstream.catalogue.reading.read import read_rows
+from optstream.errors import PublicationError
+from optstream.stream import Hour
+from tasks.ledger.verify import verify
+from tasks.monitoring import watch
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
+from tasks.release.publish_again import publish_again
+from tasks.release.records.close_days import close_over
+from tasks.signing.key import new_key
+from tests.tasks.release.streams.test_hours import by_the_hour, hours  # noqa: F401
+from tests.tasks.release.streams.test_release_mechanisms import with_mechanism  # noqa: F401
+from tests.tasks.signing.test_sign import sign_with
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+HOUR = Hour(DAY, 5)
+
+
+@pytest.fixture
+def day_of_hours(by_the_hour):  # noqa: F811
+    """A whole day and an hour of the next, released by the hour."""
+    installation = by_the_hour("Laplace")
+    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    installation.now = datetime(2016, 6, 2, 8, tzinfo=UTC)
+    installation.released(*hours(DAY), Hour(NEXT, 0))
+    return installation
+
+
+def rows_of(installation):
+    return read_published(installation.settings.published_folder, verify=True)
+
+
+def data_files(installation):
+    return sorted(str(path) for path in installation.files("published/data"))
+
+
+def is_whole(installation):
+    folder = installation.settings.published_folder
+    assert check_files(folder) == []
+    assert not list(verify(installation.settings, installation.ledger).problems)
+    hive = pl.read_parquet(folder / "data/**/*.parquet", hive_partitioning=True)
+    rows = rows_of(installation)
+    assert hive.select(rows.columns).sort("date", "step", "node").equals(rows)
+    return True
+
+
+def test_a_day_that_is_over_lies_in_one_file_with_its_hours_hashes(day_of_hours):
+    installation = day_of_hours
+    before, old = rows_of(installation), find_catalogue(installation.settings.published_folder)
+    assert len(data_files(installation)) == 25
+    assert close_over(installation.run()) == (DAY,)
+    files = data_files(installation)
+    assert len(files) == 2
+    assert "date=2016-06-01/hour=all/day-" in files[0]
+    assert rows_of(installation).equals(before)
+    assert is_whole(installation)
+    now = find_catalogue(installation.settings.published_folder)
+    hashes = [[(one.period, one.file_hash, one.rows_hash) for one in each.entries] for each in (old, now)]
+    assert hashes[0] == hashes[1]
+    # who has read the older catalogue reads on
+    place = open_storage(installation.settings.published_folder)
+    assert pl.concat(read_rows(place, old, entry, True) for entry in old.entries).equals(before)
+    assert close_over(installation.run()) == ()
+    assert {
+        one.state.value
+        for one in watch(installation.settings, installation.ledger, installation.now, live=False).days
+        if one.day < Hour(NEXT, 1)
+    } == {"published"}
+
+
+def test_a_day_with_an_hour_that_may_still_come_stays_open(day_of_hours):
+    installation = day_of_hours
+    path = installation.folder / "published/catalogue.json"
+    document = json.loads(path.read_text())
+    del document["periods"]["2016-06-01T23"]
+    path.write_text(json.dumps(document))
+    assert close_over(installation.run()) == ()
+    installation.later(days=8)  # catch_up_days
+    assert close_over(installation.run()) == (DAY, NEXT)
+
+
+def test_a_restated_hour_opens_its_day_and_the_next_run_closes_it(day_of_hours):
+    installation = day_of_hours
+    close_over(installation.run())
+    again = installation.release(HOUR, restate=True)[HOUR]
+    assert again.outcome.status is Status.PUBLISHED
+    assert len(data_files(installation)) == 25
+    rows = rows_of(installation)
+    assert set(rows.filter(pl.col("step").is_in([10, 11]))["revision"]) == {1}
+    assert set(rows.filter(~pl.col("step").is_in([10, 11]))["revision"]) == {0}
+    assert is_whole(installation)
+    assert close_over(installation.run()) == (DAY,)
+    assert rows_of(installation).equals(rows)
+    assert len(data_files(installation)) == 2
+    assert is_whole(installation)
+
+
+def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_hours):
+    installation = day_of_hours
+    close_over(installation.run())
+    run = installation.run()
+    values = rows_of(installation).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
+    (ended,) = each([Requested(HOUR)], Requested, partial(withdraw, run, reason="wrong", days=[HOUR]))
+    assert ended.outcome.status is Status.WITHDRAWN
+    assert is_whole(installation)
+    left = rows_of(installation)
+    assert left.height == 24 * 2 * 3
+    assert close_over(installation.run()) == (DAY,)
+    assert rows_of(installation).equals(left)
+    assert is_whole(installation)
+    published = [path for path in installation.files("published") if path.suffix == ".parquet"]
+    found = pl.concat(
+        pl.read_parquet(installation.folder / path, columns=["load_mw"], hive_partitioning=False)
+        for path in published
+        if "errors" not in str(path)
+    )
+    assert not set(values) & set(found["load_mw"])
+
+
+def test_an_hour_of_a_closed_day_is_published_again_without_opening_it(day_of_hours):
+    installation = day_of_hours
+    close_over(installation.run())
+    before = installation.files("published")
+    (path,) = installation.files("published/superseded/date=2016-06-01/hour=05")
+    (installation.folder / path).unlink()
+    run = installation.run()
+    (ended,) = each([Requested(HOUR)], Requested, partial(publish_again, run, days=[HOUR]))
+    assert ended.outcome.status.is_good
+    assert installation.files("published") == before
+    assert is_whole(installation)
+
+
+@pytest.mark.parametrize("at", ["put_catalogue", "clear_superseded"])
+def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_completes_it(
+    day_of_hours, monkeypatch, at
+):
+    installation, before = day_of_hours, rows_of(day_of_hours)
+    folder = installation.settings.published_folder
+
+    class Died(BaseException):
+        pass
+
+    def die(*arguments):
+        raise Died
+
+    monkeypatch.setattr(closing, at, die)
+    with pytest.raises(Died):
+        close_over(installation.run())
+    monkeypatch.undo()
+    assert rows_of(installation).equals(before)
+    assert close_over(installation.run()) == ((DAY,) if at == "put_catalogue" else ())
+    assert rows_of(installation).equals(before)
+    if at == "clear_superseded":
+        assert any("is not listed in the catalogue" in line for line in check_files(folder))
+        run = installation.run()
+        each([Requested(one) for one in hours(DAY)], Requested, partial(publish_again, run, days=hours(DAY)))
+    assert is_whole(installation)
+
+
+def test_an_altered_file_of_a_day_is_told_and_not_read(day_of_hours):
+    installation = day_of_hours
+    close_over(installation.run())
+    before, (name, _) = rows_of(installation), data_files(installation)
+    path = installation.folder / name
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    (told,) = check_files(installation.settings.published_folder)
+    assert "differs from its hash" in told
+    assert rows_of(installation).equals(before)  # from the hours' own files
+
+
+@pytest.mark.parametrize("hours_told", [None, [["x"]], [[1, 2, 3, "4"]], [["2016-06-01T00", "a", "b", 6]]])
+def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day_of_hours, hours_told):
+    installation = day_of_hours
+    close_over(installation.run())
+    before, folder = rows_of(installation), installation.settings.published_folder
+    (name, _) = data_files(installation)
+    inner, footer = decode((installation.folder / name).read_bytes())
+    told = replace(footer, statement={"format": "optstream.day/1", "hours": hours_told})
+    data = encode(inner.with_columns(date=pl.lit(DAY)), told)
+    digest = sha256(data).hexdigest()
+    catalogue = find_catalogue(folder)
+    entries = tuple(replace(one, closed_in=one.closed_in and digest) for one in catalogue.entries)
+    (installation.folder / name).unlink()
+    (installation.folder / "published" / entries[0].shown_in).write_bytes(data)
+    path = installation.folder / "published/catalogue.json"
+    path.write_bytes(replace(catalogue, entries=entries).to_bytes())
+    assert any("has other hours than the catalogue names" in line for line in check_files(folder))
+    assert rows_of(installation).equals(before)
+
+
+def test_only_hours_are_closed_and_only_in_a_hash(day_of_hours):
+    document = json.loads((day_of_hours.folder / "published/catalogue.json").read_text())
+    document["periods"]["2016-06-01T05"]["closed_in"] = "../../elsewhere"
+    with pytest.raises(PublicationError, match="closed_in must be a SHA-256"):
+        parse_catalogue(json.dumps(document).encode())
+    assert close_days(day_of_hours.settings.published_folder, [date(2016, 5, 1)]) == ()
+
+
+def changed_and_closed(installation):
+    """Three hours of a day are closed, one is restated and one withdrawn, and what is left closed again."""
+    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    asked, folder = hours(DAY)[:3], str(installation.settings.published_folder)
+    installation.release(*asked)
+    before = read_published(folder, verify=True)
+    assert close_over(installation.run()) == (DAY,)
+    assert read_published(folder, verify=True).equals(before)
+    assert check_files(folder) == []
+    installation.release(asked[0], restate=True)
+    each([Requested(asked[2])], Requested, partial(withdraw, installation.run(), reason="x", days=[asked[2]]))
+    assert check_files(folder) == []
+    rows = read_published(folder, verify=True)
+    assert rows.select("step", "revision").unique().sort("step").rows() == [(0, 1), (1, 1), (2, 0), (3, 0)]
+    assert close_over(installation.run()) == (DAY,)
+    assert read_published(folder, verify=True).equals(rows)
+    assert check_files(folder) == []
+
+
+def test_days_are_closed_and_opened_in_a_store(by_the_hour):  # noqa: F811
+    installation = by_the_hour("Laplace", DAY)
+    installation.configure('folder = "published"', f'folder = "memory://{installation.folder.name}/public"')
+    changed_and_closed(installation)
+
+
+def test_a_catalogue_that_lists_closed_days_is_signed(by_the_hour):  # noqa: F811
+    installation = by_the_hour("Laplace", DAY)
+    sign_with(installation, "one.pem")
+    key = new_key(installation.settings.signing_key_file)
+    changed_and_closed(installation)
+    folder = installation.settings.published_folder
+    assert check_files(folder, key) == []
+    rows = read_published(folder, public_key=key)
+    path = installation.folder / "published/catalogue.json"
+    path.write_bytes(path.read_bytes().replace(b'"closed_in": "', b'"closed_in": "0')[:-1])
+    with pytest.raises(PublicationError):
+        read_published(folder, public_key=key)
+    assert rows.height == 2 * 2 * 3

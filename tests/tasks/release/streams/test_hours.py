@@ -1,0 +1,223 @@
+"""A stream that is released by the hour: from dump to published row, once, with one budget over midnight."""
+
+import json
+from datetime import UTC, date, datetime
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+from optstream import read_published
+from optstream.errors import LedgerError
+from optstream.ledger import ReleaseState
+from optstream.privacy.joint_spend import JointSpend
+from optstream.stream import Hour, partition_of
+from tasks.monitoring import watch
+from tasks.monitoring.days import State
+from tasks.planning.nightly import days_of_night
+from tasks.release import steps as chunk
+from tasks.release.day import Requested, Status
+from tasks.reports import write_pages
+from tests.by_night import few
+from tests.tasks.release.streams.test_release_mechanisms import OTHERS, measured, with_mechanism  # noqa: F401
+from tests.tasks.two_regions import STEPS
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+SERVING = [name for name in OTHERS if name not in ("Fourier", "Uniform")]
+
+
+@pytest.fixture
+def by_the_hour(with_mechanism):  # noqa: F811
+    """The small stream by the hour: by_the_hour("PeGaSus")."""
+
+    def make(name, *days):
+        installation = with_mechanism(name)
+        installation.configure('step = "30min"', 'step = "30min"\nperiod = "hour"')
+        installation.simulate(*(days or (DAY, NEXT)))
+        return installation
+
+    return make
+
+
+def hours(*days):
+    return [Hour(day, hour) for day in days for hour in range(24)]
+
+
+def spends_of(installation, periods):
+    return [spend for period in periods for spend in installation.record(period).spends]
+
+
+def charged(spends, first):
+    """What a window of 48 steps is charged, by hand: Lemmas 1 and 16."""
+    found = Fraction(0)
+    for spend in spends:
+        inside = {step - spend.first_step for step in range(first, first + 48)}
+        if isinstance(spend, JointSpend):
+            most = (max(len(inside & {*part}) for part in group) for group in spend.groups)
+            found += sum(most) * spend.unit_charge
+        else:
+            found += sum(charge for step, charge in enumerate(spend.charges) if step in inside)
+    return found
+
+
+def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
+    installation = by_the_hour("PeGaSus")
+    hour = Hour(DAY, 13)
+    first = installation.release(hour)[hour]
+    assert first.outcome.status is Status.PUBLISHED
+    assert f"date={DAY}/hour=13/release-" in first.outcome.file
+    rows = read_published(installation.settings.published_folder, verify=True)
+    assert rows.height == 3 * 2
+    assert set(rows["date"]) == {DAY}
+    assert set(rows["step"]) == {26, 27}
+    assert set(rows["timestamp"]) == {datetime(2016, 6, 1, 11, minute, tzinfo=UTC) for minute in (0, 30)}
+    hive = pl.scan_parquet(
+        installation.settings.published_folder / "data/**/*.parquet", hive_partitioning=True
+    )
+    assert hive.select("date", "hour").unique().collect().rows() == [(DAY, 13)]
+    before = installation.files("published") | installation.files("trusted/measurements")
+    installation.later(hours=1)
+    again = installation.release(hour, noise=None)[hour]
+    assert again.outcome.status is Status.UNCHANGED
+    assert before == installation.files("published") | installation.files("trusted/measurements")
+
+
+def test_an_hour_whose_run_died_is_finished_from_its_measurements(by_the_hour):
+    installation = by_the_hour("PeGaSus")
+    one, two = Hour(DAY, 0), Hour(DAY, 1)
+    installation.release(one, steps=STEPS[:6])
+    drawn = installation.files("trusted/measurements")
+    installation.later(hours=1)
+    assert installation.release(one, noise=None)[one].outcome.status is Status.PUBLISHED
+    assert drawn.items() <= installation.files("trusted/measurements").items()
+    assert installation.release(two)[two].outcome.status is Status.PUBLISHED
+
+
+@pytest.mark.parametrize("name", few(SERVING, 2))
+def test_a_midnight_of_hours_costs_any_window_no_more_than_the_grant(by_the_hour, name):
+    installation = by_the_hour(name)
+    asked = [*hours(DAY)[20:], *hours(NEXT)[:4]]
+    works = installation.release(*asked)
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    spends, ledger = spends_of(installation, asked), installation.ledger
+    begins = installation.settings.calendar.first_step(asked[0])
+    for first in range(begins - 47, begins + 16):
+        by_hand = charged(spends, first)
+        assert by_hand <= 1
+        worst = max(charged(spends, first - before) for before in range(48))
+        assert worst == ledger.window_spent("people", first, 1).epsilon
+    rows = read_published(installation.settings.published_folder, verify=True)
+    assert rows.height == rows.select("date", "step", "node").n_unique() == 8 * 2 * 3
+    wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
+    assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
+
+
+def test_what_is_remembered_goes_on_from_hour_to_hour(by_the_hour):
+    installation = by_the_hour("PeGaSus")
+    installation.configure('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000000"')
+    asked = [*hours(DAY)[23:], *hours(NEXT)[:2]]
+    installation.release(*asked)
+    origin = measured(installation, asked[0]).first_step
+    for part in measured(installation, asked[-1]).parts:
+        assert {start for groups in part.choices["groups"] for start in groups} == {origin}
+
+
+def test_the_hours_that_a_clock_skips_and_repeats_are_released(by_the_hour):
+    autumn = date(2015, 10, 25)
+    installation = by_the_hour("Laplace", autumn, date(2016, 3, 27))
+    twice = [Hour(autumn, 2), Hour(autumn, 2, True)]
+    works = installation.release(*twice)
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    rows = read_published(installation.settings.published_folder, verify=True)
+    assert rows.select("step", "timestamp").unique().sort("step").rows() == [
+        (4, datetime(2015, 10, 25, 0, tzinfo=UTC)),
+        (5, datetime(2015, 10, 25, 0, 30, tzinfo=UTC)),
+        (6, datetime(2015, 10, 25, 1, tzinfo=UTC)),
+        (7, datetime(2015, 10, 25, 1, 30, tzinfo=UTC)),
+    ]
+    skipped = Hour(date(2016, 3, 27), 2)
+    (refused,) = chunk.look_up_days(installation.run(), [Requested(skipped)])
+    assert refused.outcome.status is Status.FAILED
+    assert "has no hour 02" in refused.outcome.message
+    assert installation.ledger.latest("two-regions", str(skipped)) is None
+
+
+def test_what_is_no_period_of_the_stream_is_refused_before_anything_is_spent(by_the_hour):
+    installation = by_the_hour("Laplace")
+    (ended,) = chunk.look_up_days(installation.run(), [Requested(DAY)])
+    assert ended.outcome.status is Status.FAILED
+    assert "released by the hour" in ended.outcome.message
+    assert chunk.groups(installation.run(), [ended]) == [[ended]]
+    assert not list(installation.ledger.outlines("two-regions"))
+    installation.configure('period = "hour"\n', "")
+    hour = Hour(DAY, 3)
+    (ended,) = chunk.look_up_days(installation.run(), [Requested(hour)])
+    assert "released by the day" in ended.outcome.message
+
+
+def test_a_stream_of_hours_does_not_go_over_to_days(by_the_hour):
+    installation = by_the_hour("Laplace")
+    installation.release(Hour(DAY, 3))
+    installation.configure('period = "hour"\n', "")
+    with pytest.raises(LedgerError, match="calendar"):
+        installation.run()
+
+
+def test_an_hour_to_come_is_refused(by_the_hour):
+    installation = by_the_hour("Laplace")
+    installation.now = datetime(2016, 6, 1, 10, 30, tzinfo=UTC)  # 12:30 in Paris
+    now, later = Hour(DAY, 12), Hour(DAY, 13)
+    works = installation.release(now, later)
+    assert works[now].outcome.status is Status.PUBLISHED
+    assert "an hour to come" in works[later].outcome.message
+
+
+def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_is_late(by_the_hour):
+    installation = by_the_hour("Laplace")
+    path = installation.folder / "optstream.toml"
+    path.write_text(path.read_text() + '[watch]\nfirst_day = "2016-06-01"\nlate_after = "00:30"\n')
+    installation.now = datetime(2016, 6, 1, 3, 20, tzinfo=UTC)  # 05:20 in Paris: hour 4 ended 20 minutes ago
+    asked = days_of_night(installation.settings, installation.ledger, installation.now)
+    assert asked == hours(DAY)[:5]
+    installation.release(*asked[:2])
+    dump = installation.settings.input_folder / "region=84" / partition_of(asked[4]) / "_SUCCESS"
+    dump.unlink()
+    view = watch(installation.settings, installation.ledger, installation.now, live=True)
+    assert [one.state for one in view.days] == [
+        State.PUBLISHED,
+        State.PUBLISHED,
+        State.MISSING,
+        State.MISSING,
+        State.WAITING,
+    ]
+    installation.later(minutes=15)
+    view = watch(installation.settings, installation.ledger, installation.now, live=True)
+    assert view.days[-1].state is State.LATE
+    assert {str(alarm.day) for alarm in view.alarms if alarm.day} >= {str(asked[4])}
+    written = write_pages(installation.settings, installation.ledger, installation.now)
+    assert str(asked[4]) in written.trusted.read_text()
+
+
+def test_an_hour_is_withdrawn_and_restated_by_itself(by_the_hour):
+    installation = by_the_hour("Laplace")
+    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    one, two = Hour(DAY, 5), Hour(DAY, 6)
+    installation.release(one, two)
+    again = installation.release(one, restate=True)[one]
+    assert again.outcome.status is Status.PUBLISHED
+    rows = read_published(installation.settings.published_folder, verify=True)
+    assert rows.select("step", "revision").unique().sort("step").rows() == [
+        (10, 1),
+        (11, 1),
+        (12, 0),
+        (13, 0),
+    ]
+    assert installation.record(two).state is ReleaseState.PUBLISHED
+
+
+def test_the_manifest_names_its_hour(by_the_hour):
+    installation = by_the_hour("Laplace")
+    installation.release(Hour(DAY, 5))
+    (data,) = installation.files("published/manifests").values()
+    manifest = json.loads(data)
+    assert manifest["statement"]["period"] == "2016-06-01T05"

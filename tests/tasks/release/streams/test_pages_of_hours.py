@@ -1,0 +1,78 @@
+"""What operators see of a stream by the hour: status, machines' documents, and the live application."""
+
+import json
+from datetime import UTC, date, datetime
+
+import pytest
+from starlette.testclient import TestClient
+
+from flows.cli.show.stream_view import month_lines
+from flows.ui.application import application
+from flows.ui.looking import Looks
+from optstream.stream import Hour
+from tasks.monitoring import State, watch
+from tasks.monitoring.days import by_day
+from tasks.monitoring.document import status_document
+from tasks.release.records.close_days import close_over
+from tasks.ui.snapshot import take_snapshot
+from tests.flows.ui.conftest import AUTHORIZED, SECRET
+from tests.tasks.release.streams.test_closed_days import day_of_hours  # noqa: F401
+from tests.tasks.release.streams.test_hours import by_the_hour, hours  # noqa: F401
+from tests.tasks.release.streams.test_release_mechanisms import with_mechanism  # noqa: F401
+from tests.tasks.schemas.test_schemas import validator
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+
+
+@pytest.fixture
+def watched(day_of_hours):  # noqa: F811
+    """A closed day, one hour of the next, and four that are late."""
+    path = day_of_hours.folder / "optstream.toml"
+    path.write_text(path.read_text() + '[watch]\nlate_after = "00:30"\n')
+    day_of_hours.now = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
+    close_over(day_of_hours.run())
+    return day_of_hours
+
+
+def test_a_day_is_shown_as_its_worst_hour(watched):
+    view = watch(watched.settings, watched.ledger, watched.now, live=True)
+    assert len(view.days) == 24 + 6
+    first, second = by_day(view.days)
+    assert (first.day, first.state, first.note) == (DAY, State.PUBLISHED, "")
+    assert (second.day, second.state) == (NEXT, State.MISSING)
+    assert second.note.startswith("4 of 6 hours; 2016-06-02T01: ")
+    assert list(month_lines(by_day(view.days)))[-1] == "2016-06   .M"
+
+
+def test_the_documents_of_hours_are_what_their_schemas_say(watched):
+    view = watch(watched.settings, watched.ledger, watched.now, live=True)
+    document = status_document(watched.settings, view)
+    assert not list(validator("optstream.status/3").iter_errors(document))
+    assert document["days"][0]["date"] == "2016-06-01T00"
+    catalogue = json.loads((watched.folder / "published/catalogue.json").read_text())
+    assert not list(validator("optstream.catalogue/1").iter_errors(catalogue))
+    for data in watched.files("published/manifests").values():
+        assert not list(validator("optstream.manifest/1").iter_errors(json.loads(data)))
+    catalogue["periods"]["2016-06-01T24:00"] = catalogue["periods"]["2016-06-01T23"]
+    assert list(validator("optstream.catalogue/1").iter_errors(catalogue))
+
+
+def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(watched):
+    file = watched.folder / "optstream.toml"
+    looks = Looks([file], 30, lambda: watched.now)
+    looks._found = {file: take_snapshot(file, watched.now)}
+    client = TestClient(application(looks, SECRET, looks.clock))
+    home = "/streams/two-regions"
+
+    def page(path):
+        found = client.get(path, headers=AUTHORIZED)
+        return found.status_code, found.text
+
+    assert page(home)[0] == 200
+    status, text = page(f"{home}/days/2016-06-01T05")
+    assert (status, "2016-06-01T04" in text, "2016-06-01T06" in text) == (200, True, True)
+    assert page(f"{home}/days/{NEXT}")[1] == page(f"{home}/days/{Hour(NEXT, 1)}")[1]
+    assert page(f"{home}/days/2016-06-05")[0] == page(f"{home}/days/2016-06-01T24")[0] == 404
+    assert page(f"{home}/nodes/84?from={DAY}&to={DAY}")[0] == 200
+    curve = json.loads(page(f"{home}/nodes/84/data?from={DAY}&to={DAY}")[1])
+    assert len(curve["at"]) == 48
