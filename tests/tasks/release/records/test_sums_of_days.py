@@ -90,7 +90,7 @@ def test_a_sum_over_a_change_of_mechanism_says_what_every_day_knows(kinds, whole
     for number, kind in enumerate(kinds.split("; ") if ";" in kinds else kinds.split()):
         day, of = DAY + timedelta(days=number), kind.split(",")[0]
         terms = ErrorTerms(np.ones((1, 1, 1)), np.ones((1, 2, 2)), np.zeros((1, 0)))
-        errors = DayErrors(day, of, ("all",), terms)
+        errors = DayErrors(day, of, ("all",), terms, np.zeros((1, 2)))
         days.append(SummedDay(day, ("all",), {"all": None}, np.ones((1, 2)), errors, "is all" in kind))
     found = sum_of_days(days, ["all"])
     expected = pytest.approx(8**0.5)
