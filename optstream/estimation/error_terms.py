@@ -1,11 +1,12 @@
 """A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.error_products import ErrorProducts
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -33,16 +34,28 @@ class CovarianceOfSums(Protocol):
     def n_earlier(self) -> int:
         """Days before; 0 where errors of days are independent."""
 
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of p times q sums, (p, q, p, q).
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of p times q sums, (p, q).
 
         Args:
             leaves: (p, n_leaves), weights.
             times: (q, n_times), likewise.
         """
 
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q)."""
+
+class WrittenOut(CovarianceOfSums, Protocol):
+    """A covariance that is known pair by pair."""
+
+    def between(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariance of p times q sums, (p, q, p, q)."""
+
+
+@runtime_checkable
+class SumOfProducts(CovarianceOfSums, Protocol):
+    """A covariance that is known as a sum of products of nodes and of times."""
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of p times q sums adds up from."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,18 +69,18 @@ class SumsOfTimes:
         factor: What variances are multiplied with.
     """
 
-    inner: CovarianceOfSums
+    inner: SumOfProducts
     times: Floats
     n_earlier: int
     factor: float
 
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of sums, (p, q, p, q)."""
-        return self.factor * self.inner.between(leaves, times @ self.times)
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of sums adds up from."""
+        return self.inner.products(leaves, times @ self.times).scaled(self.factor)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
         """Return their variances alone, (p, q)."""
-        return self.factor * self.inner.variances(leaves, times @ self.times)
+        return self.products(leaves, times).variances()
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,14 +107,16 @@ class ErrorTerms:
         return float(of_nodes @ np.einsum("rst,s,t->r", self.steps, steps, steps))
 
 
-def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: int) -> ErrorTerms | None:
+def error_terms(
+    covariance: WrittenOut | SumOfProducts, tree: AggregationTree, n_steps: int
+) -> ErrorTerms | None:
     """Return the terms of a covariance: as few as give its variances to `TOLERANCE`. Pure; free.
 
     Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
     covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
-    fall fast: leaves that are estimated alike err alike. Of many leaves the matrix is known by some sums of
-    its rows and of its columns (a generalised Nyström sketch); the variances that are
-    compared are exact in any case.
+    fall fast: leaves that are estimated alike err alike. A covariance that is a sum of products is one of
+    these already, in more terms. Of many leaves of another the matrix is known by some sums of its rows and of
+    its columns (a generalised Nyström sketch); the variances that are compared are exact in any case.
 
     Args:
         covariance: Of the leaves' errors.
@@ -111,66 +126,58 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     Returns:
         The terms; None where `MOST_TERMS` are too few.
     """
-    n_earlier = covariance.n_earlier
-    n_leaves, n_times = len(tree.leaves), n_steps + n_earlier
+    below, spans = tree.add_up(np.eye(len(tree.leaves))), _spans(n_steps, covariance.n_earlier)
+    chosen = _chosen_nodes(tree)
+    if isinstance(covariance, SumOfProducts):
+        products = covariance.products(below, np.eye(spans.shape[1]))
+        own = np.eye(spans.shape[1])[:n_steps]
+        nodes, steps = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
+        exact = products.variances(chosen, spans)
+    else:
+        nodes, steps = _of_pairs(covariance, below, n_steps)
+        exact = covariance.variances(chosen @ below, spans)
+    return _fewest(nodes, steps, exact, chosen, spans, n_steps)
+
+
+def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> tuple[Floats, Floats]:
+    """Return matrices of nodes and of times, the largest products first. below: as `leaves_of_nodes`."""
+    n_nodes, n_leaves = below.shape
+    n_times = n_steps + covariance.n_earlier
     leaves, times = np.eye(n_leaves), np.eye(n_times)
     if n_leaves * n_times <= MOST_EXACT:
-        across, along = None, _pairs(covariance.between(leaves, times))
-    else:
-        few_times = _waves(TIMES_PROBED, n_times)
-        few_leaves = _waves(LEAVES_PROBED, n_leaves)
-        across = _pairs(covariance.between(leaves, few_times))
-        along = _pairs(covariance.between(few_leaves, times))
-        core = _weighted(few_leaves, across)
-    below = tree.add_up(leaves)
-    if across is None:
-        every = _weighted(below, along)
+        every = _weighted(below, _pairs(covariance.between(leaves, times)))
         scale = _scales(every, n_steps)
         left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
-        nodes, steps = left * scale[:, None], strengths[:, None] * right
+        steps = strengths[:, None] * right
     else:
+        few_leaves = _waves(LEAVES_PROBED, n_leaves)
+        across = _pairs(covariance.between(leaves, _waves(TIMES_PROBED, n_times)))
+        along = _pairs(covariance.between(few_leaves, times))
         every = _weighted(below, across)
         scale = _scales(every, TIMES_PROBED)
         left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
         kept = strengths > 1e-10 * strengths[0]
         left, strengths, right = left[:, kept], strengths[kept], right[kept]
-        nodes = left * scale[:, None]
-        # the core in the same basis says what the columns of `along` are made of
-        inner = core @ right.T / strengths
+        # what few leaves say in the same basis tells what the columns of `along` are made of
+        inner = _weighted(few_leaves, across) @ right.T / strengths
         steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
-    return _fewest(nodes, steps, covariance, tree, n_steps, n_earlier)
+    nodes = (left * scale[:, None])[:, :MOST_TERMS].T
+    return nodes.reshape(-1, n_nodes, n_nodes), steps[:MOST_TERMS].reshape(-1, n_times, n_times)
 
 
 def _fewest(
-    nodes: Floats,
-    steps: Floats,
-    covariance: CovarianceOfSums,
-    tree: AggregationTree,
-    n_steps: int,
-    n_earlier: int,
+    nodes: Floats, steps: Floats, exact: Floats, chosen: Floats, spans: Floats, n_steps: int
 ) -> ErrorTerms | None:
     """Return as few of the terms as give the variances of some sums."""
-    n_nodes, n_times = len(tree.nodes), n_steps + n_earlier
-    below = tree.add_up(np.eye(len(tree.leaves)))
-    chosen = _chosen_nodes(tree)
-    spans = _spans(n_steps, n_earlier)
-    exact = covariance.variances(chosen @ below, spans)
-    matrices = nodes.T.reshape(-1, n_nodes, n_nodes)
-    of_steps = steps.reshape(-1, n_times, n_times)
-    of_nodes = np.einsum("rij,pi,pj->rp", matrices, chosen, chosen, optimize=True)
-    along = np.einsum("rst,qs,qt->rq", of_steps, spans, spans, optimize=True)
+    of_nodes = ((chosen @ nodes) * chosen).sum(axis=2)
+    along = ((spans @ steps) * spans).sum(axis=2)
     missed = np.abs(np.cumsum(of_nodes[:, :, None] * along[:, None, :], axis=0) - exact)
     good = np.asarray((missed <= TOLERANCE * exact).all(axis=(1, 2)))
-    if not good[:MOST_TERMS].any():
+    if not good.any():
         return None
     n_terms = 1 + int(np.argmax(good))
-    day = np.zeros(n_times)
-    day[:n_steps] = 1.0
-    return ErrorTerms(
-        matrices[:n_terms],
-        of_steps[:n_terms, :n_steps, :n_steps],
-        np.einsum("rst,s->rt", of_steps[:n_terms], day)[:, n_steps:],
-    )
+    earlier = steps[:n_terms, :n_steps, n_steps:].sum(axis=1)
+    return ErrorTerms(nodes[:n_terms], steps[:n_terms, :n_steps, :n_steps], earlier)
 
 
 def _pairs(covariance: Floats) -> Floats:
@@ -195,9 +202,14 @@ def _scales(every: Floats, n_times: int) -> Floats:
     n_nodes = int(np.sqrt(len(every)))
     width = int(np.sqrt(every.shape[1]))
     cube = every.reshape(n_nodes, n_nodes, width, width)[np.arange(n_nodes), np.arange(n_nodes)]
-    own = np.sqrt(np.maximum(np.einsum("ntt->n", cube[:, :n_times, :n_times]), 0.0))
-    own = np.maximum(own, 1e-12 * max(float(own.max()), 1e-300))
+    own = _errors(np.einsum("ntt->n", cube[:, :n_times, :n_times]))
     return np.asarray(np.outer(own, own).ravel())
+
+
+def _errors(variances: Floats) -> Floats:
+    """Return the roots of variances, above 0."""
+    errors = np.sqrt(np.maximum(variances, 0.0))
+    return np.asarray(np.maximum(errors, 1e-12 * max(float(errors.max()), 1e-300)))
 
 
 def _chosen_nodes(tree: AggregationTree) -> Floats:
@@ -230,7 +242,22 @@ def _waves(n_sums: int, n: int) -> Floats:
     return np.asarray(np.cos(np.sqrt(2.0) * np.pi * phases) / np.sqrt(n))
 
 
-def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> tuple[Floats, int]:
+@dataclass(frozen=True, eq=False)
+class AskedTimes:
+    """What the errors of a period hang together with, as sums of runs of steps.
+
+    Attributes:
+        weights: (n_times, n_runs): of the period's steps, then of the days before it.
+        starts: (n_runs,), running index of each run's first step.
+        lengths: (n_runs,), steps that follow each other on the public clock, within one day.
+    """
+
+    weights: Floats
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+
+def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> AskedTimes:
     """Return what the errors of a period hang together with: its steps, and the sums of days before it.
 
     Args:
@@ -240,20 +267,31 @@ def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) 
         is_first: Whether nothing was measured before that step: then its day counts as a whole one.
 
     Returns:
-        Weights (n_times, n_asked) of the steps from the second value on, up to the period's last: each of the
-        period's steps, then all steps of each whole day before it, the nearest first, up to `MOST_EARLIER`;
-        and that first step.
+        Each of the period's steps, then all steps of each whole day before it, the nearest first, up to
+        `MOST_EARLIER`. A day is one run, or a few where clocks change.
     """
     while is_first and days.day_of(earliest - 1) == days.day_of(earliest):
         earliest -= 1
     longest = MOST_EARLIER * (days.steps_per_day + 4)  # some days are longer
     before = np.arange(max(earliest, steps.start - longest), steps.start)
-    of_days = days.clock(before) // days.steps_per_day
+    clock = days.clock(before)
+    of_days = clock // days.steps_per_day
     numbers = np.unique(of_days)[::-1]
     if numbers.size and days.day_of(int(before[0]) - 1) == numbers[-1]:
         numbers = numbers[:-1]  # of that day only the last steps are looked at
-    earlier = (of_days == numbers[:MOST_EARLIER][:, None]).astype(np.float64)
-    found = np.zeros((len(steps) + len(earlier), before.size + len(steps)))
-    found[: len(steps), before.size :] = np.eye(len(steps))
-    found[len(steps) :, : before.size] = earlier
-    return found, steps.start - before.size
+    asked = numbers[:MOST_EARLIER]
+    is_first_of_run = np.ones(before.size, dtype=np.bool_)
+    is_first_of_run[1:] = (np.diff(clock) != 1) | (np.diff(of_days) != 0)
+    begins = np.flatnonzero(is_first_of_run)
+    lengths = np.diff(begins, append=before.size)
+    chosen = np.isin(of_days[begins], asked)
+    begins, lengths = begins[chosen], lengths[chosen]
+    n_steps, n_runs = len(steps), begins.size
+    weights = np.zeros((n_steps + asked.size, n_steps + n_runs))
+    weights[:n_steps, :n_steps] = np.eye(n_steps)
+    weights[n_steps:, n_steps:] = of_days[begins] == asked[:, None]
+    return AskedTimes(
+        weights,
+        np.concatenate([np.arange(steps.start, steps.stop), before[begins]]),
+        np.concatenate([np.ones(n_steps, dtype=np.int64), lengths]),
+    )

@@ -5,10 +5,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.error_terms import AskedTimes
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, series_of
-from optstream.estimation.gaussian_process.training_data import noise_groups, seen_series, step_blocks
+from optstream.estimation.gaussian_process.training_data import (
+    noise_groups,
+    run_blocks,
+    seen_series,
+    step_blocks,
+)
 from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import AggregationTree
@@ -54,17 +60,17 @@ def doubt_of_tree(
     tree: AggregationTree,
     steps: range,
     scale: float | None,
-    asked: range,
+    asked: AskedTimes,
 ) -> DoubtOfLeaves | None:
     """Return the covariance of which `fit_tree` has the leaves' variances; None where nothing was measured.
 
-    asked: steps, those of the period among them. Costs no privacy.
+    asked: sums of its steps, those of the period among them. Costs no privacy.
     """
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None
     found, events = belief.answer(known[0], steps)
-    return DoubtOfLeaves(found, step_blocks(asked, belief.days, events))
+    return DoubtOfLeaves(found, run_blocks(asked.starts, asked.lengths, belief.days, events))
 
 
 def events_of_tree(

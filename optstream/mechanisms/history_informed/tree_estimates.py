@@ -76,12 +76,12 @@ class TreeEstimates:
             return None
         earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
         is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
-        times, first = times_before(self.pattern.public_days, steps, earliest, is_first)
-        asked = range(first, steps.stop)
+        asked = times_before(self.pattern.public_days, steps, earliest, is_first)
         found = doubt_of_tree(belief, near, self.tree, steps, self.pattern.scale_units, asked)
         if found is None:
             return None
-        return SumsOfTimes(found, times, len(times) - len(steps), float(measured.resolution) ** 2)
+        n_earlier = len(asked.weights) - len(steps)
+        return SumsOfTimes(found, asked.weights, n_earlier, float(measured.resolution) ** 2)
 
     def events(self, measured: Measured, belief: FilterState, histories: Histories) -> tuple[int, ...]:
         """Return the days that were found unlike all others. histories: of the levels with one posterior."""
