@@ -106,7 +106,7 @@ def _forms(matrices: Floats, weights: Floats | None) -> Floats:
 
 
 def _halves(matrices: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return each pair once, so that lengths are those of the whole matrices, (n, n_pairs), weighted; and what
+    """Return each pair once, so that lengths are those of whole matrices, weighted, (n, n_pairs); and what
     each was multiplied with.
     """
     first, second = np.triu_indices(matrices.shape[1])

@@ -115,8 +115,8 @@ def error_terms(
     Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
     covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
     fall fast: leaves that are estimated alike err alike. A covariance that is a sum of products is one of
-    these already, in more terms. Of many leaves of another the matrix is known by some sums of its rows and of
-    its columns (a generalised Nyström sketch); the variances that are compared are exact in any case.
+    these already, in more terms. Of many leaves of another the matrix is known by some sums of its rows and
+    of its columns (a generalised Nyström sketch); the variances that are compared are exact in any case.
 
     Args:
         covariance: Of the leaves' errors.

@@ -97,10 +97,11 @@ class BlockHistory:
 
     def completed(self, measured: Iterable[Measured]) -> "BlockHistory":
         """Return the history with the blocks of these periods, where they are not there already."""
-        found = self
+        found, known = self, set(self.starts.tolist())
         for one in measured:
-            own = BlockHistory.of(one)
-            found = found.joined(own.chosen(~np.isin(own.starts, found.starts)))
+            if not {one.first_step + first for first, _ in (one.choices or {}).get("blocks", ())} <= known:
+                own = BlockHistory.of(one)
+                found = found.joined(own.chosen(~np.isin(own.starts, found.starts)))
         return found
 
     def between(self, first: int, stop: int) -> "BlockHistory":

@@ -54,8 +54,9 @@ class LeafCovariance:
     `TreePosterior.variances` has the variances of nodes, by passes; this is written out. With f the shared
     part and g_i a leaf's own, given f the modes of g are independent of each other, and in each the leaves
     have the covariance of a Gaussian conditioned on noisy sums; f is joined as there. How leaves move with
-    modes is a sum of few rows (`SpannedRows`), so that all of it is a sum of few products of leaves and times.
-    Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of what is asked m^2 n_asked. Costs no privacy.
+    modes is a sum of few rows (`SpannedRows`), so that all of it is a sum of few products of leaves and
+    times. Exact to 1e-10 of the prior. Time of a posterior n_nodes^3, of what is asked m^2 n_asked. Costs no
+    privacy.
 
     Args:
         spans: Of the posterior.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -168,7 +168,7 @@ class HistoryInformedTree(Hierarchical):
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
-        return self._estimates.estimate(measured, *self._known(measured))
+        return self._estimates.estimate(measured, *self._known(measured)).values
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """Return the days that were found unlike all others, as `HistoryInformed.events` does; free.
@@ -252,8 +252,8 @@ class HistoryInformedTree(Hierarchical):
     def _with_errors(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Release:
-        found = self._estimates.estimate(measured, belief, histories)
-        doubt = partial(self._estimates.doubt, measured, belief, histories)
+        estimate = self._estimates.estimate(measured, belief, histories)
+        found, doubt = estimate.values, estimate.doubt
         release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, doubt)
         return replace(release, bands=found.bands, covariates=belief.covariates)
 

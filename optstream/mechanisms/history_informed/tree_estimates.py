@@ -1,7 +1,8 @@
 """What is estimated of a tree from the blocks of its levels: one posterior, exact, over all of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from optstream.estimation import Estimate
 from optstream.estimation.counts.published import published_counts
@@ -12,10 +13,11 @@ from optstream.estimation.gaussian_process.filter import MOST_LEARNED, FilterSta
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (
     Look,
-    doubt_of_tree,
+    TreeFit,
     events_of_tree,
     fit_tree,
     judged_tree,
+    nothing_measured,
     seen_tree,
 )
 from optstream.estimation.hierarchy.solve import consistent
@@ -27,6 +29,16 @@ MOST_CORRELATED = 400
 """Nodes: of more, how their errors hang together is not worked out (a matrix of them for every block)."""
 Histories = Mapping[int, BlockHistory]
 """Of each measured level."""
+
+
+@dataclass(frozen=True)
+class TreeEstimate:
+    """An estimate, and what tells how the errors of its leaves hang together: None of counts, and where
+    nothing was measured.
+    """
+
+    values: Estimate
+    doubt: Callable[[], CovarianceOfSums | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,46 +54,47 @@ class TreeEstimates:
     small: int | None
     lower_bound: float | None
 
-    def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimate:
+    def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> TreeEstimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
         steps, near = asked_and_near(measured, histories)
         scale = self.pattern.scale_units
         if self.pattern.counts:
             fit = fit_counts(belief, near, self.tree, self.small, steps, scale)
-            return published_counts(fit, measured, self.tree, self.lower_bound)
-        values, variances = fit_tree(belief, near, self.tree, steps, scale)
+            return TreeEstimate(published_counts(fit, measured, self.tree, self.lower_bound))
+        found = fit_tree(belief, near, self.tree, steps, scale)
+        if found is None:
+            values, variances = nothing_measured(self.tree, len(steps), scale)
+        else:
+            values, variances = found.series(steps)
         unit = float(measured.resolution)
         values, variances = values * unit, variances * unit**2
-        bound = self.lower_bound
+        bound, optimality = self.lower_bound, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
             # a posterior's leaves tell of their parents too, so none is held
-            found = consistent(merged, self.tree, [], "variance", bound, "joint")
-            return Estimate(found.values, variances, optimality=found.optimality)
-        return Estimate(values, variances)
+            nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
+            values, optimality = nearest.values, nearest.optimality
+        estimate = Estimate(values, variances, optimality=optimality)
+        doubt = None if found is None else partial(self._doubt, found, near, histories, steps, unit)
+        return TreeEstimate(estimate, doubt)
 
-    def doubt(self, measured: Measured, belief: FilterState, histories: Histories) -> CovarianceOfSums | None:
-        """Return how the errors of leaves hang together; None of counts, for too many nodes, and where
-        nothing was measured.
+    def _doubt(
+        self, found: TreeFit, near: Histories, histories: Histories, steps: range, unit: float
+    ) -> CovarianceOfSums | None:
+        """Return how the errors of leaves hang together; None for too many nodes.
 
         The days before are those whose blocks the estimate looks at. Where it looks at all blocks that the
         estimate of a day before did, that day's error is what this posterior leaves in doubt of it, plus a
         function of blocks, with which this day's error is not correlated. So the covariance of both errors is
         this posterior's (docs/privacy.md says why it costs nothing).
         """
-        if self.pattern.counts or len(self.tree.nodes) > MOST_CORRELATED:
-            return None
-        steps, near = asked_and_near(measured, histories)
-        if not any(history.n_blocks for history in near.values()):
+        if len(self.tree.nodes) > MOST_CORRELATED:
             return None
         earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
         is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
         asked = times_before(self.pattern.public_days, steps, earliest, is_first)
-        found = doubt_of_tree(belief, near, self.tree, steps, self.pattern.scale_units, asked)
-        if found is None:
-            return None
         n_earlier = len(asked.weights) - len(steps)
-        return SumsOfTimes(found, asked.weights, n_earlier, float(measured.resolution) ** 2)
+        return SumsOfTimes(found.doubt(asked), asked.weights, n_earlier, unit**2)
 
     def events(self, measured: Measured, belief: FilterState, histories: Histories) -> tuple[int, ...]:
         """Return the days that were found unlike all others. histories: of the levels with one posterior."""
