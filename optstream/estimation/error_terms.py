@@ -168,14 +168,17 @@ def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> tuple[Floa
 def _fewest(
     nodes: Floats, steps: Floats, exact: Floats, chosen: Floats, spans: Floats, n_steps: int
 ) -> ErrorTerms | None:
-    """Return as few of the terms as give the variances of some sums."""
-    of_nodes = ((chosen @ nodes) * chosen).sum(axis=2)
-    along = ((spans @ steps) * spans).sum(axis=2)
-    missed = np.abs(np.cumsum(of_nodes[:, :, None] * along[:, None, :], axis=0) - exact)
-    good = np.asarray((missed <= TOLERANCE * exact).all(axis=(1, 2)))
-    if not good.any():
+    """Return as few of the terms as give the variances of some sums; None where all are too few."""
+    n_terms = 0
+    left = exact
+    for of_nodes, of_steps in zip(nodes, steps, strict=True):
+        of_chosen = ((chosen @ of_nodes) * chosen).sum(axis=1)
+        left = left - np.outer(of_chosen, ((spans @ of_steps) * spans).sum(axis=1))
+        n_terms += 1
+        if (np.abs(left) <= TOLERANCE * exact).all():
+            break
+    else:
         return None
-    n_terms = 1 + int(np.argmax(good))
     earlier = steps[:n_terms, :n_steps, n_steps:].sum(axis=1)
     return ErrorTerms(nodes[:n_terms], steps[:n_terms, :n_steps, :n_steps], earlier)
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.gaussian_process.filter import FilterState
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.mechanisms.history_informed.covariate_memory import COVARIATES, late_part, used_covariates
@@ -304,7 +304,7 @@ class HistoryInformedTree(Hierarchical):
 
     def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
         given = (document or {}).get("history")
-        n_series = len(part.points) if part is not None else len(given["sums"]) if given else 0
+        n_series = len(part.points) if part is not None else n_series_of(given) if given else 0
         return self.pattern._belief(document, n_series)
 
 
