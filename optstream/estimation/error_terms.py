@@ -24,7 +24,7 @@ COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 
 
-class CovarianceOfSums(Protocol):
+class _OfSums(Protocol):
     """What tells how the errors of leaves hang together: by weighted sums of leaves and of times.
 
     Times are the steps of a period, then the sums over each of `n_earlier` days before it, the nearest first.
@@ -43,7 +43,7 @@ class CovarianceOfSums(Protocol):
         """
 
 
-class WrittenOut(CovarianceOfSums, Protocol):
+class WrittenOut(_OfSums, Protocol):
     """A covariance that is known pair by pair."""
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
@@ -51,11 +51,15 @@ class WrittenOut(CovarianceOfSums, Protocol):
 
 
 @runtime_checkable
-class SumOfProducts(CovarianceOfSums, Protocol):
+class SumOfProducts(_OfSums, Protocol):
     """A covariance that is known as a sum of products of nodes and of times."""
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
         """Return what the covariance of p times q sums adds up from."""
+
+
+CovarianceOfSums = WrittenOut | SumOfProducts
+"""What tells how the errors of leaves hang together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,9 +111,7 @@ class ErrorTerms:
         return float(of_nodes @ np.einsum("rst,s,t->r", self.steps, steps, steps))
 
 
-def error_terms(
-    covariance: WrittenOut | SumOfProducts, tree: AggregationTree, n_steps: int
-) -> ErrorTerms | None:
+def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: int) -> ErrorTerms | None:
     """Return the terms of a covariance: as few as give its variances to `TOLERANCE`. Pure; free.
 
     Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
