@@ -1,11 +1,12 @@
 """A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.error_products import ErrorProducts
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -26,7 +27,7 @@ COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 
 
-class CovarianceOfSums(Protocol):
+class _OfSums(Protocol):
     """What tells how the errors of leaves hang together: by weighted sums of leaves and of times.
 
     Times are the steps of a period, then the sums over each of `n_earlier` days before it, the nearest first.
@@ -41,16 +42,32 @@ class CovarianceOfSums(Protocol):
     def of_nodes(self) -> bool:
         """Whether weights are of all nodes of the tree, and not of its leaves."""
 
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of p times q sums, (p, q, p, q).
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of p times q sums, (p, q).
 
         Args:
             leaves: (p, n_leaves), weights; (p, n_nodes) where it is of nodes.
             times: (q, n_times), likewise.
         """
 
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q)."""
+
+class WrittenOut(_OfSums, Protocol):
+    """A covariance that is known pair by pair."""
+
+    def between(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariance of p times q sums, (p, q, p, q)."""
+
+
+@runtime_checkable
+class SumOfProducts(_OfSums, Protocol):
+    """A covariance that is known as a sum of products of nodes and of times."""
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of p times q sums adds up from."""
+
+
+CovarianceOfSums = WrittenOut | SumOfProducts
+"""What tells how the errors of leaves hang together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +81,30 @@ class SumsOfTimes:
         factor: What variances are multiplied with.
     """
 
-    inner: CovarianceOfSums
+    inner: SumOfProducts
+    times: Floats
+    n_earlier: int
+    factor: float
+
+    @property
+    def of_nodes(self) -> bool:
+        """As the other says."""
+        return self.inner.of_nodes
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of sums adds up from."""
+        return self.inner.products(leaves, times @ self.times).scaled(self.factor)
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return their variances alone, (p, q)."""
+        return self.products(leaves, times).variances()
+
+
+@dataclass(frozen=True, eq=False)
+class WrittenSumsOfTimes:
+    """As `SumsOfTimes`, of a covariance that is known pair by pair."""
+
+    inner: WrittenOut
     times: Floats
     n_earlier: int
     factor: float
@@ -112,9 +152,9 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
 
     Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
     covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
-    fall fast: leaves that are estimated alike err alike. Of many leaves the matrix is known by some sums of
-    its rows and of its columns (a generalised Nyström sketch); the variances that are
-    compared are exact in any case.
+    fall fast: leaves that are estimated alike err alike. A covariance that is a sum of products is one of
+    these already, in more terms. Of many leaves of another the matrix is known by some sums of its rows and
+    of its columns (a generalised Nyström sketch); the variances that are compared are exact in any case.
 
     Args:
         covariance: Of the leaves' or the nodes' errors.
@@ -124,34 +164,18 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     Returns:
         The terms; None where `MOST_TERMS` are too few.
     """
-    n_earlier = covariance.n_earlier
-    n_leaves, n_times = len(tree.nodes if covariance.of_nodes else tree.leaves), n_steps + n_earlier
-    leaves, times = np.eye(n_leaves), np.eye(n_times)
-    probed = PROBED_OF_COUNTS if covariance.of_nodes else PROBED
-    if n_leaves * n_times <= MOST_EXACT:
-        across, along = None, _pairs(covariance.between(leaves, times))
+    below, spans = _of_nodes(covariance, tree), _spans(n_steps, covariance.n_earlier)
+    chosen = _chosen_nodes(tree)
+    if isinstance(covariance, SumOfProducts):
+        products = covariance.products(below, np.eye(spans.shape[1]))
+        own = np.eye(spans.shape[1])[:n_steps]
+        nodes, steps = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
+        exact = products.variances(chosen, spans)
     else:
-        few_times, few_leaves = _waves(probed[0], n_times), _waves(probed[1], n_leaves)
-        across = _pairs(covariance.between(leaves, few_times))
-        along = _pairs(covariance.between(few_leaves, times))
-        core = _weighted(few_leaves, across)
-    below = _of_nodes(covariance, tree)
-    if across is None:
-        every = _weighted(below, along)
-        scale = _scales(every, n_steps)
-        left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
-        nodes, steps = left * scale[:, None], strengths[:, None] * right
-    else:
-        every = _weighted(below, across)
-        scale = _scales(every, probed[0])
-        left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
-        kept = strengths > 1e-10 * strengths[0]
-        left, strengths, right = left[:, kept], strengths[kept], right[kept]
-        nodes = left * scale[:, None]
-        # the core in the same basis says what the columns of `along` are made of
-        inner = core @ right.T / strengths
-        steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
-    return _fewest(nodes, steps, covariance, tree, n_steps)
+        nodes, steps = _of_pairs(covariance, below, n_steps)
+        exact = covariance.variances(chosen @ below, spans)
+    tolerance = TOLERANCE_OF_COUNTS if covariance.of_nodes else TOLERANCE
+    return _fewest(nodes, steps, exact, chosen, spans, n_steps, tolerance)
 
 
 def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
@@ -159,37 +183,49 @@ def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
     return np.eye(len(tree.nodes)) if covariance.of_nodes else tree.add_up(np.eye(len(tree.leaves)))
 
 
+def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> tuple[Floats, Floats]:
+    """Return matrices of nodes and of times, the largest products first. below: as `leaves_of_nodes`."""
+    n_nodes, n_leaves = below.shape
+    n_times = n_steps + covariance.n_earlier
+    leaves, times = np.eye(n_leaves), np.eye(n_times)
+    probed = PROBED_OF_COUNTS if covariance.of_nodes else PROBED
+    if n_leaves * n_times <= MOST_EXACT:
+        every = _weighted(below, _pairs(covariance.between(leaves, times)))
+        scale = _scales(every, n_steps)
+        left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
+        steps = strengths[:, None] * right
+    else:
+        few_leaves = _waves(probed[1], n_leaves)
+        across = _pairs(covariance.between(leaves, _waves(probed[0], n_times)))
+        along = _pairs(covariance.between(few_leaves, times))
+        every = _weighted(below, across)
+        scale = _scales(every, probed[0])
+        left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
+        kept = strengths > 1e-10 * strengths[0]
+        left, strengths, right = left[:, kept], strengths[kept], right[kept]
+        # what few leaves say in the same basis tells what the columns of `along` are made of
+        inner = _weighted(few_leaves, across) @ right.T / strengths
+        steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
+    nodes = (left * scale[:, None])[:, :MOST_TERMS].T
+    return nodes.reshape(-1, n_nodes, n_nodes), steps[:MOST_TERMS].reshape(-1, n_times, n_times)
+
+
 def _fewest(
-    nodes: Floats,
-    steps: Floats,
-    covariance: CovarianceOfSums,
-    tree: AggregationTree,
-    n_steps: int,
+    nodes: Floats, steps: Floats, exact: Floats, chosen: Floats, spans: Floats, n_steps: int, tolerance: float
 ) -> ErrorTerms | None:
-    """Return as few of the terms as give the variances of some sums."""
-    n_earlier = covariance.n_earlier
-    n_nodes, n_times = len(tree.nodes), n_steps + n_earlier
-    below = _of_nodes(covariance, tree)
-    chosen = _chosen_nodes(tree)
-    spans = _spans(n_steps, n_earlier)
-    exact = covariance.variances(chosen @ below, spans)
-    matrices = nodes.T.reshape(-1, n_nodes, n_nodes)
-    of_steps = steps.reshape(-1, n_times, n_times)
-    of_nodes = np.einsum("rij,pi,pj->rp", matrices, chosen, chosen, optimize=True)
-    along = np.einsum("rst,qs,qt->rq", of_steps, spans, spans, optimize=True)
-    missed = np.abs(np.cumsum(of_nodes[:, :, None] * along[:, None, :], axis=0) - exact)
-    tolerance = TOLERANCE_OF_COUNTS if covariance.of_nodes else TOLERANCE
-    good = np.asarray((missed <= tolerance * exact).all(axis=(1, 2)))
-    if not good[:MOST_TERMS].any():
+    """Return as few of the terms as give the variances of some sums; None where all are too few."""
+    n_terms = 0
+    left = exact
+    for of_nodes, of_steps in zip(nodes, steps, strict=True):
+        of_chosen = ((chosen @ of_nodes) * chosen).sum(axis=1)
+        left = left - np.outer(of_chosen, ((spans @ of_steps) * spans).sum(axis=1))
+        n_terms += 1
+        if (np.abs(left) <= tolerance * exact).all():
+            break
+    else:
         return None
-    n_terms = 1 + int(np.argmax(good))
-    day = np.zeros(n_times)
-    day[:n_steps] = 1.0
-    return ErrorTerms(
-        matrices[:n_terms],
-        of_steps[:n_terms, :n_steps, :n_steps],
-        np.einsum("rst,s->rt", of_steps[:n_terms], day)[:, n_steps:],
-    )
+    earlier = steps[:n_terms, :n_steps, n_steps:].sum(axis=1)
+    return ErrorTerms(nodes[:n_terms], steps[:n_terms, :n_steps, :n_steps], earlier)
 
 
 def _pairs(covariance: Floats) -> Floats:
@@ -214,9 +250,14 @@ def _scales(every: Floats, n_times: int) -> Floats:
     n_nodes = int(np.sqrt(len(every)))
     width = int(np.sqrt(every.shape[1]))
     cube = every.reshape(n_nodes, n_nodes, width, width)[np.arange(n_nodes), np.arange(n_nodes)]
-    own = np.sqrt(np.maximum(np.einsum("ntt->n", cube[:, :n_times, :n_times]), 0.0))
-    own = np.maximum(own, 1e-12 * max(float(own.max()), 1e-300))
+    own = _errors(np.einsum("ntt->n", cube[:, :n_times, :n_times]))
     return np.asarray(np.outer(own, own).ravel())
+
+
+def _errors(variances: Floats) -> Floats:
+    """Return the roots of variances, above 0."""
+    errors = np.sqrt(np.maximum(variances, 0.0))
+    return np.asarray(np.maximum(errors, 1e-12 * max(float(errors.max()), 1e-300)))
 
 
 def _chosen_nodes(tree: AggregationTree) -> Floats:
@@ -249,7 +290,31 @@ def _waves(n_sums: int, n: int) -> Floats:
     return np.asarray(np.cos(np.sqrt(2.0) * np.pi * phases) / np.sqrt(n))
 
 
-def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> tuple[Floats, int]:
+@dataclass(frozen=True, eq=False)
+class AskedTimes:
+    """What the errors of a period hang together with, as sums of runs of steps.
+
+    Attributes:
+        weights: (n_times, n_runs): of the period's steps, then of the days before it.
+        starts: (n_runs,), running index of each run's first step.
+        lengths: (n_runs,), steps that follow each other on the public clock, within one day.
+    """
+
+    weights: Floats
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+
+    @property
+    def of_steps(self) -> Floats:
+        """The weights of single steps, (n_times, n_asked), from the first that is asked for to the last."""
+        first = int(self.starts.min())
+        found = np.zeros((len(self.weights), int((self.starts + self.lengths).max()) - first))
+        for weights, start, length in zip(self.weights.T, self.starts - first, self.lengths, strict=True):
+            found[:, start : start + length] = weights[:, None]
+        return found
+
+
+def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> AskedTimes:
     """Return what the errors of a period hang together with: its steps, and the sums of days before it.
 
     Args:
@@ -259,20 +324,31 @@ def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) 
         is_first: Whether nothing was measured before that step: then its day counts as a whole one.
 
     Returns:
-        Weights (n_times, n_asked) of the steps from the second value on, up to the period's last: each of the
-        period's steps, then all steps of each whole day before it, the nearest first, up to `MOST_EARLIER`;
-        and that first step.
+        Each of the period's steps, then all steps of each whole day before it, the nearest first, up to
+        `MOST_EARLIER`. A day is one run, or a few where clocks change.
     """
     while is_first and days.day_of(earliest - 1) == days.day_of(earliest):
         earliest -= 1
     longest = MOST_EARLIER * (days.steps_per_day + 4)  # some days are longer
     before = np.arange(max(earliest, steps.start - longest), steps.start)
-    of_days = days.clock(before) // days.steps_per_day
+    clock = days.clock(before)
+    of_days = clock // days.steps_per_day
     numbers = np.unique(of_days)[::-1]
     if numbers.size and days.day_of(int(before[0]) - 1) == numbers[-1]:
         numbers = numbers[:-1]  # of that day only the last steps are looked at
-    earlier = (of_days == numbers[:MOST_EARLIER][:, None]).astype(np.float64)
-    found = np.zeros((len(steps) + len(earlier), before.size + len(steps)))
-    found[: len(steps), before.size :] = np.eye(len(steps))
-    found[len(steps) :, : before.size] = earlier
-    return found, steps.start - before.size
+    asked = numbers[:MOST_EARLIER]
+    is_first_of_run = np.ones(before.size, dtype=np.bool_)
+    is_first_of_run[1:] = (np.diff(clock) != 1) | (np.diff(of_days) != 0)
+    begins = np.flatnonzero(is_first_of_run)
+    lengths = np.diff(begins, append=before.size)
+    chosen = np.isin(of_days[begins], asked)
+    begins, lengths = begins[chosen], lengths[chosen]
+    n_steps, n_runs = len(steps), begins.size
+    weights = np.zeros((n_steps + asked.size, n_steps + n_runs))
+    weights[:n_steps, :n_steps] = np.eye(n_steps)
+    weights[n_steps:, n_steps:] = of_days[begins] == asked[:, None]
+    return AskedTimes(
+        weights,
+        np.concatenate([np.arange(steps.start, steps.stop), before[begins]]),
+        np.concatenate([np.ones(n_steps, dtype=np.int64), lengths]),
+    )

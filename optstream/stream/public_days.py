@@ -90,7 +90,15 @@ class PublicDays:
         running = np.asarray(steps, dtype=np.int64)
         if self.calendar is None:
             return running
-        return np.array([_local(self.calendar, int(step)) for step in running.ravel()]).reshape(running.shape)
+        if not running.size:
+            return running
+        flat = running.ravel()
+        origins, numbers = _days_between(self.calendar, int(flat.min()), int(flat.max()))
+        at = np.searchsorted(origins, flat, side="right") - 1
+        found = numbers[at] * self.steps_per_day + flat - origins[at]
+        for place in np.flatnonzero((np.diff(origins) != self.steps_per_day)[at]):  # the clock changes
+            found[place] = _local(self.calendar, int(flat[place]))
+        return found.reshape(running.shape)
 
     def day_of(self, step: int) -> int:
         """Return the number of a step's day.
@@ -120,6 +128,15 @@ class PublicDays:
         if self.holidays:
             kinds = np.where(np.isin(days, list(self.holidays)), REST_DAY, kinds)
         return kinds
+
+
+@lru_cache(maxsize=64)
+def _days_between(calendar: Calendar, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first steps of the days from one step's to another's, and of the next; and their numbers."""
+    start, end = (calendar.local_time(step).date() for step in (first, last))
+    days = [start + timedelta(days=number) for number in range((end - start).days + 2)]
+    origins = np.array([calendar.first_step(day) for day in days], dtype=np.int64)
+    return origins, np.array([(day - ORIGIN).days for day in days], dtype=np.int64)
 
 
 @lru_cache(maxsize=1 << 16)

@@ -8,8 +8,10 @@ its own day alone.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of, packed
 from optstream.stream import Measured
 
 Document = dict[str, Any]
@@ -31,7 +33,7 @@ def without_sums(document: Document, levels: Sequence[int]) -> Document:
 
     def bare(history: Mapping[str, Any], level: int) -> Document:
         kept = {key: value for key, value in history.items() if key != SUMS}
-        return {**kept, SERIES: len(history[SUMS])}
+        return {**kept, SERIES: n_series_of(history)}
 
     return _with_histories(document, levels, bare)
 
@@ -54,7 +56,8 @@ def with_sums(document: Document, levels: Sequence[int], known: Mapping[Block, S
     def full(history: Mapping[str, Any], level: int) -> Document:
         columns = [known[block] for block in _blocks(history, level)]
         kept = {key: value for key, value in history.items() if key != SERIES}
-        return {**kept, SUMS: [[column[row] for column in columns] for row in range(history[SERIES])]}
+        sums = np.array(columns, dtype=np.float64).reshape(len(columns), history[SERIES]).T
+        return {**kept, SUMS: packed(sums)}
 
     return _with_histories(document, levels, full)
 
@@ -97,7 +100,7 @@ def blocks_of(measured: Measured, levels: Sequence[int]) -> dict[Block, tuple[in
             continue
         document = own.to_document()
         for column, block in enumerate(_blocks(document, level)):
-            found[block] = tuple(row[column] for row in document[SUMS])
+            found[block] = tuple(own.sums[:, column].astype(np.int64).tolist())
     return found
 
 

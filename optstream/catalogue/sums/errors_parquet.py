@@ -30,6 +30,8 @@ SCHEMA = {
 }
 """Columns of a file of errors."""
 LIMITS = Limits(rows=2**26, columns=len(SCHEMA), group_rows=2**26, group_bytes=2**34)
+_KINDS = pa.string(), pa.int32(), pa.date32()
+"""Of what the parts of a term are labelled with."""
 _ARROW = {
     pl.Int32(): pa.int32(),
     pl.Float64(): pa.float64(),
@@ -105,34 +107,41 @@ def encode_errors(
     Returns:
         Parquet; the same arguments give the same bytes, and another pyarrow may encode differently.
     """
-    names = np.array(nodes, dtype=object)
     first, second, of_nodes = _pairs(terms.nodes)
     at, other, of_steps = _pairs(terms.steps)
     days = [period - timedelta(days=lag) for lag in range(1, terms.earlier.shape[1] + 1)]
-    frames = [
-        _frame(of_nodes, node=names[first], other_node=names[second]),
-        _frame(of_steps, step=at, other_step=other),
-        _frame(terms.earlier, earlier_date=days),
+    n_terms, widths = len(terms.nodes), [first.size, at.size, len(days)]
+    # values have the precision of float32: their last digits tell nothing, and zeros compress
+    figures = np.concatenate([of_nodes, of_steps, terms.earlier], axis=1).astype(np.float32).ravel()
+    kept = np.flatnonzero(figures)
+    place, term = kept % sum(widths), kept // sum(widths)
+    names, dates = np.array(nodes, dtype=object), np.array(days, dtype=object)
+    numbers = np.arange(terms.steps.shape[1])
+    columns = [
+        pa.array(term, pa.int32()),
+        _labels(names, first, 0, place, widths),
+        _labels(names, second, 0, place, widths),
+        _labels(numbers, at, 1, place, widths),
+        _labels(numbers, other, 1, place, widths),
+        _labels(dates, np.arange(len(days)), 2, place, widths),
+        pa.array(figures[kept], pa.float64()),
     ]
-    n_steps = terms.steps.shape[1]
-    if added is not None:
-        labels = {"node": np.repeat(names, n_steps), "step": np.tile(np.arange(n_steps), len(names))}
-        frames.append(_frame(added.reshape(1, -1), **labels).with_columns(term=pl.lit(None, pl.Int32())))
-    found = pl.concat(frames).filter(pl.col("value") != 0.0)
-    rows = found.sort("term", nulls_last=True, maintain_order=True)
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in SCHEMA.items()])
-    shape = [len(terms.nodes), n_steps, terms.earlier.shape[1]]
+    rows = pa.table(columns, schema)
+    if added is not None:
+        rows = pa.concat_tables([rows, _added_rows(added, names, schema)])
+    shape = [n_terms, terms.steps.shape[1], terms.earlier.shape[1]]
     footer = {"format": FORMAT, "period": period.isoformat(), "of": of, "nodes": list(nodes), "shape": shape}
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
-        schema,
+        rows.schema,
         compression="zstd",
         store_schema=False,
         use_dictionary=[name for name in SCHEMA if name != "value"],
         use_byte_stream_split=["value"],
     ) as writer:
-        writer.write_table(rows.to_arrow().cast(schema), row_group_size=2**20)
+        writer.write_table(rows, row_group_size=2**20)
         writer.add_key_value_metadata({KEY: json.dumps(footer, separators=(",", ":"))})
     data: bytes = sink.getvalue().to_pybytes()
     return data
@@ -227,18 +236,24 @@ def _pairs(matrices: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.
     return first, second, matrices[:, first, second] * np.where(first == second, 1.0, 2.0)
 
 
-def _frame(values: NDArray[np.float64], **labels: Any) -> pl.DataFrame:
-    """Return rows of (n_terms, n) values, each of the n with its labels, whatever is not labelled null.
+def _added_rows(added: NDArray[np.float64], names: NDArray[Any], schema: pa.Schema) -> pa.Table:
+    """Return the rows of what bound and rounding added: of no term, where that is not 0."""
+    figures = added.astype(np.float32)
+    node, step = np.nonzero(figures)
+    known = {"node": names[node], "step": step, "value": figures[node, step].astype(np.float64)}
+    nothing = [None] * node.size
+    return pa.table({name: pa.array(known.get(name, nothing), schema.field(name).type) for name in SCHEMA})
 
-    Values have the precision of float32: their last digits tell nothing, and zeros compress.
+
+def _labels(
+    names: NDArray[Any], labels: NDArray[np.int64], part: int, place: NDArray[np.int64], widths: Sequence[int]
+) -> pa.Array:
+    """Return what each row's figure is of, null where it stands in another part of its term.
+
+    names: what the labels number. place: of each row in its term.
     """
-    n_terms, n = values.shape
-    named = pl.DataFrame({name: pl.Series(of, dtype=SCHEMA[name]) for name, of in labels.items()})
-    every = pl.concat([named] * n_terms) if n_terms else named
-    terms = pl.Series("term", np.repeat(np.arange(n_terms), n), dtype=pl.Int32)
-    figures = pl.Series("value", values.astype(np.float32).astype(np.float64).ravel())
-    found = every.with_columns(terms, figures)
-    missing = [
-        pl.lit(None, dtype=kind).alias(name) for name, kind in SCHEMA.items() if name not in found.columns
-    ]
-    return found.with_columns(missing).select(*SCHEMA)
+    at = place - sum(widths[:part])
+    own = (at >= 0) & (at < widths[part])
+    found = np.full(place.size, None, dtype=object)
+    found[own] = names[labels[at[own]]]
+    return pa.array(found, _KINDS[part])

@@ -52,7 +52,7 @@ class CountErrors:
             times: (q, n_asked), likewise.
         """
         of_shared, small = self._split(leaves)
-        found = self.doubt.between(self._trusted(of_shared), times)
+        found = self.doubt.products(self._trusted(of_shared), times).between()
         sizes = (of_shared * self.shared.size_doubts[:, 0]) @ of_shared.T
         shapes, counted = times @ self.shape, leaves @ self.below
         found = found + np.einsum("ij,s,t->isjt", sizes, shapes, shapes)

@@ -9,13 +9,15 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
-from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
+from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance, LeafSpans
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_known_noise
 from optstream.estimation.gaussian_process.surprises.left_out import left_out
+from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
@@ -46,6 +48,11 @@ class Conditioned:
         _, spread = left_out(self.posterior, 0)
         heavy = np.median(spread[known, 0] / noise[known]) < 2.0
         return with_known_noise(self.posterior) if heavy else self.posterior
+
+    @cached_property
+    def leaf_spans(self) -> LeafSpans:
+        """What is in all doubts that are published about leaves."""
+        return LeafSpans(self.published)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,7 +217,7 @@ class DoubtOfLeaves:
 
     Attributes:
         fitted: What was found.
-        asked: Single steps.
+        asked: Single steps, and sums of some.
     """
 
     fitted: Fitted
@@ -218,30 +225,34 @@ class DoubtOfLeaves:
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = False
 
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of weighted sums of leaves and of steps, (p, q, p, q)."""
-        found = self._posterior.between(leaves, times)
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of weighted sums of leaves and of steps adds up from."""
+        found = self._posterior.products(leaves, times)
         if self._left is not None:
-            left = leaves @ self._left @ times.T
-            found = found + np.einsum("kis,kl,ljt->isjt", left, self._coefficients, left, optimize=True)
-        return self.fitted.factor * found
+            weights, moved = self._left
+            pulled = np.tensordot(moved @ times.T, self._coefficients, axes=(1, 0))
+            forms = np.tensordot(pulled, moved @ times.T, axes=(2, 1))
+            found = found.joined(ErrorProducts.of_pairs(leaves @ weights, forms))
+        return found.scaled(self.fitted.factor)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
         """Return the variances of the same sums, (p, q)."""
-        found = self._posterior.variances(leaves, times)
-        if self._left is not None:
-            left = leaves @ self._left @ times.T
-            found = found + np.einsum("kis,kl,lis->is", left, self._coefficients, left, optimize=True)
-        return self.fitted.factor * found
+        return self.products(leaves, times).variances()
 
     @cached_property
     def _posterior(self) -> LeafCovariance:
-        return LeafCovariance(self.fitted.known.published, self.asked)
+        return LeafCovariance(self.fitted.known.leaf_spans, self.asked)
 
     @cached_property
-    def _left(self) -> Floats | None:
-        """How leaves move with the coefficients of covariates beyond what was measured; None without them."""
-        return None if self.fitted.effect is None else self.fitted.effect.left_open_of_leaves(self.asked)
+    def _left(self) -> tuple[Floats, Floats] | None:
+        """How leaves move with the coefficients of covariates beyond what was measured: a row of weights for
+        each, (n_leaves, r), of what all move with, (r, n_columns, n_asked); None without them.
+        """
+        if self.fitted.effect is None:
+            return None
+        left = self.fitted.effect.left_open_of_leaves(self.asked)
+        rows = SpannedRows.of(left.transpose(1, 0, 2).reshape(left.shape[1], -1))
+        return rows.weights, rows.span.reshape(-1, left.shape[0], left.shape[2])
 
     @property
     def _coefficients(self) -> Floats:

@@ -1,14 +1,21 @@
 """From the blocks of every level to every node's series: one posterior over the whole tree."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.error_terms import AskedTimes
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, series_of
-from optstream.estimation.gaussian_process.training_data import noise_groups, seen_series, step_blocks
+from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, Fitted, series_of
+from optstream.estimation.gaussian_process.training_data import (
+    noise_groups,
+    run_blocks,
+    seen_series,
+    step_blocks,
+)
 from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import AggregationTree
@@ -24,47 +31,61 @@ Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
 """What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
 
 
+@dataclass(frozen=True, eq=False)
+class TreeFit:
+    """What the blocks of every level say of a period.
+
+    Attributes:
+        found: The posterior.
+        means: (n_leaves,), prior means a step, in units.
+        tree: Of all nodes.
+        days: The public clock.
+        events: Days that are called so, the period's included if they are.
+    """
+
+    found: Fitted
+    means: Floats
+    tree: AggregationTree
+    days: PublicDays
+    events: set[int]
+
+    def series(self, steps: range) -> tuple[Floats, Floats]:
+        """Return posterior means and variances of every node at these steps, (n_nodes, n_steps), in units.
+
+        Means add up over the tree.
+        """
+        moved, variances = series_of(self.found, step_blocks(steps, self.days, self.events))
+        return self.tree.add_up(self.means[:, None]) + moved, variances
+
+    def doubt(self, asked: AskedTimes) -> DoubtOfLeaves:
+        """Return the covariance of which `series` has the leaves' variances. asked: sums of steps."""
+        return DoubtOfLeaves(self.found, run_blocks(asked.starts, asked.lengths, self.days, self.events))
+
+
 def fit_tree(
     belief: FilterState,
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     steps: range,
     scale: float | None,
-) -> tuple[Floats, Floats]:
-    """Return posterior means and variances of every node at these steps, (n_nodes, n_steps), in units.
+) -> TreeFit | None:
+    """Return what is known of these steps; None where nothing was ever measured.
 
     belief: what the tree learned; its history is not looked at. histories: {level: the blocks of its nodes};
-    a level that is not there was not measured. Means add up over the tree. Where nothing was ever measured,
-    as `FilterState.fitted`. Costs no privacy.
-    """
-    days = belief.days
-    known = seen_tree(histories, tree, days, scale, belief.events)
-    if known is None:
-        shape = (len(tree.leaves), len(steps))
-        return tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
-    seen, means = known
-    found, events = belief.answer(seen, steps)
-    moved, variances = series_of(found, step_blocks(steps, days, events))
-    return tree.add_up(means[:, None]) + moved, variances
-
-
-def doubt_of_tree(
-    belief: FilterState,
-    histories: Mapping[int, BlockHistory],
-    tree: AggregationTree,
-    steps: range,
-    scale: float | None,
-    asked: range,
-) -> DoubtOfLeaves | None:
-    """Return the covariance of which `fit_tree` has the leaves' variances; None where nothing was measured.
-
-    asked: steps, those of the period among them. Costs no privacy.
+    a level that is not there was not measured. Costs no privacy.
     """
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     if known is None:
         return None
-    found, events = belief.answer(known[0], steps)
-    return DoubtOfLeaves(found, step_blocks(asked, belief.days, events))
+    seen, means = known
+    found, events = belief.answer(seen, steps)
+    return TreeFit(found, means, tree, belief.days, events)
+
+
+def nothing_measured(tree: AggregationTree, n_steps: int, scale: float | None) -> tuple[Floats, Floats]:
+    """Return means and variances of every node where nothing was ever measured, as `FilterState.fitted`."""
+    shape = (len(tree.leaves), n_steps)
+    return tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
 
 
 def events_of_tree(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of
 from optstream.stream import AggregationTree
 from optstream.stream.hierarchy.tree_map import TreeMap
 
@@ -41,7 +41,7 @@ def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any
         them: a level that was not measured before, or at other blocks than what its nodes are made of.
     """
     histories = {
-        int(level): BlockHistory.from_document(own["history"], len(own["history"]["sums"]))
+        int(level): BlockHistory.from_document(own["history"], n_series_of(own["history"]))
         for level, own in levels.items()
         if own and own.get("history")
     }

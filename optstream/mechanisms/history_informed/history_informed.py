@@ -12,7 +12,7 @@ import numpy as np
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.gaussian_process.filter import FilterState
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of
 from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
@@ -286,7 +286,7 @@ class HistoryInformed(OnlineMechanism):
         memory = {"mechanism": NAME, **memory, **known}
         if not memory.get("history"):
             return {**memory, READY: first_step}
-        belief = self._belief(memory, len(memory["history"]["sums"]))
+        belief = self._belief(memory, n_series_of(memory["history"]))
         belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
         return {**memory, **belief.to_document(), READY: first_step}
 

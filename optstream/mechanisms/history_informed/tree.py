@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.gaussian_process.filter import FilterState
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.mechanisms.history_informed.covariate_memory import COVARIATES, late_part, used_covariates
@@ -168,7 +168,7 @@ class HistoryInformedTree(Hierarchical):
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
-        return self._estimates.estimate(measured, *self._known(measured))
+        return self._estimates.estimate(measured, *self._known(measured)).values
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """Return the days that were found unlike all others, as `HistoryInformed.events` does; free.
@@ -252,8 +252,8 @@ class HistoryInformedTree(Hierarchical):
     def _with_errors(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Release:
-        found = self._estimates.estimate(measured, belief, histories)
-        doubt = partial(self._estimates.doubt, measured, belief, histories)
+        estimate = self._estimates.estimate(measured, belief, histories)
+        found, doubt = estimate.values, estimate.doubt
         release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality, doubt)
         before = found.values if found.unbounded is None else found.unbounded
         return replace(release, bands=found.bands, covariates=belief.covariates, unbounded_of=lambda: before)
@@ -305,7 +305,7 @@ class HistoryInformedTree(Hierarchical):
 
     def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
         given = (document or {}).get("history")
-        n_series = len(part.points) if part is not None else len(given["sums"]) if given else 0
+        n_series = len(part.points) if part is not None else n_series_of(given) if given else 0
         return self.pattern._belief(document, n_series)
 
 

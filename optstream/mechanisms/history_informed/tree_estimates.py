@@ -1,22 +1,30 @@
 """What is estimated of a tree from the blocks of its levels: one posterior, exact, over all of them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from optstream.estimation import Estimate
 from optstream.estimation.counts.count_errors import count_errors
 from optstream.estimation.counts.published import published_counts
 from optstream.estimation.counts.tree_counts import fit_counts, typical_above
 from optstream.estimation.counts.tree_sizes import seen_counts
-from optstream.estimation.error_terms import CovarianceOfSums, SumsOfTimes, times_before
+from optstream.estimation.error_terms import (
+    AskedTimes,
+    CovarianceOfSums,
+    SumsOfTimes,
+    WrittenSumsOfTimes,
+    times_before,
+)
 from optstream.estimation.gaussian_process.filter import MOST_LEARNED, FilterState, around, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (
     Look,
-    doubt_of_tree,
+    TreeFit,
     events_of_tree,
     fit_tree,
     judged_tree,
+    nothing_measured,
     seen_tree,
 )
 from optstream.estimation.hierarchy.solve import consistent
@@ -28,6 +36,14 @@ MOST_CORRELATED = 400
 """Nodes: of more, how their errors hang together is not worked out (a matrix of them for every block)."""
 Histories = Mapping[int, BlockHistory]
 """Of each measured level."""
+
+
+@dataclass(frozen=True)
+class TreeEstimate:
+    """An estimate, and what tells how its errors hang together: None where nothing was measured."""
+
+    values: Estimate
+    doubt: Callable[[], CovarianceOfSums | None] | None = None
 
 
 @dataclass(frozen=True)
@@ -43,27 +59,35 @@ class TreeEstimates:
     small: int | None
     lower_bound: float | None
 
-    def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> Estimate:
+    def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> TreeEstimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
         steps, near = asked_and_near(measured, histories)
         scale = self.pattern.scale_units
         if self.pattern.counts:
             fit = fit_counts(belief, near, self.tree, self.small, steps, scale)
-            return published_counts(fit, measured, self.tree, self.lower_bound)
-        values, variances = fit_tree(belief, near, self.tree, steps, scale)
+            counted = published_counts(fit, measured, self.tree, self.lower_bound)
+            return TreeEstimate(counted, partial(self._doubt_of_counts, measured, belief, histories))
+        found = fit_tree(belief, near, self.tree, steps, scale)
+        if found is None:
+            values, variances = nothing_measured(self.tree, len(steps), scale)
+        else:
+            values, variances = found.series(steps)
         unit = float(measured.resolution)
         values, variances = values * unit, variances * unit**2
-        bound = self.lower_bound
+        bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
             # a posterior's leaves tell of their parents too, so none is held
-            found = consistent(merged, self.tree, [], "variance", bound, "joint")
-            return Estimate(found.values, variances, optimality=found.optimality, unbounded=values)
-        return Estimate(values, variances)
+            nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
+            values, optimality, unbounded = nearest.values, nearest.optimality, values
+        estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
+        doubt = None if found is None else partial(self._doubt, found, near, histories, steps, unit)
+        return TreeEstimate(estimate, doubt)
 
-    def doubt(self, measured: Measured, belief: FilterState, histories: Histories) -> CovarianceOfSums | None:
-        """Return how the errors of values hang together; None for too many nodes, and where nothing was
-        measured.
+    def _doubt(
+        self, found: TreeFit, near: Histories, histories: Histories, steps: range, unit: float
+    ) -> CovarianceOfSums | None:
+        """Return how the errors of leaves hang together; None for too many nodes.
 
         The days before are those whose blocks the estimate looks at. Where it looks at all blocks that the
         estimate of a day before did, that day's error is what this posterior leaves in doubt of it, plus a
@@ -72,22 +96,31 @@ class TreeEstimates:
         """
         if len(self.tree.nodes) > MOST_CORRELATED:
             return None
+        asked = self._asked(near, histories, steps)
+        n_earlier = len(asked.weights) - len(steps)
+        return SumsOfTimes(found.doubt(asked), asked.weights, n_earlier, unit**2)
+
+    def _doubt_of_counts(
+        self, measured: Measured, belief: FilterState, histories: Histories
+    ) -> CovarianceOfSums | None:
+        """Return the same of counts, of nodes; None also where nothing was measured."""
         steps, near = asked_and_near(measured, histories)
-        if not any(history.n_blocks for history in near.values()):
+        if len(self.tree.nodes) > MOST_CORRELATED or not any(one.n_blocks for one in near.values()):
             return None
-        earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
-        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
-        times, first = times_before(self.pattern.public_days, steps, earliest, is_first)
-        asked = range(first, steps.stop)
+        asked = self._asked(near, histories, steps)
+        every = range(int(asked.starts.min()), steps.stop)
         scale = self.pattern.scale_units
-        found: CovarianceOfSums | None
-        if self.pattern.counts:
-            found = count_errors(belief, near, self.tree, self.small, steps, scale, asked)
-        else:
-            found = doubt_of_tree(belief, near, self.tree, steps, scale, asked)
+        found = count_errors(belief, near, self.tree, self.small, steps, scale, every)
         if found is None:
             return None
-        return SumsOfTimes(found, times, len(times) - len(steps), float(measured.resolution) ** 2)
+        n_earlier, unit = len(asked.weights) - len(steps), float(measured.resolution)
+        return WrittenSumsOfTimes(found, asked.of_steps, n_earlier, unit**2)
+
+    def _asked(self, near: Histories, histories: Histories, steps: range) -> AskedTimes:
+        """Return with which days before it a period's errors hang together."""
+        earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
+        is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
+        return times_before(self.pattern.public_days, steps, earliest, is_first)
 
     def events(self, measured: Measured, belief: FilterState, histories: Histories) -> tuple[int, ...]:
         """Return the days that were found unlike all others. histories: of the levels with one posterior."""

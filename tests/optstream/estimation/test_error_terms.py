@@ -1,12 +1,16 @@
 """Terms of nodes times steps against the covariance written out."""
 
+from datetime import date
+
 import numpy as np
 import pytest
 
 from optstream.estimation import error_terms as module
 from optstream.estimation.error_factor import ErrorFactor
-from optstream.estimation.error_terms import SumsOfTimes, error_terms, times_before
+from optstream.estimation.error_products import ErrorProducts
+from optstream.estimation.error_terms import SumOfProducts, SumsOfTimes, error_terms, times_before
 from optstream.stream import AggregationTree
+from optstream.stream.calendar import Calendar
 from optstream.stream.public_days import PublicDays
 
 TREE = AggregationTree.from_parents(
@@ -31,8 +35,40 @@ def factor(seed, n_earlier=0):
         smooth = np.linalg.cholesky(np.exp(-away / length) + 1e-9 * np.eye(n_times))
         sizes = random.uniform(1, 3, (of_leaves.shape))
         parts.append(np.einsum("ip,tk->itpk", sizes * of_leaves, smooth).reshape(9, n_times, -1))
-    found = ErrorFactor(np.concatenate(parts, axis=2))
-    return SumsOfTimes(found, np.eye(n_times), n_earlier, 1.0)
+    found = WithDaysBefore(np.concatenate(parts, axis=2))
+    object.__setattr__(found, "n_before", n_earlier)
+    return found
+
+
+class WithDaysBefore(ErrorFactor):
+    """A factor whose last times are days before."""
+
+    @property
+    def n_earlier(self):
+        return self.n_before
+
+
+class AsProducts:
+    """Any covariance as products: of each pair of leaves."""
+
+    of_nodes = False
+
+    def __init__(self, whole):
+        self.whole = whole
+
+    def products(self, leaves, times):
+        n, m = self.whole.parts.shape[:2]
+        forms = self.whole.between(np.eye(n), np.eye(m))
+        found = ErrorProducts.of_pairs(leaves, forms)
+        return ErrorProducts(found.nodes, times @ found.times @ times.T)
+
+    def variances(self, leaves, times):
+        return self.products(leaves, times).variances()
+
+
+def as_products(whole):
+    n_times = whole.parts.shape[1]
+    return SumsOfTimes(AsProducts(whole), np.eye(n_times), whole.n_earlier, 1.0)
 
 
 def questions(seed, n):
@@ -48,21 +84,24 @@ def questions(seed, n):
         yield nodes, ((np.arange(N_STEPS) >= first) & (np.arange(N_STEPS) < last)).astype(float)
 
 
-@pytest.mark.parametrize("sketched", [False, True])
-def test_any_sum_over_nodes_and_steps_has_the_variance_of_the_covariance(sketched, monkeypatch):
-    if sketched:
+@pytest.mark.parametrize("known", ["whole", "sketched", "products"])
+def test_any_sum_over_nodes_and_steps_has_the_variance_of_the_covariance(known, monkeypatch):
+    if known == "sketched":
         monkeypatch.setattr(module, "MOST_EXACT", 0)
     errors = factor(1)
-    terms = error_terms(errors, TREE, N_STEPS)
+    given = as_products(errors) if known == "products" else errors
+    assert isinstance(given, SumOfProducts) == (known == "products")
+    terms = error_terms(given, TREE, N_STEPS)
     assert len(terms.nodes) < 9 * N_STEPS / 4
     for nodes, steps in questions(2, 100):
         exact = errors.variances((nodes @ BELOW)[None], steps[None])[0, 0]
         assert terms.variance(nodes, steps) == pytest.approx(exact, rel=1e-3)
 
 
-def test_a_day_hangs_together_with_the_days_before_it():
+@pytest.mark.parametrize("known", ["whole", "products"])
+def test_a_day_hangs_together_with_the_days_before_it(known):
     errors = factor(3, n_earlier=2)
-    terms = error_terms(errors, TREE, N_STEPS)
+    terms = error_terms(as_products(errors) if known == "products" else errors, TREE, N_STEPS)
     whole = errors.between(np.eye(9), np.eye(N_STEPS + 2))
     for node, leaves in zip(np.eye(len(TREE.nodes)), BELOW, strict=True):
         exact = np.einsum("i,isjt,j->st", leaves, whole, leaves)[:N_STEPS, N_STEPS:].sum(axis=0)
@@ -79,6 +118,19 @@ def test_independent_noise_of_every_step_is_one_term_for_each_shape():
     assert terms.variance(np.eye(len(TREE.nodes))[0], np.ones(N_STEPS)) == pytest.approx(9 * N_STEPS)
 
 
+def test_products_say_what_the_covariance_says():
+    errors = factor(5)
+    products = AsProducts(errors).products(BELOW, np.eye(N_STEPS))
+    whole = errors.between(BELOW, np.eye(N_STEPS))
+    both = 0.5 * (whole + whole.transpose(0, 3, 2, 1))
+    assert np.allclose(products.between(), both)
+    assert np.allclose(products.variances(), errors.variances(BELOW, np.eye(N_STEPS)))
+    nodes, steps = products.principal(np.ones(len(BELOW)), most=10_000)
+    assert np.allclose(ErrorProducts(nodes, steps).between(), both)
+    sums = np.random.default_rng(6).normal(size=(3, len(BELOW)))
+    assert np.allclose(products.variances(sums), errors.variances(sums @ BELOW, np.eye(N_STEPS)))
+
+
 def test_where_terms_are_too_few_nothing_is_claimed(monkeypatch):
     monkeypatch.setattr(module, "MOST_TERMS", 1)
     assert error_terms(factor(1), TREE, N_STEPS) is None
@@ -86,12 +138,27 @@ def test_where_terms_are_too_few_nothing_is_claimed(monkeypatch):
 
 def test_days_before_are_whole_days_that_the_estimate_looks_at():
     days = PublicDays(4)
-    times, first = times_before(days, range(12, 16), 3, is_first=False)
-    assert first == 3  # step 3 is the last of a day of which no more is looked at
-    assert times.shape == (4 + 2, 13)
-    assert np.array_equal(times[:4, 9:], np.eye(4))
-    whole, first = times_before(days, range(12, 16), 3, is_first=True)
-    assert (whole.shape, first) == ((4 + 3, 16), 0)
-    assert [np.flatnonzero(row).tolist() for row in times[4:]] == [[5, 6, 7, 8], [1, 2, 3, 4]]
-    assert times_before(days, range(12, 16), 4, is_first=False)[0].shape == (4 + 2, 12)
-    assert times_before(days, range(12, 16), 12, is_first=False)[0].shape == (4, 4)
+    # step 3 is the last of a day of which no more is looked at
+    asked = times_before(days, range(12, 16), 3, is_first=False)
+    assert asked.weights.shape == (4 + 2, 4 + 2)
+    assert asked.starts.tolist() == [12, 13, 14, 15, 4, 8]
+    assert asked.lengths.tolist() == [1, 1, 1, 1, 4, 4]
+    assert np.array_equal(asked.weights[:4, :4], np.eye(4))
+    assert np.array_equal(asked.weights[4:, 4:], [[0, 1], [1, 0]])  # the nearest first
+    whole = times_before(days, range(12, 16), 3, is_first=True)
+    assert (whole.starts[4:].tolist(), whole.lengths[4:].tolist()) == ([0, 4, 8], [4, 4, 4])
+    assert times_before(days, range(12, 16), 4, is_first=False).weights.shape == (4 + 2, 4 + 2)
+    assert times_before(days, range(12, 16), 12, is_first=False).weights.shape == (4, 4)
+
+
+def test_a_day_on_which_clocks_change_is_a_few_runs():
+    calendar = Calendar(60, "Europe/Paris", "elapsed")
+    days, (day, after) = PublicDays.from_calendar(calendar), (date(2025, 10, 26), date(2025, 10, 27))
+    first, stop = calendar.first_step(day), calendar.first_step(after)
+    asked = times_before(days, range(stop, stop + 24), first, is_first=True)
+    assert asked.weights.shape == (24 + 1, 24 + 2)
+    assert asked.weights[24].tolist() == [0.0] * 24 + [1.0, 1.0]
+    assert asked.lengths[24:].tolist() == [3, 22]  # 00:00 to 03:00, and 02:00 to midnight: 25 hours
+    spring = calendar.first_step(date(2025, 3, 31))
+    short = times_before(days, range(spring, spring + 24), spring - 23, is_first=True)
+    assert (short.lengths[24:].tolist(), short.weights[24, 24:].tolist()) == ([2, 21], [1.0, 1.0])

@@ -7,6 +7,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.stream import Calendar
+from optstream.stream.calendar import ORIGIN
 from optstream.stream.public_days import REST_DAY, SATURDAY, UNKNOWN_WEEK, WORKDAY, PublicDays
 
 PARIS = Calendar(30, "Europe/Paris")
@@ -65,3 +66,16 @@ def test_without_a_week_all_days_are_alike():
 def test_what_does_not_fit_is_refused(given, message):
     with pytest.raises(ParameterError, match=message):
         PublicDays(**given)
+
+
+@pytest.mark.parametrize("zone", ["Europe/Paris", "America/New_York", "Australia/Lord_Howe"])
+def test_the_clock_is_the_local_time_of_every_step_of_a_year(zone):
+    calendar = Calendar(30, zone, "elapsed")
+    days, first = PublicDays.from_calendar(calendar), calendar.first_step(date(2025, 1, 1))
+    steps = first + np.arange(365 * 48)
+    local = [calendar.local_time(int(step)) for step in steps]
+    wanted = [(one.date() - ORIGIN).days * 48 + 2 * one.hour + one.minute // 30 for one in local]
+    assert days.clock(steps).tolist() == wanted
+    few = np.random.default_rng(1).choice(365 * 48, 24)
+    assert days.clock(steps[few].reshape(4, 6)).tolist() == np.array(wanted)[few].reshape(4, 6).tolist()
+    assert days.clock(int(steps[-1])) == wanted[-1]

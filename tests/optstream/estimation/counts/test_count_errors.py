@@ -5,7 +5,7 @@ import pytest
 
 from optstream.estimation.counts.count_errors import count_errors
 from optstream.estimation.counts.tree_counts import fit_counts
-from optstream.estimation.error_terms import SumsOfTimes, error_terms
+from optstream.estimation.error_terms import WrittenSumsOfTimes, error_terms
 from optstream.estimation.gaussian_process.history import BlockHistory
 from tests.optstream.estimation.counts.test_tree_counts import BELIEF, TREE, histories, history
 
@@ -54,7 +54,7 @@ def test_few_terms_give_it_with_the_day_before(kind):
     times = np.zeros((25, len(ASKED)))
     times[:24, -24:] = np.eye(24)
     times[24, 24:48] = 1.0
-    covariance = SumsOfTimes(inner, times, 1, 1.0)
+    covariance = WrittenSumsOfTimes(inner, times, 1, 1.0)
     terms = error_terms(covariance, TREE, 24)
     for names, steps in (([0], range(24)), ([3, 4, 8], range(7, 19)), ([5], [20])):
         nodes, chosen = np.zeros(len(TREE.nodes)), np.zeros(25)

@@ -1,5 +1,6 @@
 """The parts around the posterior: blocks that are kept, Laplace noise, bands, events."""
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import is_unlike, variance_factor
 from optstream.estimation.gaussian_process.filter import FilterState, latest, nearest
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of, packed, unpacked
 from optstream.estimation.gaussian_process.posterior import Question, event_numbers, fit
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import information, score, with_known_noise
@@ -30,6 +31,25 @@ def history_of(n, seed=0, n_series=2, scale=3.0):
     generator = np.random.default_rng(seed)
     sums = np.rint(generator.normal(600, 50, (n_series, n)))
     return BlockHistory(3 * np.arange(n), np.full(n, 2), np.full(n, scale), sums)
+
+
+@pytest.mark.parametrize("most", [2**31 - 1, 2**31, 2**52])
+def test_packed_sums_are_the_same_whole_numbers(most):
+    sums = np.array([[most, -most, 0.0], [1.0, -(2.0**31), 7.0]])
+    document = json.loads(json.dumps(packed(sums)))
+    assert document["kind"] == ("<i4" if most < 2**31 else "<i8")
+    assert np.array_equal(unpacked(document), sums)
+    assert unpacked(packed(np.zeros((3, 0)))).shape == (3, 0)
+
+
+def test_a_state_of_a_version_that_wrote_lists_is_read():
+    history = history_of(5, n_series=3)
+    written = {**history.to_document(), "sums": history.sums.astype(int).tolist()}
+    again = BlockHistory.from_document(written, 3)
+    assert again.to_document() == history.to_document()
+    assert n_series_of(written) == n_series_of(history.to_document()) == 3
+    with pytest.raises(ParameterError, match="<i4 or <i8"):
+        unpacked({"rows": 1, "kind": "object", "base64": ""})
 
 
 def test_a_history_survives_its_document():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
+from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance, LeafSpans
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import NOISES, TREES, blocks_of, case
@@ -17,9 +17,11 @@ def test_it_is_the_dense_process(tree_name, noise_name, asking):
     asked = steps if asking == "steps" else blocks_of(np.random.default_rng(7), 6)
     n, leaves = asked.clock.size, seen.tree.leaf_indices
     posterior = TreePosterior(prior, seen)
-    found = LeafCovariance(posterior, asked).between(np.eye(leaves.size), np.eye(n))
+    doubt = LeafCovariance(LeafSpans(posterior), asked)
+    found = doubt.products(np.eye(leaves.size), np.eye(n)).between()
     whole = Dense(prior, seen).spread(asked).reshape(len(seen.tree.nodes), n, len(seen.tree.nodes), n)
     expected = whole[leaves][:, :, leaves]
+    expected = 0.5 * (expected + expected.transpose(0, 3, 2, 1))  # alike in both orders of a pair
     assert np.allclose(found, expected, rtol=1e-7, atol=1e-8 * expected.max())
     diagonal = np.einsum("isis->is", found)
     if asking == "steps":
@@ -33,8 +35,8 @@ def test_of_sums_it_is_that_of_their_leaves_and_steps():
     random = np.random.default_rng(3)
     n, n_leaves = asked.clock.size, len(seen.tree.leaves)
     times, leaves = random.normal(size=(3, n)), random.normal(size=(2, n_leaves))
-    doubt = LeafCovariance(TreePosterior(prior, seen), asked)
-    whole = doubt.between(np.eye(n_leaves), np.eye(n))
+    doubt = LeafCovariance(LeafSpans(TreePosterior(prior, seen)), asked)
+    whole = doubt.products(np.eye(n_leaves), np.eye(n)).between()
     expected = np.einsum("pi,as,isjt,qj,bt->paqb", leaves, times, whole, leaves, times)
-    assert np.allclose(doubt.between(leaves, times), expected, rtol=1e-8)
+    assert np.allclose(doubt.products(leaves, times).between(), expected, rtol=1e-8)
     assert np.allclose(doubt.variances(leaves, times), np.einsum("papa->pa", expected), rtol=1e-8)
