@@ -158,7 +158,7 @@ def test_page_descriptions_and_checks_know_the_answers(nights):
     names = [field["name"] for field in resource["schema"]["fields"]]
     assert names == [name for name in read_answers(published).columns if name != "date"]
     document = json.loads((published / "croissant.json").read_text())
-    assert [one["@id"] for one in document["recordSet"]] == ["releases", "answers"]
+    assert [one["@id"] for one in document["recordSet"]] == ["releases", "errors", "answers"]
 
 
 def test_questions_shape_no_release(nights):
