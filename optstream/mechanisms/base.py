@@ -290,6 +290,7 @@ class Mechanism(Afterwards):
         optimality: Optimality | None = None,
         errors_together_of: Callable[[], CovarianceOfSums | None] | None = None,
     ) -> Release:
+        bounded = getattr(self, "lower_bound", None) is not None
         noise_of = partial(self._noise_standard_errors, measured)
         noise_together_of = partial(self.noise_factor, measured)
         if standard_errors is None and self.misses_only_noise(measured):
@@ -305,7 +306,7 @@ class Mechanism(Afterwards):
             standard_errors=standard_errors,
             optimality=optimality,
             noise_of=noise_of,
-            unbounded_of=partial(self.unbounded, measured),
+            unbounded_of=partial(self.unbounded, measured) if bounded else None,
             noise_together_of=noise_together_of,
             errors_together_of=errors_together_of,
             tree=self.own_tree,

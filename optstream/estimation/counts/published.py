@@ -30,7 +30,8 @@ def published_counts(
     """
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")
-    free = consistent(merged, tree, [], "variance", None, "joint").values
+    bounded = lower_bound is not None
+    free = consistent(merged, tree, [], "variance", None, "joint").values if bounded else found.values
     expected = np.maximum(found.values, 0.0)
     known = fit.variances < UNKNOWN * (1.0 - 1e-9)
     variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)

@@ -114,6 +114,17 @@ def test_history_informed_knows_the_whole_error_of_sums():
     assert release.sum(["all"]).standard_error < 0.9 * np.linalg.norm(alone)
 
 
+def test_the_sum_of_a_new_estimate_of_series_is_of_that_estimate():
+    """Without a bound the values themselves are what errors are of, not those of the first estimate."""
+    mechanism, noise = HistoryInformed(MODEL, scale=60), simulated_noise(2)
+    first = mechanism.measure(READINGS, noise=noise)
+    later = mechanism.measure(READINGS, noise=noise, first_step=6, state=first.state)
+    revised = mechanism.revise(first, [later])
+    assert not np.array_equal(revised.values, mechanism.estimate(first).values)
+    found = revised.sum(["0"])
+    assert found.estimate == found.value
+
+
 def test_noise_of_earlier_periods_is_not_forgotten():
     """Groups go on: what the last period drew is in this one, so this one's numbers do not tell all."""
     mechanism, state = PeGaSus(MODEL, smoother="average", threshold="100000"), None
