@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from optstream.estimation.counts.share_errors import LeafDoubt, doubt_of_leaves
 from optstream.estimation.counts.shares import estimate_leaves
-from optstream.estimation.counts.tree_counts import SharedFit, shared_fit
-from optstream.estimation.gaussian_process.filter import FilterState
+from optstream.estimation.counts.tree_counts import SharedFit
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves
 from optstream.estimation.gaussian_process.training_data import step_blocks
@@ -86,43 +85,40 @@ class CountErrors:
 
 
 def count_errors(
-    belief: FilterState,
+    shared: SharedFit,
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     small: int | None,
-    steps: range,
-    scale: float | None,
     asked: range,
+    n_steps: int,
 ) -> CountErrors | None:
     """Return how the errors of counts hang together; costs no privacy.
 
     Args:
-        belief: As `fit_counts`.
+        shared: As `fit_counts`.
         histories: As there.
         tree: As there.
         small: As there.
-        steps: As there.
-        scale: As there.
-        asked: Running steps, `steps` the last ones of them.
+        asked: Running steps, those of the period the last ones of them.
+        n_steps: Of the period.
 
     Returns:
         The covariance; None where leaves were not measured.
     """
-    shared, days = shared_fit(belief, histories, tree, small, steps, scale), belief.days
-    if shared is None:
-        return None
+    days, n_before = shared.days, len(asked) - n_steps
+    steps = asked[n_before:]
     blocks = step_blocks(asked, days, shared.events)
     means = shared.of_nodes + shared.found.published_means(blocks)
     below, expected, leaves = tree.add_up(np.eye(len(tree.leaves))), means[shared.tree.leaf_indices], None
     if small is not None:
-        known = shared.leaf_blocks(tree, small, histories[small], steps, days)
+        known = shared.leaf_blocks(tree, small, histories[small], steps)
         if known is None:
             return None
         prior = shared.found.posterior.prior
         estimate = estimate_leaves(*known, steps, prior, days, 1.0)
-        leaves = doubt_of_leaves(estimate, *known, shared.means(asked, days), asked, prior, days)
+        leaves = doubt_of_leaves(estimate, *known, shared.means(asked), asked, prior, days)
         below[len(means) :] *= np.sqrt(estimate.factor)
-        expected = np.hstack([np.zeros((len(estimate.means), len(asked) - len(steps))), estimate.means])
-    expected = np.where(np.arange(len(asked)) < len(asked) - len(steps), 0.0, np.maximum(expected, 0.0))
+        expected = np.hstack([np.zeros((len(estimate.means), n_before)), estimate.means])
+    expected = np.where(np.arange(len(asked)) < n_before, 0.0, np.maximum(expected, 0.0))
     doubt = DoubtOfLeaves(shared.found, blocks)
     return CountErrors(shared, doubt, shared.shape(means), expected, below, leaves)

@@ -60,7 +60,7 @@ def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
 
 
 def fit_counts(
-    belief: FilterState,
+    shared: "SharedFit | None",
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     small: int | None,
@@ -74,7 +74,7 @@ def fit_counts(
     was measured, `scale` or 0 with `UNKNOWN` variance. Costs no privacy: noisy numbers only.
 
     Args:
-        belief: What the tree learned; its history is not looked at.
+        shared: Of `shared_fit`.
         histories: {level: the blocks of its nodes}; a level that is not there was not measured.
         tree: The hierarchy.
         small: The deepest level, where its blocks are its own; else None.
@@ -84,12 +84,11 @@ def fit_counts(
     Returns:
         The counts.
     """
-    shared = shared_fit(belief, histories, tree, small, steps, scale)
     if shared is None:
         shape = (len(tree.leaves), len(steps))
         means, unknown = tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
         return CountsFit(means, unknown, unknown, np.ones((len(means), 1)), len(means))
-    found, days = shared.found, belief.days
+    found, days = shared.found, shared.days
     moved, variances = series_of(found, step_blocks(steps, days, shared.events))
     means = shared.of_nodes + moved
     variances = variances * shared.factors[:, None] + shared.size_doubts * shared.shape(means) ** 2
@@ -98,7 +97,7 @@ def fit_counts(
     if small is None:
         return dense_fit
     level = tree.levels[small]
-    known = shared.leaf_blocks(tree, small, histories[small], steps, days)
+    known = shared.leaf_blocks(tree, small, histories[small], steps)
     if known is None:
         return _evenly(dense_fit, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
@@ -118,6 +117,7 @@ class SharedFit:
     Attributes:
         tree: Of these levels.
         found: Their posterior.
+        days: The public clock.
         events: Days that are called events.
         of_nodes: (n_nodes, 1), sizes.
         factors: (n_nodes,), what the posterior's variances are multiplied with, beside its own factor.
@@ -126,6 +126,7 @@ class SharedFit:
 
     tree: AggregationTree
     found: Fitted
+    days: PublicDays
     events: Sequence[int]
     of_nodes: Floats
     factors: Floats
@@ -139,17 +140,16 @@ class SharedFit:
         """
         return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
 
-    def means(self, steps: range, days: PublicDays) -> Floats:
+    def means(self, steps: range) -> Floats:
         """Return expected counts, (n_nodes, n_steps).
 
         Args:
             steps: Running steps.
-            days: The public clock.
         """
-        return np.asarray(self.of_nodes + self.found.means(step_blocks(steps, days, self.events)))
+        return np.asarray(self.of_nodes + self.found.means(step_blocks(steps, self.days, self.events)))
 
     def leaf_blocks(
-        self, tree: AggregationTree, small: int, history: BlockHistory, steps: range, days: PublicDays
+        self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
     ) -> tuple[LeafBlocks, Floats, int] | None:
         """Return what was measured of small leaves, and their parents' counts from a step on; None where
         nothing was.
@@ -159,14 +159,13 @@ class SharedFit:
             small: The level of the leaves.
             history: Their blocks.
             steps: Running steps that are asked for.
-            days: The public clock.
         """
         history = _alike(history)
         if not history.n_blocks:
             return None
         first = min(int(history.starts.min()), steps.start)
         stop = max(int((history.starts + history.lengths).max()), steps.stop)
-        past = np.maximum(self.means(range(first, stop), days), LEAST_SHAPE * self.of_nodes)
+        past = np.maximum(self.means(range(first, stop)), LEAST_SHAPE * self.of_nodes)
         level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
         parents = np.array(tree.parents)[level.start : level.stop]
         return LeafBlocks(history.starts, history.lengths, history.sums, noise, parents), past, first
@@ -180,7 +179,19 @@ def shared_fit(
     steps: range,
     scale: float | None,
 ) -> SharedFit | None:
-    """Return what the blocks say that levels share; None where there are none. Arguments as `fit_counts`."""
+    """Return what the blocks say that levels share; None where there are none. Costs no privacy.
+
+    Args:
+        belief: What the tree learned; its history is not looked at.
+        histories: As `fit_counts`.
+        tree: As there.
+        small: As there.
+        steps: As there.
+        scale: As there.
+
+    Returns:
+        The posterior of these levels, with sizes of `seen_counts`.
+    """
     above = tree if small is None else tree_above(tree, small)
     dense = {level: history for level, history in histories.items() if level != small}
     known = seen_counts(dense, above, belief.days, typical_above(tree, above, scale), belief.events)
@@ -190,7 +201,8 @@ def shared_fit(
     found, events = belief.answer(seen, steps)
     factors = level_factors(found.posterior) / found.factor
     size_doubts = _doubt_of_sizes(found.posterior.prior, above, sizes, doubts)
-    return SharedFit(above, found, tuple(events), above.add_up(sizes[:, None]), factors, size_doubts)
+    of_nodes = above.add_up(sizes[:, None])
+    return SharedFit(above, found, belief.days, tuple(events), of_nodes, factors, size_doubts)
 
 
 def _alike(history: BlockHistory) -> BlockHistory:

@@ -7,7 +7,7 @@ from functools import partial
 from optstream.estimation import Estimate
 from optstream.estimation.counts.count_errors import count_errors
 from optstream.estimation.counts.published import published_counts
-from optstream.estimation.counts.tree_counts import fit_counts, typical_above
+from optstream.estimation.counts.tree_counts import SharedFit, fit_counts, shared_fit, typical_above
 from optstream.estimation.counts.tree_sizes import seen_counts
 from optstream.estimation.error_terms import (
     AskedTimes,
@@ -62,17 +62,18 @@ class TreeEstimates:
     def estimate(self, measured: Measured, belief: FilterState, histories: Histories) -> TreeEstimate:
         """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
         steps, near = asked_and_near(measured, histories)
-        scale = self.pattern.scale_units
+        scale, unit = self.pattern.scale_units, float(measured.resolution)
         if self.pattern.counts:
-            fit = fit_counts(belief, near, self.tree, self.small, steps, scale)
+            shared = shared_fit(belief, near, self.tree, self.small, steps, scale)
+            fit = fit_counts(shared, near, self.tree, self.small, steps, scale)
             counted = published_counts(fit, measured, self.tree, self.lower_bound)
-            return TreeEstimate(counted, partial(self._doubt_of_counts, measured, belief, histories))
+            own = partial(self._doubt_of_counts, shared, near, histories, steps, unit) if shared else None
+            return TreeEstimate(counted, own)
         found = fit_tree(belief, near, self.tree, steps, scale)
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
             values, variances = found.series(steps)
-        unit = float(measured.resolution)
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
@@ -101,20 +102,17 @@ class TreeEstimates:
         return SumsOfTimes(found.doubt(asked), asked.weights, n_earlier, unit**2)
 
     def _doubt_of_counts(
-        self, measured: Measured, belief: FilterState, histories: Histories
+        self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
     ) -> CovarianceOfSums | None:
-        """Return the same of counts, of nodes; None also where nothing was measured."""
-        steps, near = asked_and_near(measured, histories)
-        if len(self.tree.nodes) > MOST_CORRELATED or not any(one.n_blocks for one in near.values()):
+        """Return the same of counts, of nodes; None also where leaves were not measured."""
+        if len(self.tree.nodes) > MOST_CORRELATED:
             return None
         asked = self._asked(near, histories, steps)
         every = range(int(asked.starts.min()), steps.stop)
-        scale = self.pattern.scale_units
-        found = count_errors(belief, near, self.tree, self.small, steps, scale, every)
+        found = count_errors(shared, near, self.tree, self.small, every, len(steps))
         if found is None:
             return None
-        n_earlier, unit = len(asked.weights) - len(steps), float(measured.resolution)
-        return WrittenSumsOfTimes(found, asked.of_steps, n_earlier, unit**2)
+        return WrittenSumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
 
     def _asked(self, near: Histories, histories: Histories, steps: range) -> AskedTimes:
         """Return with which days before it a period's errors hang together."""

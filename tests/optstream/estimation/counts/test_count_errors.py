@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optstream.estimation.counts.count_errors import count_errors
-from optstream.estimation.counts.tree_counts import fit_counts
+from optstream.estimation.counts.tree_counts import fit_counts, shared_fit
 from optstream.estimation.error_terms import WrittenSumsOfTimes, error_terms
 from optstream.estimation.gaussian_process.history import BlockHistory
 from tests.optstream.estimation.counts.test_tree_counts import BELIEF, TREE, histories, history
@@ -19,6 +19,10 @@ def dense():
     return {level: history(level, starts, 2, 6) for level in range(3)}
 
 
+def shared(known, small):
+    return shared_fit(BELIEF, known, TREE, small, STEPS, 2.0)
+
+
 KNOWN = {"small leaves": (histories, 2), "the same blocks": (dense, None)}
 
 
@@ -26,8 +30,8 @@ KNOWN = {"small leaves": (histories, 2), "the same blocks": (dense, None)}
 def test_single_counts_err_as_their_rows_say(kind):
     """Of every node at every step: what is not known of its expectation, and what counts vary around it."""
     known, small = KNOWN[kind][0](), KNOWN[kind][1]
-    fit = fit_counts(BELIEF, known, TREE, small, STEPS, 2.0)
-    found = count_errors(BELIEF, known, TREE, small, STEPS, 2.0, ASKED)
+    fit = fit_counts(shared(known, small), known, TREE, small, STEPS, 2.0)
+    found = count_errors(shared(known, small), known, TREE, small, ASKED, 24)
     times = np.eye(len(ASKED))[-len(STEPS) :]
     leaves = np.maximum(fit.means[TREE.leaf_indices], 0.0)
     rows = fit.variances + fit.count_variances * TREE.add_up(leaves)
@@ -37,7 +41,7 @@ def test_single_counts_err_as_their_rows_say(kind):
 @pytest.mark.parametrize("kind", KNOWN)
 def test_variances_are_the_covariances_of_sums_with_themselves_and_none_is_below_0(kind):
     known, small = KNOWN[kind][0](), KNOWN[kind][1]
-    found = count_errors(BELIEF, known, TREE, small, STEPS, 2.0, ASKED)
+    found = count_errors(shared(known, small), known, TREE, small, ASKED, 24)
     random = np.random.default_rng(1)
     nodes, times = random.normal(size=(4, len(TREE.nodes))), random.normal(size=(3, len(ASKED)))
     whole = found.between(nodes, times)
@@ -50,7 +54,7 @@ def test_variances_are_the_covariances_of_sums_with_themselves_and_none_is_below
 @pytest.mark.parametrize("kind", KNOWN)
 def test_few_terms_give_it_with_the_day_before(kind):
     known, small = KNOWN[kind][0](), KNOWN[kind][1]
-    inner = count_errors(BELIEF, known, TREE, small, STEPS, 2.0, ASKED)
+    inner = count_errors(shared(known, small), known, TREE, small, ASKED, 24)
     times = np.zeros((25, len(ASKED)))
     times[:24, -24:] = np.eye(24)
     times[24, 24:48] = 1.0
@@ -68,7 +72,7 @@ def test_few_terms_give_it_with_the_day_before(kind):
 
 def test_days_share_what_is_not_known_of_a_size():
     """A leaf's daily sums err alike: by more than if days were independent."""
-    found = count_errors(BELIEF, histories(), TREE, 2, STEPS, 2.0, ASKED)
+    found = count_errors(shared(histories(), 2), histories(), TREE, 2, ASKED, 24)
     days = np.kron(np.eye(3), np.ones(24))
     leaf = np.eye(9)[5:6]
     both = found.between(leaf, days)[0, :, 0, :]
@@ -77,4 +81,4 @@ def test_days_share_what_is_not_known_of_a_size():
 
 def test_leaves_that_were_never_measured_have_none():
     known = histories() | {2: BlockHistory.empty(6)}
-    assert count_errors(BELIEF, known, TREE, 2, STEPS, 2.0, ASKED) is None
+    assert count_errors(shared(known, 2), known, TREE, 2, ASKED, 24) is None

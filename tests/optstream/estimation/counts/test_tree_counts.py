@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.counts.tree_counts import fit_counts, tree_above, typical_above
+from optstream.estimation.counts.tree_counts import fit_counts, shared_fit, tree_above, typical_above
 from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.prior import TemporalPrior
@@ -37,7 +37,9 @@ def histories():
 
 
 def fitted(known, small=2, scale=2.0):
-    return fit_counts(BELIEF, known, TREE, small, range(27 * 24, 28 * 24), scale)
+    steps = range(27 * 24, 28 * 24)
+    shared = shared_fit(BELIEF, known, TREE, small, steps, scale)
+    return fit_counts(shared, known, TREE, small, steps, scale)
 
 
 def test_busy_leaves_are_busy_and_empty_ones_nearly_0():
