@@ -1,7 +1,7 @@
 """A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +68,11 @@ class SumOfProducts(_OfSums, Protocol):
 
 CovarianceOfSums = WrittenOut | SumOfProducts
 """What tells how the errors of leaves hang together."""
+Inner = TypeVar("Inner", SumOfProducts, WrittenOut)
 
 
 @dataclass(frozen=True, eq=False)
-class SumsOfTimes:
+class _OfTimes(Generic[Inner]):
     """What another covariance says of sums of its times.
 
     Attributes:
@@ -81,7 +82,7 @@ class SumsOfTimes:
         factor: What variances are multiplied with.
     """
 
-    inner: SumOfProducts
+    inner: Inner
     times: Floats
     n_earlier: int
     factor: float
@@ -90,37 +91,26 @@ class SumsOfTimes:
     def of_nodes(self) -> bool:
         """As the other says."""
         return self.inner.of_nodes
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return their variances alone, (p, q)."""
+        return self.factor * self.inner.variances(leaves, times @ self.times)
+
+
+class SumsOfTimes(_OfTimes[SumOfProducts]):
+    """Of a covariance that is known as a sum of products."""
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
         """Return what the covariance of sums adds up from."""
         return self.inner.products(leaves, times @ self.times).scaled(self.factor)
 
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return their variances alone, (p, q)."""
-        return self.products(leaves, times).variances()
 
-
-@dataclass(frozen=True, eq=False)
-class WrittenSumsOfTimes:
-    """As `SumsOfTimes`, of a covariance that is known pair by pair."""
-
-    inner: WrittenOut
-    times: Floats
-    n_earlier: int
-    factor: float
-
-    @property
-    def of_nodes(self) -> bool:
-        """As the other says."""
-        return self.inner.of_nodes
+class WrittenSumsOfTimes(_OfTimes[WrittenOut]):
+    """Of a covariance that is known pair by pair."""
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
         """Return the covariance of sums, (p, q, p, q)."""
         return self.factor * self.inner.between(leaves, times @ self.times)
-
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return their variances alone, (p, q)."""
-        return self.factor * self.inner.variances(leaves, times @ self.times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +174,7 @@ def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
 
 
 def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> tuple[Floats, Floats]:
-    """Return matrices of nodes and of times, the largest products first. below: as `leaves_of_nodes`."""
+    """Return matrices of nodes and of times, the largest products first. below: as `_of_nodes`."""
     n_nodes, n_leaves = below.shape
     n_times = n_steps + covariance.n_earlier
     leaves, times = np.eye(n_leaves), np.eye(n_times)
