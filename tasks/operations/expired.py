@@ -16,10 +16,10 @@ from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.stream import period_from
 from tasks.config import Settings
-from tasks.contracts.results import result_files
+from tasks.contracts.results import PERIOD, result_files
 from tasks.storage.private_files import RAW
 
-_RELEASE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9]{2}B?)?)-r([0-9]+)")
+_RELEASE = re.compile(rf"({PERIOD})-r([0-9]+)")
 
 Key = tuple[str, int]
 """Period and revision."""

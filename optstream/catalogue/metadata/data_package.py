@@ -73,69 +73,48 @@ def _releases(dataset: Dataset) -> list[dict[str, Any]]:
     if not dataset.listed:
         return []
     files = tuple(column for column in dataset.columns if column.name != "date")
-    return [
-        {
-            "$schema": f"{PROFILES}/dataresource.json",
-            "name": "releases",
-            "title": "A file for each published day, a row for each node and step",
-            "description": "The local day is in the path, date=YYYY-MM-DD.",
-            "path": [entry.file for entry in dataset.listed],
-            "format": "parquet",
-            "mediatype": PARQUET,
-            "schema": table_schema(files),
-        }
-    ]
+    title = "A file for each published day, a row for each node and step"
+    described = "The local day is in the path, date=YYYY-MM-DD."
+    return [_parquet("releases", title, described, [entry.file for entry in dataset.listed], files)]
 
 
 def _errors(dataset: Dataset) -> list[dict[str, Any]]:
     if not dataset.errors:
         return []
-    return [
-        {
-            "$schema": f"{PROFILES}/dataresource.json",
-            "name": "errors",
-            "title": "How the errors of a day's values hang together, for the standard error of any sum",
-            "description": "A file for each published day that has one; in terms, nodes times steps.",
-            "path": list(dataset.errors),
-            "format": "parquet",
-            "mediatype": PARQUET,
-            "schema": table_schema(ERROR_COLUMNS),
-        }
-    ]
+    title = "How the errors of a day's values hang together, for the standard error of any sum"
+    described = "A file for each published day that has one; in terms, nodes times steps."
+    return [_parquet("errors", title, described, list(dataset.errors), ERROR_COLUMNS)]
 
 
 def _answers(dataset: Dataset) -> list[dict[str, Any]]:
     if dataset.answers is None:
         return []
-    return [
-        {
-            "$schema": f"{PROFILES}/dataresource.json",
-            "name": "answers",
-            "title": "Answers to questions: sums over windows, low signal, jumps and drops",
-            "description": f"A file for each day on which windows end; {ANSWERS_INDEX} says what is asked.",
-            "path": sorted(dataset.answers.files),
-            "format": "parquet",
-            "mediatype": PARQUET,
-            "schema": table_schema(answer_columns()),
-        }
-    ]
+    title = "Answers to questions: sums over windows, low signal, jumps and drops"
+    described = f"A file for each day on which windows end; {ANSWERS_INDEX} says what is asked."
+    return [_parquet("answers", title, described, sorted(dataset.answers.files), answer_columns())]
 
 
 def _hierarchy(dataset: Dataset) -> list[dict[str, Any]]:
     if not dataset.has_hierarchy:
         return []
-    return [
-        {
-            "$schema": f"{PROFILES}/dataresource.json",
-            "name": "hierarchy",
-            "title": "Units of the hierarchy, with the days on which they hold and what each became",
-            "description": "Joined to the releases by node and local day.",
-            "path": HIERARCHY,
-            "format": "parquet",
-            "mediatype": PARQUET,
-            "schema": table_schema(HIERARCHY_COLUMNS),
-        }
-    ]
+    title = "Units of the hierarchy, with the days on which they hold and what each became"
+    described = "Joined to the releases by node and local day."
+    return [_parquet("hierarchy", title, described, HIERARCHY, HIERARCHY_COLUMNS)]
+
+
+def _parquet(
+    name: str, title: str, description: str, path: str | list[str], columns: tuple[Column, ...]
+) -> dict[str, Any]:
+    return {
+        "$schema": f"{PROFILES}/dataresource.json",
+        "name": name,
+        "title": title,
+        "description": description,
+        "path": path,
+        "format": "parquet",
+        "mediatype": PARQUET,
+        "schema": table_schema(columns),
+    }
 
 
 def _catalogue() -> dict[str, Any]:

@@ -27,7 +27,6 @@ from optstream.catalogue.layout import (
     SUPERSEDED_ERRORS,
     data_file,
     errors_folder,
-    errors_name,
     measurements_name,
     release_name,
     superseded_errors_folder,
@@ -38,6 +37,7 @@ from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX
 from optstream.catalogue.questions.published_answers import check_answers
+from optstream.catalogue.reading.listed_errors import listed_errors
 from optstream.catalogue.reading.read import (
     is_of,
     lost,
@@ -227,15 +227,12 @@ def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[st
 
     stated: the files beside each listed release that is whole.
     """
-    ranks = {
-        entry.period: (entry.revision, entry.vintage) for entry in catalogue.entries if not entry.withdrawn
-    }
-    listed = {(errors_folder(period), *rank): stated.get(period) for period, rank in ranks.items()}
-    for name in storage.names_below(ERRORS):
-        folder, _, last = name.rpartition("/")
-        told = errors_name(last)
-        known = listed.get((folder, *told[:2]), set()) if told else set()
-        if known is not None and name not in known:
+    names = storage.names_below(ERRORS)
+    listed, known = set(listed_errors(names, catalogue)), set().union(*stated.values())
+    not_whole = {errors_folder(one.period) for one in catalogue.entries if one.period not in stated}
+    for name in names:
+        is_stated = name in known or name.rpartition("/")[0] in not_whole
+        if name not in listed or not is_stated:
             yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
     gone = {superseded_errors_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED_ERRORS):

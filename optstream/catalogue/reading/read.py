@@ -67,8 +67,8 @@ def read_published(
     catalogue = look()
     verify = verify or public_key is not None
     frames = []
-    for closed_in, own in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
-        frames += _read_together(storage, look, catalogue, list(own), verify, closed_in is not None)
+    for _, own in groupby(catalogue.entries, key=lambda entry: entry.closed_in):
+        frames += _read_together(storage, look, catalogue, list(own), verify)
     rows = joined_rows(frames, catalogue.value_column)
     if as_of is None:
         return rows
@@ -91,10 +91,9 @@ def _read_together(
     catalogue: Catalogue,
     entries: Sequence[Entry],
     verify: bool,
-    closed: bool,
 ) -> list[pl.DataFrame]:
     """Return the rows of neighbouring periods: of a closed day's hours from one file, if that is there."""
-    if closed:
+    if entries[0].closed_in is not None:
         with suppress(PublicationError):  # opened again meanwhile, or lost: each hour has its own file too
             return [read_day(storage, catalogue.value_column, entries, verify)]
     return [_read_period(storage, look, catalogue, entry, verify) for entry in entries]
