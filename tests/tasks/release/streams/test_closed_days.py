@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from hashlib import sha256
 
@@ -27,22 +27,11 @@ from tasks.release.each import each
 from tasks.release.publish_again import publish_again
 from tasks.release.records.close_days import close_over
 from tasks.signing.key import new_key
-from tests.tasks.release.streams.test_hours import by_the_hour, hours  # noqa: F401
-from tests.tasks.release.streams.test_release_mechanisms import with_mechanism  # noqa: F401
+from tests.tasks.release.streams.conftest import hours
 from tests.tasks.signing.test_sign import sign_with
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 HOUR = Hour(DAY, 5)
-
-
-@pytest.fixture
-def day_of_hours(by_the_hour):  # noqa: F811
-    """A whole day and an hour of the next, released by the hour."""
-    installation = by_the_hour("Laplace")
-    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
-    installation.now = datetime(2016, 6, 2, 8, tzinfo=UTC)
-    installation.released(*hours(DAY), Hour(NEXT, 0))
-    return installation
 
 
 def rows_of(installation):
@@ -234,13 +223,13 @@ def changed_and_closed(installation):
     assert check_files(folder) == []
 
 
-def test_days_are_closed_and_opened_in_a_store(by_the_hour):  # noqa: F811
+def test_days_are_closed_and_opened_in_a_store(by_the_hour):
     installation = by_the_hour("Laplace", DAY)
     installation.configure('folder = "published"', f'folder = "memory://{installation.folder.name}/public"')
     changed_and_closed(installation)
 
 
-def test_a_catalogue_that_lists_closed_days_is_signed(by_the_hour):  # noqa: F811
+def test_a_catalogue_that_lists_closed_days_is_signed(by_the_hour):
     installation = by_the_hour("Laplace", DAY)
     sign_with(installation, "one.pem")
     key = new_key(installation.settings.signing_key_file)

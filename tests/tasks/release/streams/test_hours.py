@@ -19,28 +19,12 @@ from tasks.release import steps as chunk
 from tasks.release.day import Requested, Status
 from tasks.reports import write_pages
 from tests.by_night import few
-from tests.tasks.release.streams.test_release_mechanisms import OTHERS, measured, with_mechanism  # noqa: F401
+from tests.tasks.release.streams.conftest import hours
+from tests.tasks.release.streams.test_release_mechanisms import OTHERS, measured
 from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 SERVING = [name for name in OTHERS if name not in ("Fourier", "Uniform")]
-
-
-@pytest.fixture
-def by_the_hour(with_mechanism):  # noqa: F811
-    """The small stream by the hour: by_the_hour("PeGaSus")."""
-
-    def make(name, *days):
-        installation = with_mechanism(name)
-        installation.configure('step = "30min"', 'step = "30min"\nperiod = "hour"')
-        installation.simulate(*(days or (DAY, NEXT)))
-        return installation
-
-    return make
-
-
-def hours(*days):
-    return [Hour(day, hour) for day in days for hour in range(24)]
 
 
 def spends_of(installation, periods):

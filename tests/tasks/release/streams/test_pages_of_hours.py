@@ -16,16 +16,13 @@ from tasks.monitoring.document import status_document
 from tasks.release.records.close_days import close_over
 from tasks.ui.snapshot import take_snapshot
 from tests.flows.ui.conftest import AUTHORIZED, SECRET
-from tests.tasks.release.streams.test_closed_days import day_of_hours  # noqa: F401
-from tests.tasks.release.streams.test_hours import by_the_hour, hours  # noqa: F401
-from tests.tasks.release.streams.test_release_mechanisms import with_mechanism  # noqa: F401
 from tests.tasks.schemas.test_schemas import validator
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
 
 @pytest.fixture
-def watched(day_of_hours):  # noqa: F811
+def watched(day_of_hours):
     """A closed day, one hour of the next, and four that are late."""
     path = day_of_hours.folder / "optstream.toml"
     path.write_text(path.read_text() + '[watch]\nlate_after = "00:30"\n')

@@ -2,7 +2,7 @@
 
 import json
 import re
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 
 import numpy as np
@@ -20,25 +20,11 @@ from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
 from tasks.storage.private_files import read_verified
 from tests.by_night import few
+from tests.tasks.release.streams.conftest import DAYS
 from tests.tasks.two_regions import STEPS
 
-DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
 ADAPTIVE = [name for name in OTHERS if getattr(mechanisms, name).adaptive]
-
-
-@pytest.fixture
-def with_mechanism(installation):
-    """The small stream, released by another mechanism: with_mechanism("Sample")."""
-
-    def make(name, *simulated):
-        path = installation.folder / "optstream.toml"
-        text = path.read_text().replace('name = "OptStream"', f'name = "{name}"')
-        path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
-        installation.simulate(*DAYS)
-        return installation
-
-    return make
 
 
 def measured(installation, day):

@@ -1,0 +1,51 @@
+"""The small stream by another mechanism, by the hour, and with a day of hours that is over."""
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from optstream.stream import Hour
+
+DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
+
+
+def hours(*days):
+    return [Hour(day, hour) for day in days for hour in range(24)]
+
+
+@pytest.fixture
+def with_mechanism(installation):
+    """The small stream, released by another mechanism: with_mechanism("Sample")."""
+
+    def make(name, *simulated):
+        path = installation.folder / "optstream.toml"
+        text = path.read_text().replace('name = "OptStream"', f'name = "{name}"')
+        path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+        installation.simulate(*DAYS)
+        return installation
+
+    return make
+
+
+@pytest.fixture
+def by_the_hour(with_mechanism):
+    """The small stream by the hour: by_the_hour("PeGaSus")."""
+
+    def make(name, *days):
+        installation = with_mechanism(name)
+        installation.configure('step = "30min"', 'step = "30min"\nperiod = "hour"')
+        installation.simulate(*(days or DAYS[:2]))
+        return installation
+
+    return make
+
+
+@pytest.fixture
+def day_of_hours(by_the_hour):
+    """A whole day and an hour of the next, released by the hour."""
+    installation = by_the_hour("Laplace")
+    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    installation.now = datetime(2016, 6, 2, 8, tzinfo=UTC)
+    installation.released(*hours(DAYS[0]), Hour(DAYS[1], 0))
+    return installation
