@@ -8,6 +8,9 @@ each with the 14 new estimates that are due. One process without a Prefect serve
 of its children by step, which hold on a busy machine; imports and the first night's caches are paid before.
 """
 
+import flows  # noqa: F401  before numpy: one thread for linear algebra, as commands have it
+
+# isort: split
 import resource
 import tempfile
 from collections.abc import Iterator, Sequence
