@@ -1,4 +1,4 @@
-"""A backfill in processes that is killed or interrupted: none lives on with readings, the next one clears up."""
+"""A backfill in processes that is killed or interrupted: none lives on with readings, the next clears up."""
 
 import fcntl
 import os
