@@ -32,9 +32,10 @@ def page_of(result: ExpectationSuiteValidationResult, told: Sequence[str]) -> by
 
 def _shortened(result: ExpectationSuiteValidationResult) -> ExpectationSuiteValidationResult:
     """Return the result with the first rows of those that fail: a page does not grow with the leaves."""
-    shorter: Any = copy(result)
-    shorter.results = [copy(one) for one in shorter.results]
-    for one in shorter.results:
+    shorter = copy(result)
+    shorter.results = [copy(one) for one in result.results]
+    every: Any = shorter.results
+    for one in every:
         one.result = {
             key: value[:MOST_ROWS] if key in OF_ALL_ROWS else value
             for key, value in one.result.items()

@@ -88,7 +88,8 @@ def test_errors_of_a_release_may_come_before_it_and_must_not_stay(judge):
     later = path.with_name(path.name.replace("vintage-0", "vintage-1"))
     later.write_bytes(path.read_bytes())
     assert judge.look() == []
-    assert "LIVE" in verdict(judge) and "is of no listed release" in verdict(judge)
+    assert "LIVE: " in verdict(judge)
+    assert "is of no listed release" in verdict(judge)
 
 
 def test_answers_may_be_of_what_was_listed_before_while_a_run_is_under_way(judge):
