@@ -246,17 +246,32 @@ class Settings(Folders):
     def _kept_shares(self) -> tuple[Fraction, ...]:
         """Those that the model chooses, found once for a configuration and kept, where there is a place."""
         if not self.trusted_folder.is_dir():
-            return self._chosen_shares()
-        facts = [self.configuration_hash, "level shares"]
-        found = kept(self.level_shares_file, facts, lambda: [str(one) for one in self._chosen_shares()])
+            return self.model_level_shares()
+        facts = [self.configuration_hash, "level shares by the noise that is drawn"]
+        found = kept(self.level_shares_file, facts, lambda: [str(one) for one in self.model_level_shares()])
         try:
             return tuple(Fraction(one) for one in found)
         except (TypeError, ValueError, ZeroDivisionError):  # a damaged file costs the time again
-            return self._chosen_shares()
+            return self.model_level_shares()
 
-    def _chosen_shares(self) -> tuple[Fraction, ...]:
-        days, counts = PublicDays(self.calendar.slots), self.privacy.counts
-        pattern = self.mechanism.kind(self.model_of(0), days=days, counts=counts, **self.mechanism.parameters)
+    def model_level_shares(self) -> tuple[Fraction, ...]:
+        """Return what `budget.levels = "model"` means: for mechanisms that choose shares, from public facts.
+
+        Returns:
+            One share for each level of the oldest tree.
+
+        Raises:
+            ParameterError: There is no public scale.
+        """
+        pattern = self.mechanism.kind(
+            self.model_of(0),
+            days=PublicDays(self.calendar.slots),
+            counts=self.privacy.counts,
+            # what noise is drawn: joint noise errs less at the levels that may have it
+            period_lengths=self.period_lengths,
+            declared_leaves=self.declared_leaves,
+            **self.mechanism.parameters,
+        )
         # of the oldest tree: another list after each change would leave out the blocks of the days before it
         oldest = self.dated_hierarchy.periods[0][1]
         shares: tuple[Fraction, ...] = on_tree(pattern, oldest, "model").level_shares
