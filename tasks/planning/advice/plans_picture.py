@@ -43,7 +43,12 @@ def _panels(advice: StreamAdvice) -> alt.FacetChart:
         alt.Chart()
         .mark_point(size=60, filled=True, opacity=1)
         .encode(
-            x=alt.X("error:Q", title="error by typical size", scale=alt.Scale(type="log")),
+            x=alt.X(
+                "error:Q",
+                title="error by typical size",
+                scale=alt.Scale(type="log"),
+                axis=alt.Axis(tickCount=3, labelOverlap=True),
+            ),
             y=alt.Y("plan:N", sort=order, title=None, axis=alt.Axis(labelLimit=340, grid=True)),
             color=alt.Color("kind:N", scale=kinds, legend=legend),
             shape=alt.Shape("kind:N", scale=alt.Scale(domain=list(KINDS), range=SHAPES), legend=legend),
