@@ -137,13 +137,13 @@ class Settings(Folders):
                 "a restatement is a new measurement and needs a share of epsilon of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
-        share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
+        share = self.stream_share * (kept_back if revision else 1 - kept_back)
         return replace(self.model, epsilon=self.model.epsilon * share)
 
     @property
     def kept_for_restatements(self) -> Fraction:
         """The most that all restatements of the stream may cost any window."""
-        return self.model.epsilon * self.budget.stream_share * self.budget.restatement_share
+        return self.model.epsilon * self.stream_share * self.budget.restatement_share
 
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:
@@ -237,6 +237,29 @@ class Settings(Folders):
         return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.named.items()]
 
     @property
+    def stream_share(self) -> Fraction:
+        """As configured, or with "model" what is expected to err least of the population's streams: of public
+        figures alone.
+        """
+        share = self.budget.stream_share
+        return share if isinstance(share, Fraction) else self._kept_stream_share
+
+    @cached_property
+    def _kept_stream_share(self) -> Fraction:
+        """That which the model chooses, found once for these files and kept, where there is a place."""
+        from tasks.planning.advice.population import model_stream_share, other_streams
+
+        others = other_streams(self)
+        if not self.trusted_folder.is_dir():
+            return model_stream_share(self, others)
+        facts = ["stream share", self.stream.name, *sorted(one.configuration_hash for one in (self, *others))]
+        found = kept(self.level_shares_file, facts, lambda: str(model_stream_share(self, others)))
+        try:
+            return Fraction(found)
+        except (TypeError, ValueError, ZeroDivisionError):  # a damaged file costs the time again
+            return model_stream_share(self, others)
+
+    @property
     def level_shares(self) -> tuple[Fraction, ...]:
         """As configured, or with "model" what the prior expects to be best: of public figures alone."""
         levels = self.budget.levels
@@ -247,7 +270,7 @@ class Settings(Folders):
         """Those that the model chooses, found once for a configuration and kept, where there is a place."""
         if not self.trusted_folder.is_dir():
             return self.model_level_shares()
-        facts = [self.configuration_hash, "level shares by the noise that is drawn"]
+        facts = [self.configuration_hash, "level shares by the noise that is drawn", str(self.stream_share)]
         found = kept(self.level_shares_file, facts, lambda: [str(one) for one in self.model_level_shares()])
         try:
             return tuple(Fraction(one) for one in found)

@@ -63,7 +63,7 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
         ParameterError: A configured plan that does not fit.
     """
     total = total_of(streams)
-    written = [one.budget.stream_share for one in streams]
+    written = [one.stream_share for one in streams]
     planned = sum(written, Fraction(0))
     if planned > 1:
         streams = [with_stream_share(one, total / len(streams)) for one in streams]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -13,6 +14,7 @@ from tasks.config.tables.sections import Budget, Features, Sampling
 NUMBERS = (5, 10, 20)
 """Of samples and coefficients, as far as a window has so many steps."""
 INFORMED = "HistoryInformed"
+ORDINARY_DAY = date(2025, 1, 15)
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,18 @@ def with_level_shares(choice: Choice, shares: tuple[Fraction, ...]) -> Choice:
 def with_stream_share(settings: Settings, share: Fraction) -> Settings:
     """Return the settings of the stream with another share of the population's epsilon."""
     return changed(settings, budget=settings.budget.model_copy(update={"stream_share": share}))
+
+
+def with_number_levels(settings: Settings) -> Settings:
+    """Return the settings with the level shares of now as numbers, which every mechanism takes."""
+    budget = settings.budget.model_copy(update={"levels": settings.level_shares})
+    return changed(settings, budget=budget)
+
+
+def ordinary_day(settings: Settings) -> date:
+    """Return a day, or hour, of the newest hierarchy and of ordinary length, by which plans are compared."""
+    newest = settings.dated_hierarchy.periods[-1][0] or ORDINARY_DAY
+    return settings.calendar.periods_of(max(newest, ORDINARY_DAY))[0]
 
 
 def with_scale(choice: Choice, scale: float) -> Choice:

@@ -23,9 +23,11 @@ from tasks.planning.advice.candidates import (
     Choice,
     changed,
     mechanism_choices,
+    ordinary_day,
     share_choices,
     with_laplace_noise,
     with_level_shares,
+    with_number_levels,
     with_scale,
 )
 from tasks.planning.advice.drawn_series import Values, drawn_series
@@ -39,7 +41,6 @@ NO_SCALE = (
     "the public size of a typical leaf is needed, to which errors are relative: [mechanism] scale of "
     "HistoryInformed, or --scale, from public knowledge, never from the readings"
 )
-ORDINARY_DAY = date(2025, 1, 15)
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,7 @@ class Judge:
         known = getattr(settings.mechanism, "scale", None) or scale
         if known is None:
             raise ConfigurationError(f"{settings.file}: {NO_SCALE}")
-        newest = settings.dated_hierarchy.periods[-1][0] or ORDINARY_DAY
-        (day, *_) = settings.calendar.periods_of(max(newest, ORDINARY_DAY))
-        return cls(settings, known, day)
+        return cls(settings, known, ordinary_day(settings))
 
     @cached_property
     def reference(self) -> HistoryInformedTree:
@@ -111,7 +110,7 @@ class Judge:
         own = self.settings.mechanism
         section = own if own.name == INFORMED else MECHANISMS[INFORMED](name=INFORMED)
         told = section.model_copy(update={"scale": self.scale})
-        found = mechanism_for(_with_numbers(changed(self.settings, mechanism=told)), self.day)
+        found = mechanism_for(with_number_levels(changed(self.settings, mechanism=told)), self.day)
         assert isinstance(found, HistoryInformedTree)
         return found
 
@@ -176,7 +175,7 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     """
     judge = Judge.of(settings, scale)
     configured = judge.judged(_as_it_runs(settings, judge))
-    base = _with_numbers(settings)
+    base = with_number_levels(settings)
     _, *others = mechanism_choices(base)
     plans = [configured, *_fitting(judge, _with_noises(others, judge.scale))]
     best = min(plans, key=lambda one: one.relative).choice
@@ -195,13 +194,6 @@ def _as_it_runs(settings: Settings, judge: Judge) -> Choice:
     fixed = {"n_blocks": blocks.n_blocks, "block_length": blocks.length}
     mechanism = told.settings.mechanism.model_copy(update=fixed)
     return Choice(choice.label, {}, changed(told.settings, mechanism=mechanism))
-
-
-def _with_numbers(settings: Settings) -> Settings:
-    """Return the settings with level shares that every mechanism takes."""
-    if isinstance(settings.budget.levels, tuple):
-        return settings
-    return changed(settings, budget=settings.budget.model_copy(update={"levels": settings.level_shares}))
 
 
 def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:

@@ -53,8 +53,14 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
 def total_of(streams: Sequence[Settings]) -> Fraction:
     """Return what streams of one population have of its epsilon together: what they plan with, at most all.
 
-    Raises ConfigurationError where they are not of one population, or twice the same stream.
+    Raises ConfigurationError as `check_population`.
     """
+    check_population(streams)
+    return min(sum((one.stream_share for one in streams), Fraction(0)), Fraction(1))
+
+
+def check_population(streams: Sequence[Settings]) -> None:
+    """Raise ConfigurationError where streams are not of one population, or one of them is there twice."""
     first, *others = streams
     for other in others:
         differing = [key for key in AGREED if getattr(other.privacy, key) != getattr(first.privacy, key)]
@@ -66,7 +72,6 @@ def total_of(streams: Sequence[Settings]) -> Fraction:
     names = [one.stream.name for one in streams]
     if len(set(names)) < len(names):
         raise ConfigurationError(f"the configurations must be of different streams; got {', '.join(names)}")
-    return min(sum((one.budget.stream_share for one in streams), Fraction(0)), Fraction(1))
 
 
 def _moved(shares: tuple[Fraction, ...], move: Fraction, least: Fraction) -> list[tuple[Fraction, ...]]:
