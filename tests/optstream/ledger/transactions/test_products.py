@@ -180,7 +180,7 @@ def test_a_chosen_share_does_not_move_once_there_are_releases(ledger, publish, r
     ledger.enrol(load, kit.now)
     publish("day 0", plan_of(1, 8), terms=load)
     for moved in ("3/8", "5/8"):
-        with pytest.raises(LedgerError, match='plan with 1/2 of epsilon, .* stream_share = "1/2"'):
+        with pytest.raises(LedgerError, match=r'plan with 1/2 of epsilon, .* stream_share = "1/2"'):
             ledger.enrol(shared(kit, "load", moved), kit.now)
     assert ledger.terms("load").stream_share == Fraction(1, 2)
     ledger.enrol(load, kit.now)
