@@ -59,7 +59,7 @@ def advise(
     Mechanism, noise, shares of levels and streams, by their expected errors. Opens no dump and no ledger.
     """
     streams = [load_settings(one) for one in config or [DEFAULT_CONFIG]]
-    scales = scale or [None]
+    scales: list[float | None] = [*scale] if scale else [None]
     if len(scales) not in (1, len(streams)):
         raise WordsError(f"--scale is given once, or once for each of {len(streams)} configurations")
     if any(one is not None and not 0 < one < float("inf") for one in scales):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from tasks.config import Settings
@@ -70,16 +71,17 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
     compared = [compare_plans(one, scale) for one, scale in zip(streams, scales, strict=True)]
     if len(streams) == 1:
         (one,) = compared
-        return PlanAdvice((StreamAdvice(one, *written, *written, one.best),), None)
+        return PlanAdvice((StreamAdvice(one, written[0], written[0], one.best),), None)
     judges = [Judge.of(one, scale) for one, scale in zip(streams, scales, strict=True)]
 
     def at(place: int, share: Fraction) -> Judged:
         choice = compared[place].best.choice
         return judges[place].judged(_with_share(choice, share))
 
-    shares = choose_stream_shares(
-        [lambda share, place=place: at(place, share).relative for place in range(len(streams))], total
-    )
+    def error(place: int, share: Fraction) -> float:
+        return at(place, share).relative
+
+    shares = choose_stream_shares([partial(error, place) for place in range(len(streams))], total)
     found = tuple(
         StreamAdvice(one, written[place], share, at(place, share))
         for place, (one, share) in enumerate(zip(compared, shares, strict=True))

@@ -29,4 +29,4 @@ def drawn_series(
 
 
 def _root(covariance: Values) -> Values:
-    return np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance)))
+    return np.asarray(np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance))))

@@ -31,19 +31,19 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
     document = tomlkit.parse(settings.file.read_bytes().decode("utf-8"))
     mechanism = keys.get("mechanism", {})
     if mechanism.get("name", settings.mechanism.name) != settings.mechanism.name:
-        for key in [key for key in document["mechanism"] if key not in mechanism]:  # type: ignore[union-attr]  # a table
-            document["mechanism"].remove(key)  # type: ignore[union-attr]  # a table
+        for key in [key for key in document["mechanism"] if key not in mechanism]:
+            document["mechanism"].remove(key)
     for name, table in keys.items():
         if name in OWN_TABLES or name not in document:
             document[name] = tomlkit.table()
         for key, value in table.items():
-            document[name][key] = value  # type: ignore[index]  # a table
+            document[name][key] = value
     if mechanism:
         taken = MECHANISMS[mechanism.get("name", settings.mechanism.name)].tables
         for name in OWN_TABLES - set(taken):
             document.pop(name, None)
         if "stages" not in taken or mechanism.get("name"):
-            document["budget"].pop("stages", None)  # type: ignore[union-attr]  # a table
+            document["budget"].pop("stages", None)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(tomlkit.dumps(document))
