@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -247,17 +248,22 @@ class Settings(Folders):
     @cached_property
     def _kept_stream_share(self) -> Fraction:
         """That which the model chooses, found once for these files and kept, where there is a place."""
-        from tasks.planning.advice.population import model_stream_share, other_streams
+        # what expects errors builds mechanisms, from settings: it is looked up when it is asked for
+        chooser = import_module("tasks.planning.advice.population")
+        others = chooser.other_streams(self)
 
-        others = other_streams(self)
+        def chosen() -> Fraction:
+            share: Fraction = chooser.model_stream_share(self, others)
+            return share
+
         if not self.trusted_folder.is_dir():
-            return model_stream_share(self, others)
+            return chosen()
         facts = ["stream share", self.stream.name, *sorted(one.configuration_hash for one in (self, *others))]
-        found = kept(self.level_shares_file, facts, lambda: str(model_stream_share(self, others)))
+        found = kept(self.level_shares_file, facts, lambda: str(chosen()))
         try:
             return Fraction(found)
         except (TypeError, ValueError, ZeroDivisionError):  # a damaged file costs the time again
-            return model_stream_share(self, others)
+            return chosen()
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
