@@ -7,8 +7,8 @@ from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
 from flows.cli.show.advice import as_toml
-from tasks.planning.advice.advise import PlanAdvice, StreamAdvice, advice_document
 from tasks.planning.advice.compare_plans import Comparison, Judged
+from tasks.planning.advice.propose_plans import PlanAdvice, StreamAdvice, advice_document
 
 WIDTH = 80
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.mechanisms.history_informed.tree import HistoryInformedTree
 from optstream.mechanisms.history_informed.tree_choice import WORTH_IT
 from optstream.privacy import JointSpend
 from tasks.config import Settings
@@ -105,14 +105,12 @@ class Judge:
         return cls(settings, known, ordinary_day(settings))
 
     @cached_property
-    def reference(self) -> HistoryInformedTree:
+    def reference(self) -> Any:
         """The mechanism whose prior expects: what the configuration says of it, else general figures."""
         own = self.settings.mechanism
-        section = own if own.name == INFORMED else MECHANISMS[INFORMED](name=INFORMED)
+        section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
         told = section.model_copy(update={"scale": self.scale})
-        found = mechanism_for(with_number_levels(changed(self.settings, mechanism=told)), self.day)
-        assert isinstance(found, HistoryInformedTree)
-        return found
+        return mechanism_for(with_number_levels(changed(self.settings, mechanism=told)), self.day)
 
     @cached_property
     def sizes(self) -> tuple[tuple[float, float], ...]:

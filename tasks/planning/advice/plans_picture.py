@@ -4,7 +4,7 @@ from pathlib import Path
 
 import altair as alt
 
-from tasks.planning.advice.advise import PlanAdvice, StreamAdvice
+from tasks.planning.advice.propose_plans import PlanAdvice, StreamAdvice
 from tasks.studies.chart import BLUE, GREY, INK, RED, framed, heading, inline, write_file
 
 WIDTH, ROW_HEIGHT = 210, 17

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 from scipy.stats import spearmanr
 
-from benchmarks.advise import found_error, plans_of, stream
+from benchmarks.history.advised_plans import found_error, plans_of, stream
 from tasks.planning.advice.compare_plans import compare_plans
 from tasks.studies.evaluation.advice import simulated_days
 

@@ -1,6 +1,6 @@
 """Measures whether plans that `optstream advise` expects to err less do err less, on public series.
 
-    python -m benchmarks.advise --data FOLDER [--days 7] [--learned 28] [--only load trips pair]
+    python -m benchmarks.history.advised_plans --data FOLDER [--days 7] [--learned 28] [--only load trips]
 
 The plans of `advise` for the French load (12 regions and their sum, half-hours) and for taxi trips (zones,
 boroughs and city, by the hour), and for a pair of products, the load split in two: two mechanisms for each

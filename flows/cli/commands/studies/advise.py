@@ -10,7 +10,7 @@ from flows.cli.options import DEFAULT_CONFIG, Json, WordsError, examples, new_ap
 from flows.cli.show.plan_advice import show_plan_advice
 from optstream.errors import ParameterError
 from tasks.config import load_settings
-from tasks.planning.advice.advise import advise_plans
+from tasks.planning.advice.propose_plans import advise_plans
 from tasks.planning.advice.write_proposal import write_proposal
 
 app = new_app()
