@@ -11,6 +11,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     ledger_growth  whether the ledger stays fast as it grows                   bare SQLite commits
     release_time   measuring and estimating a period                           cvxpy, numpy
     mechanisms     error, cost and time of all mechanisms on public series     Laplace
+    history.advised_plans  whether plans expected to err less do err less      all plans
     history_cost   HistoryInformed by number of nodes                          OptStream
     history.whole_path  its night from dump to file, with new estimates        none
     history_proxy  what a public proxy is worth to a stream that begins        general prior medians

@@ -51,6 +51,7 @@ COMMANDS = {
     "purge": Row("maintenance", REPAIR, "Remove what is past its retention."),
     "audit": Row("audit", STUDY, "Attack the mechanisms: is any epsilon broken?"),
     "leakage": Row("leakage", STUDY, "Measure what knowing a customer's habits adds."),
+    "advise": Row("studies.advise", STUDY, "Propose how to release, from public facts alone."),
     "evaluate": Row("evaluate", STUDY, "Recommend how to release, or rerun the papers."),
     "learn-proxy": Row("evaluate", STUDY, "Fit the prior of HistoryInformed on a public series."),
 }

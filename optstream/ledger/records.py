@@ -40,6 +40,8 @@ class StreamTerms:
         model: The privacy guarantee. Epsilon and alpha are exact; the window is counted in steps.
         budget_alpha: The alpha that the streams of the budget agree on, where this one, a product of another
             quantity, has an alpha of its own; else None (Lemma 12a, docs/privacy.md).
+        stream_share: The share of epsilon that the stream plans with, where it was chosen from public facts;
+            None where the operator wrote it.
         hierarchy_hash: Identifies the aggregation tree, or the list of trees by the days on which they hold.
         calibration: "strict", or "paper" for the noise scales of the papers.
         calendar: How steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; equal step
@@ -63,6 +65,7 @@ class StreamTerms:
     document: str = "{}"
     trees: Entries = ()
     budget_alpha: Fraction | None = None
+    stream_share: Fraction | None = None
 
     def __post_init__(self) -> None:
         if not self.trees:
@@ -72,6 +75,8 @@ class StreamTerms:
             raise ParameterError(f"trees of StreamTerms {problem}")
         if self.budget_alpha is not None and not self.budget_alpha > 0:
             raise ParameterError("budget_alpha of StreamTerms must be greater than 0")
+        if self.stream_share is not None and not 0 < self.stream_share <= 1:
+            raise ParameterError("stream_share of StreamTerms must lie in (0, 1]")
         for name in ("stream", "grant", "hierarchy_hash", "calibration", "calendar"):
             check_name(getattr(self, name), f"{name} of StreamTerms")
         try:
@@ -87,6 +92,8 @@ class StreamTerms:
             text.
         """
         own = {} if self.budget_alpha is None else {"own_alpha": str(self.model.alpha)}
+        if self.stream_share is not None:
+            own["stream_share"] = str(self.stream_share)
         return {
             "grant": self.grant,
             **self.budget_model.to_document(),

@@ -244,6 +244,11 @@ def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
     for key, shares in (("levels", levels), ("stages", budget.stages or ())):
         if sum(shares) > 1:
             yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
+    if (budget.stream_share == "model") != bool(budget.shared_with):
+        yield (
+            'budget.stream_share "model" and budget.shared_with go together: the share is chosen beside '
+            "those of the population's other streams, whose configurations are listed there"
+        )
     if budget.restatement_share == 1:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
     if not trees or not levels:

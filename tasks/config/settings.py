@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -137,13 +138,13 @@ class Settings(Folders):
                 "a restatement is a new measurement and needs a share of epsilon of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
-        share = self.budget.stream_share * (kept_back if revision else 1 - kept_back)
+        share = self.stream_share * (kept_back if revision else 1 - kept_back)
         return replace(self.model, epsilon=self.model.epsilon * share)
 
     @property
     def kept_for_restatements(self) -> Fraction:
         """The most that all restatements of the stream may cost any window."""
-        return self.model.epsilon * self.budget.stream_share * self.budget.restatement_share
+        return self.model.epsilon * self.stream_share * self.budget.restatement_share
 
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:
@@ -237,6 +238,34 @@ class Settings(Folders):
         return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.named.items()]
 
     @property
+    def stream_share(self) -> Fraction:
+        """As configured, or with "model" what is expected to err least of the population's streams: of public
+        figures alone.
+        """
+        share = self.budget.stream_share
+        return share if isinstance(share, Fraction) else self._kept_stream_share
+
+    @cached_property
+    def _kept_stream_share(self) -> Fraction:
+        """That which the model chooses, found once for these files and kept, where there is a place."""
+        # what expects errors builds mechanisms, from settings: it is looked up when it is asked for
+        chooser = import_module("tasks.planning.advice.population")
+        others = chooser.other_streams(self)
+
+        def chosen() -> Fraction:
+            share: Fraction = chooser.model_stream_share(self, others)
+            return share
+
+        if not self.trusted_folder.is_dir():
+            return chosen()
+        facts = ["stream share", self.stream.name, *sorted(one.configuration_hash for one in (self, *others))]
+        found = kept(self.level_shares_file, facts, lambda: str(chosen()))
+        try:
+            return Fraction(found)
+        except (TypeError, ValueError, ZeroDivisionError):  # a damaged file costs the time again
+            return chosen()
+
+    @property
     def level_shares(self) -> tuple[Fraction, ...]:
         """As configured, or with "model" what the prior expects to be best: of public figures alone."""
         levels = self.budget.levels
@@ -246,17 +275,32 @@ class Settings(Folders):
     def _kept_shares(self) -> tuple[Fraction, ...]:
         """Those that the model chooses, found once for a configuration and kept, where there is a place."""
         if not self.trusted_folder.is_dir():
-            return self._chosen_shares()
-        facts = [self.configuration_hash, "level shares"]
-        found = kept(self.level_shares_file, facts, lambda: [str(one) for one in self._chosen_shares()])
+            return self.model_level_shares()
+        facts = [self.configuration_hash, "level shares by the noise that is drawn", str(self.stream_share)]
+        found = kept(self.level_shares_file, facts, lambda: [str(one) for one in self.model_level_shares()])
         try:
             return tuple(Fraction(one) for one in found)
         except (TypeError, ValueError, ZeroDivisionError):  # a damaged file costs the time again
-            return self._chosen_shares()
+            return self.model_level_shares()
 
-    def _chosen_shares(self) -> tuple[Fraction, ...]:
-        days, counts = PublicDays(self.calendar.slots), self.privacy.counts
-        pattern = self.mechanism.kind(self.model_of(0), days=days, counts=counts, **self.mechanism.parameters)
+    def model_level_shares(self) -> tuple[Fraction, ...]:
+        """Return what `budget.levels = "model"` means: for mechanisms that choose shares, from public facts.
+
+        Returns:
+            One share for each level of the oldest tree.
+
+        Raises:
+            ParameterError: There is no public scale.
+        """
+        pattern = self.mechanism.kind(
+            self.model_of(0),
+            days=PublicDays(self.calendar.slots),
+            counts=self.privacy.counts,
+            # what noise is drawn: joint noise errs less at the levels that may have it
+            period_lengths=self.period_lengths,
+            declared_leaves=self.declared_leaves,
+            **self.mechanism.parameters,
+        )
         # of the oldest tree: another list after each change would leave out the blocks of the days before it
         oldest = self.dated_hierarchy.periods[0][1]
         shares: tuple[Fraction, ...] = on_tree(pattern, oldest, "model").level_shares

@@ -16,7 +16,7 @@ from tasks.config import Settings
 from tasks.covariates.reading import read_covariates
 from tasks.planning.expected_errors import expected_errors, warnings_of
 from tasks.planning.plan_horizon import plan_horizons
-from tasks.planning.preview import Band, DryRun, Level, Noise, NumberOfPoints, Period, Stage
+from tasks.planning.preview import Band, DryRun, Expected, Level, Noise, NumberOfPoints, Period, Stage
 from tasks.release.build_mechanism import Mechanism, mechanism_for
 
 
@@ -54,6 +54,11 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
             *_warnings(settings, mechanism, periods[0]),
         ),
     )
+
+
+def expected_levels(settings: Settings, day: date) -> tuple[Expected | None, ...]:
+    """Return the errors that a dry run of this day expects, by level; raises ParameterError as it does."""
+    return tuple(level.expected for level in _period(settings, [day]).levels)
 
 
 def level_warnings(settings: Settings, day: date) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.noise import simulated_noise
 from tasks.config import Settings
@@ -35,15 +36,36 @@ def expected_errors(
 
 
 def _on_still_series(settings: Settings, mechanism: Mechanism, n_steps: int, first_step: int) -> list[float]:
-    tree, (low, high) = mechanism.tree, settings.privacy.bounds
-    still = np.full((len(tree.leaves), n_steps), float(low + high) / 2)
-    truth, squares, state, noise = tree.add_up(still), np.zeros(len(tree.nodes)), None, simulated_noise(0)
-    for number in range(STILL_PERIODS):
-        at = first_step + number * n_steps
-        release = mechanism.release(still, noise=noise, first_step=at, state=state)
-        squares += ((release.values - truth) ** 2).mean(axis=1) / STILL_PERIODS
-        state = release.state
-    return [float(np.sqrt(squares[level.start : level.stop].mean())) for level in tree.levels]
+    still = np.full((len(mechanism.tree.leaves), n_steps), float(sum(settings.privacy.bounds)) / 2)
+    squares = squared_errors(mechanism, [still] * STILL_PERIODS, first_step)
+    return [float(np.sqrt(square)) for square in squares]
+
+
+def squared_errors(
+    mechanism: Mechanism, periods: Sequence[NDArray[np.float64]], first_step: int
+) -> NDArray[np.float64]:
+    """Return each level's mean squared error over made-up periods that follow each other, (n_levels,).
+
+    With simulated noise, the same for every mechanism. Costs no privacy.
+
+    Args:
+        mechanism: On a tree.
+        periods: Of its leaves, (n_leaves, n_steps) each, none of them a reading.
+        first_step: Of the first one.
+
+    Returns:
+        In the squared unit of the readings, root first.
+
+    Raises:
+        ParameterError: The mechanism is not for such periods.
+    """
+    tree, state, noise, at = mechanism.tree, None, simulated_noise(0), first_step
+    squares = np.zeros(len(tree.nodes))
+    for values in periods:
+        release = mechanism.release(values, noise=noise, first_step=at, state=state)
+        squares += ((release.values - tree.add_up(values)) ** 2).mean(axis=1) / len(periods)
+        state, at = release.state, at + values.shape[1]
+    return np.array([squares[level.start : level.stop].mean() for level in tree.levels])
 
 
 def warnings_of(

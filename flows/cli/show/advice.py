@@ -41,9 +41,7 @@ def advise_and_show(
             terminal.say(f"\n{title}, best first: mean absolute error a step and node")
             terminal.console.print(_tried_table(tried))
     best = advice.best
-    terminal.say(
-        f"\nrecommended: {best.choice.label}; in {settings.file.name}:\n{_as_toml(best.choice.keys)}"
-    )
+    terminal.say(f"\nrecommended: {best.choice.label}; in {settings.file.name}:\n{as_toml(best.choice.keys)}")
     looked_at = "simulated days" if data == SIMULATED else f"the days in {data}, which you declare public"
     terminal.say(
         f"It was chosen on {looked_at}: no dump of the stream and no ledger was read. What is true of your "
@@ -60,7 +58,8 @@ def _tried_table(tried: Sequence[Tried]) -> Table:
     return table
 
 
-def _as_toml(keys: Mapping[str, Mapping[str, Any]]) -> str:
+def as_toml(keys: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return keys of a configuration, by table, as a person would write them into it."""
     if not keys:
         return "    (nothing to change)"
     lines = []

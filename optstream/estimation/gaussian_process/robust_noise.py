@@ -23,9 +23,13 @@ LEAST_DOUBT = 0.15
 """Standard deviation, in scales of joint noise, below which a doubt is taken for this: for the grid."""
 FARTHEST = 12.0
 """Standard deviations of the radius, above its mean."""
+BEYOND = 4.0
+"""Standard deviations of the doubt up to which a score is worked out, where that is farther."""
 LONGEST_STEP = 0.25
 """Of the grid of radii, in scales; where the doubt is less, 1.2 of its standard deviations."""
 LEAST_INSIDE = 1e-250
+NEARLY_NORMAL = 100.0
+"""Variances of joint noise, above which a doubt makes the sum of both as good as normal: within a percent."""
 MOST_DRAWN, LEAST_DRAWN = 2048, 256
 """Values of joint noise that stand for all where what they tell is worked out; groups, at least."""
 DOUBTS = 0.5
@@ -144,10 +148,13 @@ def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floa
     Returns:
         (n_groups, k).
     """
+    variance = (size + 1) * (size + 2) / 3.0 * scale**2
+    if doubt > NEARLY_NORMAL * variance:  # the grid over r would have as many points as deviations fit
+        return surprise / (doubt + variance)
     deviation = max(np.sqrt(doubt) / scale, LEAST_DOUBT)
     farthest = size + 1.0 + FARTHEST * np.sqrt(size + 1.0)
-    # beyond the farthest radius the score is that at it
-    away = np.minimum(np.abs(surprise) / scale, farthest)[..., None]
+    # farther away than both the noise and the doubt reach the score is that there
+    away = np.minimum(np.abs(surprise) / scale, max(farthest, BEYOND * deviation))[..., None]
     step = min(1.2 * deviation, LONGEST_STEP)
     radius = step * np.arange(1, int((farthest + 6.0 * deviation) / step) + 2)
     nearer, farther = (radius - away) / deviation, (radius + away) / deviation

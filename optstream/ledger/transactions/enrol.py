@@ -90,15 +90,24 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         if known == terms:
             return
         changed = known.differing(terms)
+        if terms.stream_share is None and "stream_share" in changed:
+            changed.remove("stream_share")  # the operator's own number: it may be any that windows have left
         if changed and _has_releases(connection, stream.id):
             if changed == ["hierarchy_hash"]:
                 _change_trees(connection, stream, known, terms, now)
                 return
+            if changed == ["stream_share"]:
+                raise LedgerError(
+                    f"stream {terms.stream!r} has releases that plan with {known.stream_share} of epsilon, "
+                    f"and public facts would now choose {terms.stream_share}: it does not move any more; "
+                    f'write [budget] stream_share = "{known.stream_share}"'
+                )
             raise LedgerError(
                 f"stream {terms.stream!r} has releases, and its {', '.join(changed)} differ from what they "
                 f"were made under: {REMEDY}"
             )
     grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
+    _refuse_more_than_all(connection, terms, grant_id)
     if stream is None:
         start = {"name": terms.stream, "head": GENESIS, "n_events": 0}
         stream_id = insert_row(connection, StreamRow, grant_id=grant_id, **start, **_columns(terms))
@@ -108,6 +117,26 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         connection.execute(change.values(grant_id=grant_id, **_columns(terms)))
     body = event_body(terms, amendment)
     append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
+
+
+def _refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: int) -> None:
+    """Raise LedgerError where the shares that were chosen of one epsilon add up to more than 1.
+
+    Reservations are judged window by window all the same: this says it before a stream has its first release.
+    """
+    if terms.stream_share is None:
+        return
+    members = select(StreamRow).where(StreamRow.grant_id == grant_id, StreamRow.name != terms.stream)
+    others = [terms_of(connection, member) for member in rows(connection, members)]
+    known = {one.stream: one.stream_share for one in others if one.stream_share is not None}
+    total = sum(known.values(), terms.stream_share)
+    if total > 1:
+        listed = ", ".join(f"{name} {share}" for name, share in sorted(known.items()))
+        raise LedgerError(
+            f"stream {terms.stream!r} would plan with {terms.stream_share} of the epsilon of "
+            f"{terms.grant!r}, of which others have {listed}: together {total}, more than all; have every "
+            "configuration name the same streams in [budget] shared_with, or write shares that add up to 1"
+        )
 
 
 def _change_trees(
@@ -207,6 +236,8 @@ def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
 
 def _columns(terms: StreamTerms) -> dict[str, str]:
     budget = {} if terms.budget_alpha is None else {"budget_alpha": str(terms.budget_alpha)}
+    if terms.stream_share is not None:
+        budget["stream_share"] = str(terms.stream_share)
     return {
         "model": json.dumps({**terms.model.to_document(), **budget}, sort_keys=True),
         "hierarchy_hash": terms.hierarchy_hash,
@@ -230,7 +261,7 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     """Return a stream's row as terms."""
     grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
     model = dict(json.loads(stream.model))
-    budget_alpha = model.pop("budget_alpha", None)
+    budget_alpha, share = model.pop("budget_alpha", None), model.pop("stream_share", None)
     amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
     return StreamTerms(
         stream=stream.name,
@@ -242,6 +273,7 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
         document=stream.document,
         trees=from_list(json.loads(stream.hierarchy), stream.hierarchy_hash),
         budget_alpha=None if budget_alpha is None else exact_from_text(budget_alpha),
+        stream_share=None if share is None else exact_from_text(share),
     )
 
 

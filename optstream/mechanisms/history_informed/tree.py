@@ -23,6 +23,7 @@ from optstream.mechanisms.history_informed.tree_levels import (
     Levels,
     chosen_shares,
     states_with_parts,
+    tree_figures,
     with_the_same_blocks,
 )
 from optstream.mechanisms.period_release import Release
@@ -106,8 +107,8 @@ class HistoryInformedTree(Hierarchical):
 
     def expected_by_level(self) -> NDArray[np.float64]:
         """Return what the prior expects of each level, as `Mechanism.expected_by_level`."""
-        pattern = self.pattern
-        return expected_figures(self.tree, pattern.figures, self.level_shares, pattern.scale)
+        figures = tree_figures(self.pattern, self.tree)
+        return expected_figures(self.tree, figures, self.level_shares, self.pattern.scale)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return each level's state, from that level's spends, and what the tree learned."""

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from optstream.errors import ParameterError
+from optstream.mechanisms.history_informed.block_choice import Figures
 from optstream.mechanisms.history_informed.history_informed import NAME, PARTS, HistoryInformed
 from optstream.mechanisms.history_informed.small_counts import small_blocks
 from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_plan_blocks
@@ -32,12 +33,34 @@ def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) 
     Raises:
         ParameterError: Another word, or no public scale.
     """
-    if wanted != "model" or pattern.figures.relative_noise is None:
+    figures = tree_figures(pattern, tree)
+    if wanted != "model" or figures.relative_noise is None:
         raise ParameterError(
             'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
             f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
         )
-    return choose_level_shares(tree, pattern.figures)
+    return choose_level_shares(tree, figures)
+
+
+def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
+    """Return what blocks and shares are chosen by, and errors expected by: at which levels noise may be joint
+    included. Privacy: none; public figures alone.
+
+    Args:
+        pattern: Made with the whole stream's model.
+        tree: The hierarchy.
+
+    Returns:
+        The figures.
+
+    Raises:
+        ParameterError: Joint noise was asked for at a level that may not have it.
+    """
+    if pattern.figures.relative_noise is None:
+        return pattern.figures
+    terms = pattern.joint_terms
+    joint = tuple(replace(terms, n_nodes=len(level)).allowed(pattern.model) for level in tree.levels)
+    return pattern.with_joint(pattern.figures, joint)
 
 
 def with_the_same_blocks(
@@ -60,10 +83,9 @@ def with_the_same_blocks(
         The same levels. What is learned, covariates among it, is the tree's and no level's.
     """
     count, length = pattern.blocks.n_blocks, pattern.blocks.length
-    if pattern.figures.relative_noise is not None:
-        terms = pattern.joint_terms
-        joint = tuple(replace(terms, n_nodes=len(level)).allowed(pattern.model) for level in tree.levels)
-        count, length = choose_plan_blocks(tree, pattern.with_joint(pattern.figures, joint), shares)
+    figures = tree_figures(pattern, tree)
+    if figures.relative_noise is not None:
+        count, length = choose_plan_blocks(tree, figures, shares)
     common: dict[str, Any] = {"n_blocks": count, "block_length": length, "relearn_days": 0, "covariates": ()}
     found = [(level, replace(own, **common) if level != small else _small(own)) for level, own in levels]
     sizes = {own.joint_groups.size for _, own in found if own.joint_groups is not None}

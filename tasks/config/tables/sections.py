@@ -48,6 +48,8 @@ MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
 MOST_CHANGES = 1000
+MOST_STREAMS = 32
+"""Other streams of one population, among which epsilon is shared."""
 MOST_GAPS = 10_000
 MOST_BLOCKS = 20
 MOST_KEYS = 100
@@ -135,11 +137,18 @@ class Budget(Section):
         description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
         'with HistoryInformed and its scale also "model"',
     )
-    stream_share: PositiveShare = Field(
+    stream_share: PositiveShare | Literal["model"] = Field(
         "1",
         validate_default=True,
-        description="a share of epsilon in (0, 1] that this stream plans with; the population's other "
-        "streams have the rest",
+        description="a share of epsilon in (0, 1] that this stream plans with, the population's other "
+        'streams having the rest; or "model" beside shared_with',
+    )
+    shared_with: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_STREAMS,
+        description=f"a list of at most {MOST_STREAMS} paths of the configurations of the population's other "
+        "streams",
     )
     restatement_share: Share = Field(
         "0",

@@ -7,10 +7,7 @@ and no accountant would see it.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from fractions import Fraction
-from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -20,24 +17,12 @@ from optstream.errors import DumpError, ParameterError
 from optstream.noise import simulated_noise
 from optstream.stream import AggregationTree
 from tasks.config import Settings
-from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.config.tables.sections import Budget, Features, Sampling
+from tasks.planning.advice.candidates import Choice, mechanism_choices, share_choices
 from tasks.release.build_mechanism import mechanism_for
 from tasks.sample_data.load_shapes import daily_load, region_of
 
 Values = NDArray[np.float64]
-NUMBERS = (5, 10, 20)
-"""Of samples and coefficients, as far as a window has so many steps."""
 SEED_OF_DAYS = 0
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A way to release the stream. keys: what to write into the configuration, by table."""
-
-    label: str
-    keys: Mapping[str, Mapping[str, Any]]
-    settings: Settings
 
 
 @dataclass(frozen=True)
@@ -76,61 +61,6 @@ def advise(settings: Settings, days: Mapping[date, Values], *, trials: int, seed
     best = tried[0].choice
     shares = [one for choice in share_choices(best) for one in _try(choice, days, trials, seed)]
     return Advice(tuple(tried), tuple(sorted(shares, key=lambda one: one.relative)))
-
-
-def mechanism_choices(settings: Settings) -> Iterator[Choice]:
-    """The configured mechanism, and every other under the same model, tree and level shares."""
-    yield Choice("as configured", {}, settings)
-    budget = settings.budget.model_copy(update={"stages": None})
-    numbers = [number for number in NUMBERS if number <= settings.privacy.window]
-    for name, section in MECHANISMS.items():
-        own = section(name=name)
-        if own.kind.also_called:
-            continue
-        features = ("features" in section.tables and bool(settings.features_.named), False)
-        for (suffix, tables), featured in product(section.variants(numbers), dict.fromkeys(features)):
-            keys = {**tables, "mechanism": {"name": name, **tables.get("mechanism", {})}}
-            if "features" in section.tables and not featured:
-                keys["features"] = {}
-            changed = {
-                "mechanism": section(**keys["mechanism"]),
-                "sampling": Sampling(**keys["sampling"]) if "sampling" in keys else None,
-                "features_": settings.features_ if featured else Features(),
-                "budget": budget,
-            }
-            label = f"{name}{suffix}{', features' if featured else ''}"
-            yield Choice(label, keys, settings.model_copy(update=changed))
-
-
-def share_choices(choice: Choice) -> Iterator[Choice]:
-    """Other shares of the levels: from all for the leaves to most for the root."""
-    settings = choice.settings
-    tree = settings.dated_hierarchy.periods[-1][1]
-    for shares in _shares(tree.n_levels, {int(tree.depths[leaf]) for leaf in tree.leaf_indices}):
-        if shares == settings.level_shares:
-            continue
-        texts = [str(share) for share in shares]
-        stages = settings.budget.stages
-        budget = Budget.model_validate(
-            {
-                "levels": texts,
-                "restatement_share": str(settings.budget.restatement_share),
-                "stages": None if stages is None else [str(share) for share in stages],
-            }
-        )
-        keys = {**choice.keys, "budget": {"levels": texts}}
-        label = f"{choice.label}; levels {', '.join(texts)}"
-        yield Choice(label, keys, settings.model_copy(update={"budget": budget}))
-
-
-def _shares(n_levels: int, with_leaves: set[int]) -> Iterator[tuple[Fraction, ...]]:
-    """Weights that grow or fall from level to level; a level above the leaves may be derived."""
-    rows: list[list[int]] = [[1] * n_levels]
-    rows += [[ratio ** (n_levels - 1 - level) for level in range(n_levels)] for ratio in (2, 3)]
-    rows += [[ratio**level for level in range(n_levels)] for ratio in (2, 3)]
-    rows.append([int(level in with_leaves) for level in range(n_levels)])
-    for row in dict.fromkeys(map(tuple, rows)):
-        yield tuple(Fraction(weight, sum(row)) for weight in row)
 
 
 def _try(choice: Choice, days: Mapping[date, Values], trials: int, seed: int) -> Iterator[Tried]:

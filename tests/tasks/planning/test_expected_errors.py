@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.mechanisms.history_informed.tree_choice import choose_plan_blocks, expected_level_misses
+from optstream.mechanisms.history_informed.tree_levels import tree_figures
 from tasks.config import load_settings
 from tasks.planning.dry_run import dry_run
 from tasks.planning.preview import dry_run_document
@@ -96,7 +97,7 @@ def test_without_a_public_scale_nothing_is_expected_of_what_is_relative_to_it(fo
 def test_the_figures_are_those_that_shares_are_chosen_by(found, tmp_path):
     result = found(INFORMED.format(0.5), WHOLE)
     mechanism = mechanism_for(load_settings(tmp_path / "optstream.toml"), DAY)
-    plan = mechanism.tree, mechanism.pattern.figures, mechanism.level_shares
+    plan = mechanism.tree, tree_figures(mechanism.pattern, mechanism.tree), mechanism.level_shares
     misses = expected_level_misses(*plan, choose_plan_blocks(*plan))
     sizes = np.array([10.0, 0.5])
     assert [level.expected.error for level in result.periods[0].levels] == pytest.approx(misses * sizes)

@@ -59,6 +59,18 @@ def test_far_away_nothing_overflows():
     assert found[0, 0] == -found[0, 2] > 0
 
 
+@pytest.mark.parametrize("size", [2, 6])
+@pytest.mark.parametrize("doubts", [20.0, 99.0, 101.0, 1e9])
+def test_beside_a_large_doubt_it_is_the_score_of_a_normal(size, doubts):
+    """Up to three deviations of the doubt, far beyond where the noise alone reaches; by no larger a grid."""
+    variance = (size + 1) * (size + 2) / 3
+    doubt = doubts * variance
+    surprise = np.array([[-3.0, *[1.0] * (size - 2), 3.0]]) * np.sqrt(doubt)
+    normal = surprise / (doubt + variance)
+    assert joint_score(surprise, doubt, 1.0, size) == pytest.approx(normal, rel=2.0 / doubts)
+    assert joint_information(doubt, 1.0, size) == pytest.approx(1 / (doubt + variance), rel=1.0 / doubts)
+
+
 @pytest.mark.parametrize("size", [2, 4, 8])
 def test_the_mean_square_is_that_of_drawn_noise(size):
     """20,000 groups, seeded: its standard error is about a hundredth."""

@@ -154,3 +154,48 @@ def test_an_alpha_that_was_edited_is_found(ledger, publish, kit, round_the_libra
             edit = edit.replace('"alpha": "3"', '"alpha": "1"')
         connection.execute(text("UPDATE streams SET model = :edit WHERE name = 'gas'"), {"edit": edit})
     assert any("'gas': its terms are not those that its events record" in line for line in ledger.verify())
+
+
+def shared(kit, stream, share):
+    """Terms of a stream whose share of epsilon was chosen, not written."""
+    return replace(kit.terms(stream), stream_share=None if share is None else Fraction(share))
+
+
+def test_chosen_shares_are_recorded_and_never_more_than_all(ledger, kit):
+    ledger.enrol(shared(kit, "load", "5/8"), kit.now)
+    assert ledger.terms("load").stream_share == Fraction(5, 8)
+    with pytest.raises(LedgerError, match=r"together 9/8, more than all; .* shared_with"):
+        ledger.enrol(shared(kit, "gas", "1/2"), kit.now)
+    ledger.enrol(shared(kit, "gas", "3/8"), kit.now)
+    # until there are releases it follows the public facts, within what the other one leaves
+    ledger.enrol(shared(kit, "gas", "1/4"), kit.now)
+    with pytest.raises(LedgerError, match="more than all"):
+        ledger.enrol(shared(kit, "load", "7/8"), kit.now)
+    assert ledger.verify() == []
+
+
+def test_a_chosen_share_does_not_move_once_there_are_releases(ledger, publish, reserve, kit):
+    """Refused whether it grew or shrank, with the number to write; and a number of one's own is taken."""
+    load = shared(kit, "load", "1/2")
+    ledger.enrol(load, kit.now)
+    publish("day 0", plan_of(1, 8), terms=load)
+    for moved in ("3/8", "5/8"):
+        with pytest.raises(LedgerError, match=r'plan with 1/2 of epsilon, .* stream_share = "1/2"'):
+            ledger.enrol(shared(kit, "load", moved), kit.now)
+    assert ledger.terms("load").stream_share == Fraction(1, 2)
+    ledger.enrol(load, kit.now)
+    ledger.enrol(shared(kit, "load", None), kit.now)
+    assert ledger.terms("load").stream_share is None
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("edited", ["", ', "stream_share": "3/4"'])
+def test_a_chosen_share_that_was_edited_is_found(ledger, kit, round_the_library, edited):
+    ledger.enrol(shared(kit, "load", "1/2"), kit.now)
+    assert ledger.verify() == []
+    with round_the_library() as connection:
+        (model,) = connection.execute(text("SELECT model FROM streams WHERE name = 'load'")).one()
+        assert ', "stream_share": "1/2"' in model
+        edit = model.replace(', "stream_share": "1/2"', edited)
+        connection.execute(text("UPDATE streams SET model = :edit WHERE name = 'load'"), {"edit": edit})
+    assert any("'load': its terms are not those that its events record" in line for line in ledger.verify())

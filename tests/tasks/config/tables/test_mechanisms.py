@@ -81,8 +81,8 @@ def test_level_shares_by_the_model_are_found_once_and_kept(write, monkeypatch):
     settings = load_settings(file)
     found, looked = settings.level_shares, []
     kind = type(settings)
-    make = kind._chosen_shares
-    monkeypatch.setattr(kind, "_chosen_shares", lambda self: looked.append(1) or make(self))
+    make = kind.model_level_shares
+    monkeypatch.setattr(kind, "model_level_shares", lambda self: looked.append(1) or make(self))
     assert load_settings(file).level_shares == found
     assert not looked
     kept = settings.level_shares_file
@@ -171,7 +171,7 @@ def test_a_public_proxy_seeds_the_prior_and_the_lineage_says_so(write):
 def test_level_shares_are_chosen_by_the_prior_that_is_used(write):
     own = {name: [row[0] / 100, 3 * row[1], *row[2:]] for name, row in GENERAL.items()}
     found = [
-        load_settings(write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0, **keys))
+        load_settings(write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0, noise='"laplace"', **keys))
         for keys in ({}, {"proxy": proxy(own)})
     ]
     assert found[0].level_shares != found[1].level_shares

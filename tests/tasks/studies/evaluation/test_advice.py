@@ -9,14 +9,9 @@ import pytest
 
 from optstream.errors import DumpError
 from tasks.config import load_settings
+from tasks.planning.advice.candidates import mechanism_choices, share_choices
 from tasks.release.build_mechanism import mechanism_for
-from tasks.studies.evaluation.advice import (
-    advise,
-    mechanism_choices,
-    public_days,
-    share_choices,
-    simulated_days,
-)
+from tasks.studies.evaluation.advice import advise, public_days, simulated_days
 
 DAYS = [date(2025, 1, 15), date(2025, 1, 16)]
 

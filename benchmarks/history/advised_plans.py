@@ -1,0 +1,226 @@
+"""Measures whether plans that `optstream advise` expects to err less do err less, on public series.
+
+    python -m benchmarks.history.advised_plans --data FOLDER [--days 7] [--learned 28] [--only load trips]
+
+The plans of `advise` for the French load (12 regions and their sum, half-hours) and for taxi trips (zones,
+boroughs and city, by the hour), and for a pair of products, the load split in two: two mechanisms for each
+half at every eighth of epsilon. For each the rank correlation of expected and found errors over its plans,
+which plan is chosen, which is best, and by how much the first misses more. Both errors are geometric means
+over levels, and streams, of root mean squares by the public size. Adaptive plans release `--learned` days
+before those that are judged, others three. The public sizes are round numbers. Noise is simulated, all series
+are public.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from scipy.stats import spearmanr
+
+from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.small_counts import FIRST as FIRST_TRIPS
+from benchmarks.small_counts import read_trips
+from optstream.noise import simulated_noise
+from tasks.config import Settings, load_settings
+from tasks.planning.advice.candidates import Choice, mechanism_choices, with_scale, with_stream_share
+from tasks.planning.advice.compare_plans import Judge, compare_plans
+from tasks.release.build_mechanism import mechanism_for
+from tasks.studies.evaluation.data import LOAD, read_load
+
+Values = NDArray[np.float64]
+FIRST_LOAD = date(2016, 2, 1)
+FEW_DAYS = 3
+"""Before those that are judged, for mechanisms that learn no habits."""
+EIGHTHS = tuple(Fraction(number, 8) for number in range(1, 8))
+OF_A_PAIR = ("Laplace", "HistoryInformed")
+CONFIGURATION = """
+[stream]
+name = "{name}"
+step = "{step}"
+time_zone = "Europe/Paris"
+day = "fixed"
+[mechanism]
+name = "Laplace"
+[privacy]
+epsilon = "1"
+window = {window}
+population = "people"
+alpha = "{alpha}"
+{privacy}
+[hierarchy.parents]
+{parents}
+[budget]
+levels = {levels}
+[input]
+folder = "dumps"
+schema = "aggregated"
+value = "value"
+[published]
+folder = "published"
+value = "value"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "sqlite:///trusted/ledger.sqlite"
+"""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A public stream. scale: of a typical leaf, publicly known. values: of its leaves, by day."""
+
+    settings: Settings
+    scale: float
+    first: date
+    values: tuple[Values, ...]
+
+
+def stream(folder: Path, name: str, parents: dict[str, str], days: Sequence[Values], **more: str) -> Stream:
+    """Return a stream of these days, configured in `folder`.
+
+    more: first, a day; scale; alpha; step; window; privacy, further lines of that table.
+    """
+    lines = "\n".join(f'"{child}" = "{parent}"' for child, parent in parents.items())
+    depth = len(_path(next(reversed(parents)), parents))
+    levels = "[" + ", ".join([f'"1/{depth}"'] * depth) + "]"
+    text = CONFIGURATION.format(name=name, parents=lines, levels=levels, **more)
+    (folder / f"{name}.toml").write_text(text, encoding="utf-8")
+    settings = load_settings(folder / f"{name}.toml")
+    first = date.fromisoformat(more["first"])
+    return Stream(settings, float(more["scale"]), first, tuple(days))
+
+
+def _path(node: str, parents: dict[str, str]) -> list[str]:
+    return [node, *(_path(parents[node], parents) if parents[node] else [])]
+
+
+def load_stream(folder: Path, data: Path, n_days: int, name: str = "load", half: slice = slice(None),
+                alpha: str = "10") -> Stream:  # fmt: skip
+    """Return the load of these regions and their sum."""
+    names, values = read_load(data / LOAD, FIRST_LOAD, FIRST_LOAD + timedelta(n_days - 1))
+    parents = {"FR": ""} | dict.fromkeys(names[half], "FR")
+    privacy = 'bounds = ["0", "20000"]' + ('\nbudget_alpha = "10"' if alpha != "10" else "")
+    more = {"first": str(FIRST_LOAD), "scale": "5000", "alpha": alpha, "step": "30min", "window": "48"}
+    return stream(folder, name, parents, [day[half] for day in values], privacy=privacy, **more)
+
+
+def trips_stream(folder: Path, data: Path, n_days: int) -> Stream:
+    """Return the trips of city, boroughs and zones."""
+    tree, trips = read_trips(data, n_days)
+    names = [name.replace("/", " ") for name in tree.nodes]  # names of folders
+    parents = {
+        name: names[above] if above >= 0 else "" for name, above in zip(names, tree.parents, strict=True)
+    }
+    privacy = 'bounds = ["0", "10000"]\nresolution = "1"\ncounts = true'
+    more = {"first": str(FIRST_TRIPS), "scale": "0.3", "alpha": "1", "step": "1h", "window": "24"}
+    return stream(folder, "trips", parents, np.split(trips, n_days, axis=1), privacy=privacy, **more)
+
+
+def found_error(given: Stream, settings: Settings, n_judged: int) -> float:
+    """Return the geometric mean over levels of the root mean square error by size, of the last days."""
+    n_days, noise, state = len(given.values), simulated_noise(1), None
+    learns = mechanism_for(settings, given.first).revises
+    squares = []
+    for number in range(0 if learns else max(n_days - n_judged - FEW_DAYS, 0), n_days):
+        day = given.first + timedelta(number)
+        mechanism, step = mechanism_for(settings, day), settings.calendar.first_step(day)
+        measured = mechanism.measure(given.values[number], noise=noise, first_step=step, state=state)
+        state = measured.state
+        if number >= n_days - n_judged:
+            missed = mechanism.estimate(measured).values - mechanism.tree.add_up(given.values[number])
+            squares.append([(missed[one.start : one.stop] ** 2).mean() for one in mechanism.tree.levels])
+    tree = settings.tree_of(given.first)
+    sizes = [given.scale * tree.leaves_below[one.start : one.stop].mean() for one in tree.levels]
+    return float(np.exp(np.log(np.sqrt(np.mean(squares, axis=0)) / sizes).mean()))
+
+
+Pairs = tuple[list[str], list[float], list[float]]
+"""Plans, their expected and their found errors."""
+
+
+def plans_of(given: Stream, n_judged: int) -> Pairs:
+    """Return the plans that `advise` compares."""
+    plans = compare_plans(given.settings, given.scale).plans
+    found = [
+        found_error(given, plan.choice.settings, n_judged)
+        for plan in track(plans, description=given.settings.stream.name, console=Console(stderr=True))
+    ]
+    return [plan.choice.label for plan in plans], [plan.relative for plan in plans], found
+
+
+def plans_of_pair(pair: Sequence[Stream], n_judged: int) -> Pairs:
+    """Return two mechanisms for each stream at every eighth of epsilon."""
+    errors: dict[tuple[int, str, Fraction], tuple[float, float]] = {}
+    for place, given in enumerate(pair):
+        judge = Judge.of(given.settings, given.scale)
+        for choice, share in track(
+            list(product(_kinds(given), EIGHTHS)), description="pair", console=Console(stderr=True)
+        ):
+            settings = with_stream_share(choice.settings, share)
+            expected = judge.judged(Choice(choice.label, {}, settings)).relative
+            errors[place, choice.label, share] = expected, found_error(given, settings, n_judged)
+    labels, expected_of, found_of = [], [], []
+    for first, second, share in product(OF_A_PAIR, OF_A_PAIR, EIGHTHS):
+        one, other = errors[0, first, share], errors[1, second, 1 - share]
+        labels.append(f"{first} {share}, {second} {1 - share}")
+        expected_of.append(float(np.sqrt(one[0] * other[0])))
+        found_of.append(float(np.sqrt(one[1] * other[1])))
+    return labels, expected_of, found_of
+
+
+def _kinds(given: Stream) -> Iterator[Choice]:
+    return (
+        with_scale(one, given.scale) for one in mechanism_choices(given.settings) if one.label in OF_A_PAIR
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare the order of plans on every stream, and print."""
+    options = parser(__doc__, data=True)
+    options.add_argument("--days", type=int, default=7)
+    options.add_argument("--learned", type=int, default=28)
+    options.add_argument(
+        "--only", nargs="+", choices=("load", "trips", "pair"), default=["load", "trips", "pair"]
+    )
+    options.add_argument("--plans", action="store_true", help="print the plans too")
+    given = options.parse_args(arguments)
+    n_days = given.days + given.learned
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        work: dict[str, Callable[[], Pairs]] = {
+            "load": lambda: plans_of(load_stream(folder, given.data, n_days), given.days),
+            "trips": lambda: plans_of(trips_stream(folder, given.data, n_days), given.days),
+            "pair": lambda: plans_of_pair(
+                [
+                    load_stream(folder, given.data, n_days, "north", slice(0, 6)),
+                    load_stream(folder, given.data, n_days, "south", slice(6, 12), "100"),
+                ],
+                given.days,
+            ),
+        }
+        rows = table(["stream", "chosen", "best"], ["plans", "rank correlation", "chosen beside best"])
+        for name in given.only:
+            labels, expected, found = work[name]()
+            if given.plans:
+                every = table(["plan"], ["expected", "found"], title=name)
+                for label, one, other in zip(labels, expected, found, strict=True):
+                    every.add_row(label, f"{one:.2%}", f"{other:.2%}")
+                show(every)
+            chosen, best = int(np.argmin(expected)), int(np.argmin(found))
+            rank = f"{spearmanr(expected, found).statistic:.2f}"
+            more = f"{found[chosen] / found[best] - 1:+.1%}"
+            rows.add_row(name, labels[chosen], labels[best], str(len(labels)), rank, more)
+            show(f"{name}: rank correlation {rank}")
+        show(rows)
+
+
+if __name__ == "__main__":
+    command(main)

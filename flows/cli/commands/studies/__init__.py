@@ -1,0 +1,1 @@
+"""Commands that say how to release, and release nothing."""

@@ -1,0 +1,79 @@
+"""How `optstream advise` shows what it compared and proposes."""
+
+from textwrap import fill
+
+from rich.markup import escape
+from rich.table import Table
+
+from flows.cli.console import Terminal, plain_table
+from flows.cli.show.advice import as_toml
+from tasks.planning.advice.compare_plans import Comparison, Judged
+from tasks.planning.advice.propose_plans import PlanAdvice, StreamAdvice, advice_document
+
+WIDTH = 80
+
+
+def show_plan_advice(advice: PlanAdvice, terminal: Terminal) -> None:
+    """Tables for people, or the one document of `--json`."""
+    if terminal.as_json:
+        terminal.document(advice_document(advice))
+        return
+    if advice.overdrawn is not None:
+        terminal.say(
+            fill(
+                f"the streams plan with {advice.overdrawn} of epsilon together, which the ledger refuses; "
+                "they are compared at equal shares of it",
+                WIDTH,
+            )
+        )
+    for one in advice.streams:
+        _show_stream(one, terminal, alone=len(advice.streams) == 1)
+    terminal.say(
+        "\n"
+        + fill(
+            "Errors are root mean squares that a general prior expects, with that of HistoryInformed once it "
+            "has learned: public facts alone, no dump and no ledger was read. What is true of your "
+            "readings may differ; trying plans on them would cost privacy that nobody counts.",
+            WIDTH,
+        )
+    )
+
+
+def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> None:
+    compared, best = advice.compared, advice.proposed
+    name, share = compared.settings.stream.name, compared.settings.stream_share
+    terminal.say(f"\n{name}: plans with {share} of epsilon, least expected error first")
+    terminal.console.print(_plans(compared))
+    if not alone:
+        terminal.say(f"\n{name}: proposed with {advice.share} of epsilon, errors then")
+        terminal.console.print(_table(best, [best], {id(best): "proposed"}))
+    for title, plan in (("as configured", compared.configured), ("proposed", best)):
+        for warning in plan.warnings:
+            terminal.say("\n" + fill(f"{title}: {warning}", WIDTH))
+    if not advice.keys:
+        terminal.say(f"\n{name}: nothing is expected to do better than what is configured")
+        return
+    terminal.say(
+        f"\n{name}: {best.choice.label} is expected to err {advice.gain:.0%} less than what is configured; "
+        f"in {compared.settings.file.name}:\n{as_toml(advice.keys)}"
+    )
+
+
+def _plans(compared: Comparison) -> Table:
+    marks = {id(compared.configured): "as configured"}
+    marks[id(compared.best)] = "best" if compared.best is not compared.configured else "best, as configured"
+    return _table(compared.best, compared.plans, marks)
+
+
+def _table(like: Judged, plans: list[Judged] | tuple[Judged, ...], marks: dict[int, str]) -> Table:
+    levels = [f"level {level}" for level in range(len(like.expected))]
+    table = plain_table("", "plan", "joint noise", *levels, "of the size", n_texts=3)
+    table.columns[1].no_wrap = True
+    for plan in plans:
+        joint = ", ".join(f"level {level}" for level in plan.joint_levels)
+        errors = (f"{one.error:.3g}" for one in plan.expected)
+        label = escape(plan.choice.label)
+        table.add_row(marks.get(id(plan), ""), label, joint, *errors, f"{plan.relative:.2%}")
+    sizes = (f"{one.size:.3g}" for one in like.expected if one.size is not None)
+    table.add_row("", "typical size", "", *sizes, "")
+    return table

@@ -1,0 +1,122 @@
+"""Ways to release a stream that are worth comparing, each with the keys that make it of the configuration."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from tasks.config import Settings
+from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.config.tables.sections import Budget, Features, Sampling
+
+NUMBERS = (5, 10, 20)
+"""Of samples and coefficients, as far as a window has so many steps."""
+INFORMED = "HistoryInformed"
+ORDINARY_DAY = date(2025, 1, 15)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way to release the stream. keys: what to write into the configuration, by table."""
+
+    label: str
+    keys: Mapping[str, Mapping[str, Any]]
+    settings: Settings
+
+
+def changed(settings: Settings, **tables: Any) -> Settings:
+    """Return the settings with other tables; nothing that was derived of the old ones goes with it."""
+    fields = {name: getattr(settings, name) for name in type(settings).model_fields}
+    return type(settings).model_construct(**fields | tables)
+
+
+def mechanism_choices(settings: Settings) -> Iterator[Choice]:
+    """The configured mechanism, and every other under the same model, tree and level shares."""
+    yield Choice("as configured", {}, settings)
+    budget = settings.budget.model_copy(update={"stages": None})
+    numbers = [number for number in NUMBERS if number <= settings.privacy.window]
+    for name, section in MECHANISMS.items():
+        own = section(name=name)
+        if own.kind.also_called:
+            continue
+        features = ("features" in section.tables and bool(settings.features_.named), False)
+        for (suffix, tables), featured in product(section.variants(numbers), dict.fromkeys(features)):
+            keys = {**tables, "mechanism": {"name": name, **tables.get("mechanism", {})}}
+            if "features" in section.tables and not featured:
+                keys["features"] = {}
+            own_tables = {
+                "mechanism": section(**keys["mechanism"]),
+                "sampling": Sampling(**keys["sampling"]) if "sampling" in keys else None,
+                "features_": settings.features_ if featured else Features(),
+                "budget": budget,
+            }
+            label = f"{name}{suffix}{', features' if featured else ''}"
+            yield Choice(label, keys, changed(settings, **own_tables))
+
+
+def share_choices(choice: Choice) -> Iterator[Choice]:
+    """Other shares of the levels: from all for the leaves to most for the root."""
+    settings = choice.settings
+    tree = settings.dated_hierarchy.periods[-1][1]
+    for shares in _shares(tree.n_levels, {int(tree.depths[leaf]) for leaf in tree.leaf_indices}):
+        if shares != settings.level_shares:
+            yield with_level_shares(choice, shares)
+
+
+def with_level_shares(choice: Choice, shares: tuple[Fraction, ...]) -> Choice:
+    """Return the choice under other shares of the levels."""
+    texts = [str(share) for share in shares]
+    budget = Budget.model_validate({"levels": texts})
+    kept = choice.settings.budget.model_copy(update={"levels": budget.levels})
+    keys = {**choice.keys, "budget": {"levels": texts}}
+    return Choice(f"{choice.label}; levels {', '.join(texts)}", keys, changed(choice.settings, budget=kept))
+
+
+def with_stream_share(settings: Settings, share: Fraction) -> Settings:
+    """Return the settings of the stream with another share of the population's epsilon."""
+    return changed(settings, budget=settings.budget.model_copy(update={"stream_share": share}))
+
+
+def with_number_levels(settings: Settings) -> Settings:
+    """Return the settings with the level shares of now as numbers, which every mechanism takes."""
+    budget = settings.budget.model_copy(update={"levels": settings.level_shares})
+    return changed(settings, budget=budget)
+
+
+def ordinary_day(settings: Settings) -> date:
+    """Return a day, or hour, of the newest hierarchy and of ordinary length, by which plans are compared."""
+    newest = settings.dated_hierarchy.periods[-1][0] or ORDINARY_DAY
+    return settings.calendar.periods_of(max(newest, ORDINARY_DAY))[0]
+
+
+def with_scale(choice: Choice, scale: float) -> Choice:
+    """Return the choice, told the size of a typical leaf where its mechanism has a parameter for it."""
+    mechanism = choice.settings.mechanism
+    if getattr(mechanism, "scale", scale) is not None:
+        return choice
+    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), "scale": scale}}
+    told = mechanism.model_copy(update={"scale": scale})
+    return replace(choice, keys=keys, settings=changed(choice.settings, mechanism=told))
+
+
+def with_laplace_noise(choice: Choice) -> Choice | None:
+    """Return the choice with Laplace noise alone; None where its noise is said, or can be no other."""
+    mechanism = choice.settings.mechanism
+    if getattr(mechanism, "noise", "") is not None:
+        return None
+    keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), "noise": "laplace"}}
+    told = mechanism.model_copy(update={"noise": "laplace"})
+    label = f"{choice.label}, Laplace noise"
+    return Choice(label, keys, changed(choice.settings, mechanism=told))
+
+
+def _shares(n_levels: int, with_leaves: set[int]) -> Iterator[tuple[Fraction, ...]]:
+    """Weights that grow or fall from level to level; a level above the leaves may be derived."""
+    rows: list[list[int]] = [[1] * n_levels]
+    rows += [[ratio ** (n_levels - 1 - level) for level in range(n_levels)] for ratio in (2, 3)]
+    rows += [[ratio**level for level in range(n_levels)] for ratio in (2, 3)]
+    rows.append([int(level in with_leaves) for level in range(n_levels)])
+    for row in dict.fromkeys(map(tuple, rows)):
+        yield tuple(Fraction(weight, sum(row)) for weight in row)

@@ -1,0 +1,216 @@
+"""Plans of one stream, judged by their expected errors: from public facts alone, by one prior for all.
+
+No folder of the input is opened, and no ledger: what is judged is the configuration, the public size of a
+typical leaf, and series that are drawn from the prior.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from optstream.errors import ConfigurationError, ParameterError
+from optstream.mechanisms.history_informed.tree_choice import WORTH_IT
+from optstream.privacy import JointSpend
+from tasks.config import Settings
+from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.planning.advice.candidates import (
+    INFORMED,
+    Choice,
+    changed,
+    mechanism_choices,
+    ordinary_day,
+    share_choices,
+    with_laplace_noise,
+    with_level_shares,
+    with_number_levels,
+    with_scale,
+)
+from tasks.planning.advice.drawn_series import Values, drawn_series
+from tasks.planning.expected_errors import squared_errors, warnings_of
+from tasks.planning.preview import Expected
+from tasks.release.build_mechanism import Mechanism, mechanism_for
+
+DRAWS, PERIODS, MOST_PERIODS = 3, 3, 48
+"""Independent draws of series, each of at least so many periods, and at least two windows long."""
+NO_SCALE = (
+    "the public size of a typical leaf is needed, to which errors are relative: [mechanism] scale of "
+    "HistoryInformed, or --scale, from public knowledge, never from the readings"
+)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A plan and its expected errors, root first, in the unit of the readings.
+
+    joint_levels: whose noise is joint; that of others is Laplace noise. warnings: levels that are as good as
+    nothing.
+    """
+
+    choice: Choice
+    level_shares: tuple[Fraction, ...]
+    joint_levels: tuple[int, ...]
+    expected: tuple[Expected, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def relative(self) -> float:
+        """The geometric mean over levels of error by size, as shares of levels are chosen by."""
+        parts = [one.error / one.size for one in self.expected if one.size]
+        return float(np.exp(np.mean(np.log(parts))))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The plans of a stream, least expected error first. configured: as the file has it, among them."""
+
+    settings: Settings
+    plans: tuple[Judged, ...]
+    configured: Judged
+
+    @property
+    def best(self) -> Judged:
+        """The plan with the least expected error; the configured one, where it gains less than a general
+        prior can tell.
+        """
+        least = self.plans[0]
+        gain = 1.0 - least.relative / self.configured.relative
+        return least if gain > WORTH_IT else self.configured
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What all plans of a stream are judged by: the public size, and series that vary as the prior says."""
+
+    settings: Settings
+    scale: float
+    day: date
+
+    @classmethod
+    def of(cls, settings: Settings, scale: float | None) -> "Judge":
+        """Return the judge of a stream.
+
+        scale: where the configuration has none.
+
+        Raises:
+            ConfigurationError: Neither says the public size of a typical leaf.
+        """
+        known = getattr(settings.mechanism, "scale", None) or scale
+        if known is None:
+            raise ConfigurationError(f"{settings.file}: {NO_SCALE}")
+        return cls(settings, known, ordinary_day(settings))
+
+    @cached_property
+    def reference(self) -> Any:
+        """The mechanism whose prior expects: what the configuration says of it, else general figures."""
+        own = self.settings.mechanism
+        section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
+        told = section.model_copy(update={"scale": self.scale})
+        return mechanism_for(with_number_levels(changed(self.settings, mechanism=told)), self.day)
+
+    @cached_property
+    def sizes(self) -> tuple[tuple[float, float], ...]:
+        """Of each level, the size of a typical node, and the error if nothing were measured."""
+        return tuple((size, unmeasured) for _, size, unmeasured in self.reference.expected_by_level())
+
+    @cached_property
+    def series(self) -> tuple[tuple[Values, ...], ...]:
+        """Independent draws of consecutive periods of the leaves."""
+        settings, window = self.settings, self.settings.privacy.window
+        n_steps = settings.calendar.n_steps(self.day)
+        n_periods = min(max(PERIODS, -(-2 * window // n_steps)), MOST_PERIODS)
+        prior, n_leaves = self.reference.pattern.figures.prior, len(self.reference.tree.leaves)
+        low, high = float(settings.privacy.lower_bound), float(settings.privacy.bounds[1])
+        draws = (
+            drawn_series(
+                prior, self.scale, n_leaves, n_periods * n_steps, counts=settings.privacy.counts, seed=seed
+            )
+            for seed in range(DRAWS)
+        )
+        return tuple(tuple(np.split(np.clip(one, low, high), n_periods, axis=1)) for one in draws)
+
+    def judged(self, choice: Choice) -> Judged:
+        """Return the plan with its expected errors. Raises ParameterError if it does not fit the stream."""
+        mechanism = mechanism_for(choice.settings, self.day)
+        expected = tuple(
+            Expected(float(error), size, unmeasured)
+            for error, (size, unmeasured) in zip(self._errors(mechanism), self.sizes, strict=True)
+        )
+        settings = choice.settings
+        steps = settings.calendar.n_steps(self.day), settings.calendar.first_step(self.day)
+        joint = {spend.level for spend in mechanism.plan(*steps) if isinstance(spend, JointSpend)}
+        warnings = warnings_of(settings, mechanism, expected)
+        return Judged(choice, settings.level_shares, tuple(sorted(joint)), expected, warnings)
+
+    def _errors(self, mechanism: Mechanism) -> Values:
+        figures = mechanism.expected_by_level()
+        if figures is not None:
+            return figures[:, 0]
+        first_step = self.settings.calendar.first_step(self.day)
+        squares = [squared_errors(mechanism, periods, first_step) for periods in self.series]
+        return np.asarray(np.sqrt(np.mean(squares, axis=0)))
+
+
+def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
+    """Judge the configured plan, every other mechanism and noise, then other level shares for the best.
+
+    Reads no dump and no ledger; costs no privacy.
+
+    Args:
+        settings: Of the stream.
+        scale: The public size of a typical leaf, where the configuration has none.
+
+    Returns:
+        The plans, those left out that do not fit the stream, or that come to the same as another.
+
+    Raises:
+        ConfigurationError: No public size is known.
+        ParameterError: The configured plan itself does not fit.
+    """
+    judge = Judge.of(settings, scale)
+    configured = judge.judged(_as_it_runs(settings, judge))
+    base = with_number_levels(settings)
+    _, *others = mechanism_choices(base)
+    plans = [configured, *_fitting(judge, _with_noises(others, judge.scale))]
+    best = min(plans, key=lambda one: one.relative).choice
+    plans += _fitting(judge, _shares_of(best))
+    apart = {(one.relative, *one.level_shares): one for one in reversed(plans)}
+    return Comparison(settings, tuple(sorted(apart.values(), key=lambda one: one.relative)), configured)
+
+
+def _as_it_runs(settings: Settings, judge: Judge) -> Choice:
+    """Return the configured plan, told the public size only for its errors: its blocks stay as they are."""
+    choice = Choice("as configured", {}, settings)
+    told = with_scale(choice, judge.scale)
+    if told is choice:
+        return choice
+    blocks = mechanism_for(settings, judge.day).pattern.blocks  # type: ignore[union-attr]  # it has a scale
+    fixed = {"n_blocks": blocks.n_blocks, "block_length": blocks.length}
+    mechanism = told.settings.mechanism.model_copy(update=fixed)
+    return Choice(choice.label, {}, changed(told.settings, mechanism=mechanism))
+
+
+def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
+    for choice in choices:
+        told = with_scale(choice, scale)
+        yield told
+        if (laplace := with_laplace_noise(told)) is not None:
+            yield laplace
+
+
+def _shares_of(choice: Choice) -> Iterator[Choice]:
+    if choice.settings.mechanism.kind.chooses_shares:
+        yield with_level_shares(choice, choice.settings.model_level_shares())
+    yield from share_choices(choice)
+
+
+def _fitting(judge: Judge, choices: Iterable[Choice]) -> Iterator[Judged]:
+    for choice in choices:
+        try:
+            yield judge.judged(choice)
+        except ParameterError:
+            continue

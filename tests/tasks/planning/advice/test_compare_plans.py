@@ -1,0 +1,120 @@
+"""Plans compared by what one prior expects of them: nothing of the stream is read."""
+
+import re
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import ConfigurationError
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from tasks.config import load_settings
+from tasks.planning.advice.candidates import Choice
+from tasks.planning.advice.compare_plans import Judge, compare_plans
+from tasks.planning.advice.drawn_series import drawn_series
+from tasks.planning.dry_run import dry_run
+from tests.tasks.two_regions import CONFIGURATION
+
+DAY = date(2025, 1, 15)
+SAMPLING = re.search(r"\[sampling\]\n(?:[a-z].*\n)+", CONFIGURATION).group()
+INFORMED = CONFIGURATION.replace(SAMPLING, "").replace(
+    'name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000'
+)
+COARSE = ('alpha = "1"', 'alpha = "100"')
+
+
+@pytest.fixture
+def settings_of(tmp_path):
+    """Load a configuration with other texts; it stands in an otherwise empty folder."""
+
+    def load(text=CONFIGURATION, *changes):
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        (tmp_path / "optstream.toml").write_text(text)
+        return load_settings(tmp_path / "optstream.toml")
+
+    return load
+
+
+def test_plans_are_sorted_and_the_best_is_marked(settings_of):
+    found = compare_plans(settings_of(CONFIGURATION, COARSE), 5000.0)
+    relative = [plan.relative for plan in found.plans]
+    assert relative == sorted(relative)
+    assert found.best is found.plans[0]
+    assert found.best.choice.settings.mechanism.name == "HistoryInformed"
+    assert found.configured in found.plans
+    assert found.best.relative < 0.5 * found.configured.relative
+    assert {plan.choice.settings.mechanism.name for plan in found.plans} >= {
+        "OptStream", "Laplace", "Sample", "Fourier", "PeGaSus", "Fast", "BudgetAbsorption",
+    }  # fmt: skip
+    assert [one.size for one in found.best.expected] == [10_000, 5_000]
+
+
+def test_the_figures_are_those_of_the_dry_run(settings_of):
+    settings = settings_of(INFORMED, COARSE)
+    found = compare_plans(settings)
+    levels = dry_run(settings, [DAY]).periods[0].levels
+    assert found.configured.expected == tuple(level.expected for level in levels)
+
+
+def test_what_is_gained_within_the_priors_reach_changes_nothing(settings_of):
+    """The plan that was proposed, configured: other plans may be a little better, and none is proposed."""
+    settings = settings_of(INFORMED, COARSE, ('["1/2", "1/2"]', '["0", "1"]'))
+    found = compare_plans(settings)
+    assert found.plans[0].relative > 0.97 * found.configured.relative
+    assert found.best is found.configured
+
+
+def test_without_a_public_size_it_is_asked_for(settings_of):
+    with pytest.raises(ConfigurationError, match="--scale, from public knowledge, never from the readings"):
+        compare_plans(settings_of())
+
+
+def test_noise_above_the_size_is_as_good_as_nothing(settings_of):
+    found = compare_plans(settings_of(CONFIGURATION, ('alpha = "1"', 'alpha = "10000"')), 5000.0)
+    assert any("as good as nothing" in one for one in found.configured.warnings)
+
+
+def test_an_informed_plan_without_its_size_keeps_its_blocks(settings_of):
+    """It is judged as it would run, not as it would once it were told the size."""
+    blind = settings_of(INFORMED, COARSE, ("scale = 5000\n", ""))
+    found = compare_plans(blind, 5000.0)
+    assert found.configured.choice.settings.mechanism.n_blocks == 8
+    assert found.configured.expected[0].error > 0
+
+
+def test_other_mechanisms_are_judged_by_their_whole_error(settings_of):
+    """Of five samples a day noise is not all that is missed: what lies between them is."""
+    fine = settings_of(CONFIGURATION, ('alpha = "1"', 'alpha = "0.001"'), ("n_samples = 10", "n_samples = 5"))
+    judged = Judge.of(fine, 5000.0).judged(Choice("as configured", {}, fine))
+    noise = dry_run(fine, [DAY]).periods[0].levels[1].expected.error
+    assert judged.expected[1].error > 100 * noise
+
+
+def test_drawn_series_vary_as_the_prior_says():
+    """The deviation of 20,000 leaves' own part at one step: within six of its standard errors, 1 in 10^8."""
+    prior = TemporalPrior.broad(48)
+    values = drawn_series(prior, 100.0, 20_000, 2, counts=False, seed=1)
+    own = sum(one.own**2 for one in prior.components if one.gate != "event")
+    spread = values.std(axis=0) / 100.0
+    clipped = 0.02  # what lies below 0 counts as 0: a leaf in a hundred
+    assert np.all(np.abs(spread / np.sqrt(own) - 1) < 6 / np.sqrt(2 * 20_000) + clipped)
+    counts = drawn_series(prior, 3.0, 100, 48, counts=True, seed=1)
+    assert np.array_equal(counts, np.round(counts))
+    assert np.array_equal(values, drawn_series(prior, 100.0, 20_000, 2, counts=False, seed=1))
+
+
+def test_level_shares_of_the_model_know_the_noise_that_is_drawn(settings_of):
+    """A customer in one leaf a day: joint noise at every level errs less than Laplace noise."""
+    word = ('time_zone = "Europe/Paris"', 'time_zone = "Europe/Paris"\nleaves_per_period = 1')
+    model = ('["1/2", "1/2"]', '"model"')
+    joint = settings_of(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, model)
+    (level, *_) = [one.expected.error for one in dry_run(joint, [DAY]).periods[0].levels]
+    said = ("scale = 5000", 'scale = 5000\nnoise = "laplace"')
+    laplace = settings_of(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, model, said)
+    (other, *_) = [one.expected.error for one in dry_run(laplace, [DAY]).periods[0].levels]
+    assert level < 0.95 * other
+    assert sum(joint.level_shares) == 1 == sum(laplace.level_shares)
+    assert all(isinstance(one, Fraction) for one in joint.level_shares)
