@@ -59,7 +59,7 @@ def test_far_away_nothing_overflows():
     assert found[0, 0] == -found[0, 2] > 0
 
 
-@pytest.mark.parametrize("size", [2, 4, 8])
+@pytest.mark.parametrize("size", [2, 4, pytest.param(8, marks=pytest.mark.nightly)])
 def test_the_mean_square_is_that_of_drawn_noise(size):
     """20,000 groups, seeded: its standard error is about a hundredth."""
     drawn = joint_noise(simulated_noise(3), 1000.0, size, 20_000) / 1000.0
