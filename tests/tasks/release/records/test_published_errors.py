@@ -44,9 +44,13 @@ def files(installation, folder="errors"):
 @pytest.fixture
 def nights(learning):
     """Two nights: the first day has a new estimate after the second."""
-    night(learning, FIRST)
-    night(learning, SECOND)
+    learning.once(two_nights)
     return learning
+
+
+def two_nights(installation):
+    night(installation, FIRST)
+    night(installation, SECOND)
 
 
 def test_each_listed_release_has_one_and_replaced_ones_lie_with_their_release(nights):
