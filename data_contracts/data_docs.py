@@ -41,7 +41,8 @@ def _shortened(result: ExpectationSuiteValidationResult) -> ExpectationSuiteVali
             for key, value in one.result.items()
             if key != "unexpected_index_query"  # it names all of them, too
         }
-    return shorter
+    told: ExpectationSuiteValidationResult = shorter
+    return told
 
 
 @cache

@@ -85,7 +85,10 @@ MUTATIONS = (
         "optstream/mechanisms/history_informed/block_groups.py",
         " if len(part) == blocks.length)",
         ")",
-        ("tests/optstream/mechanisms/history_informed/test_joint_blocks.py",),
+        (
+            "tests/optstream/mechanisms/history_informed/test_block_groups.py",
+            "tests/optstream/mechanisms/history_informed/test_joint_blocks.py",
+        ),
     ),
     Mutation(
         "a group beside Laplace noise at other levels is asked about at the charge of one of its blocks",
@@ -99,7 +102,7 @@ MUTATIONS = (
         "optstream/mechanisms/history_informed/block_groups.py",
         "for n in self.period_lengths] for place in places]",
         "for n in self.period_lengths] for place in places[:1]]",
-        ("tests/optstream/mechanisms/history_informed/test_joint_blocks.py",),
+        ("tests/optstream/mechanisms/history_informed/test_block_groups.py",),
     ),
     Mutation(
         "days of another plan are taken for the plan's own",

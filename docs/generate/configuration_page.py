@@ -13,8 +13,9 @@ from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
 from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
 from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.config.tables.published import PublishedAbout
 from tasks.config.tables.questions import Asked
-from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change, PublishedAbout
+from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\

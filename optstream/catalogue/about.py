@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
+from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.layout import ABOUT
 from optstream.catalogue.nodes import NodeFacts, is_address, is_name
-from optstream.catalogue.signing import Signer
+from optstream.catalogue.signing import Signer, put_fact
 from optstream.errors import ParameterError, PublicationError
 
 FORMAT = "optstream.about/1"
@@ -161,22 +161,4 @@ def put_about(folder: Location | str, stream: str, about: About, signer: Signer 
         PublicationError: The folder cannot be written.
     """
     data = about.to_bytes(stream)
-
-    def put(transaction: Transaction) -> bool:
-        mark = transaction.mark(ABOUT)
-        if mark is None and about == About():
-            return False
-        transaction.prepare()
-        changed = mark is None or transaction.read(ABOUT, LARGEST_ABOUT) != data
-        if signer is not None:
-            changed |= signer.sign(transaction, data)
-        if mark is None or changed:
-            transaction.replace_marked(ABOUT, data, mark)
-        return changed
-
-    try:
-        return open_storage(folder).change(put)
-    except OSError as error:
-        raise PublicationError(
-            f"{ABOUT} cannot be written ({error.strerror}); mend it and run `optstream report`"
-        ) from error
+    return put_fact(folder, ABOUT, data, about != About(), LARGEST_ABOUT, signer)

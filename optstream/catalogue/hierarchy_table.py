@@ -10,9 +10,9 @@ from datetime import date
 
 import polars as pl
 
-from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
+from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.layout import HIERARCHY
-from optstream.catalogue.signing import Signer
+from optstream.catalogue.signing import Signer, put_fact
 from optstream.errors import ParameterError, PublicationError
 from optstream.storage.parquet_limits import Limits, claims_of
 from optstream.stream import DatedHierarchy, Unit
@@ -87,26 +87,7 @@ def put_hierarchy(
     """
     buffer = io.BytesIO()
     hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
-    data = buffer.getvalue()
-
-    def put(transaction: Transaction) -> bool:
-        mark = transaction.mark(HIERARCHY)
-        if mark is None and not hierarchy.changes:
-            return False
-        transaction.prepare()
-        changed = mark is None or transaction.read(HIERARCHY, LARGEST_HIERARCHY) != data
-        if signer is not None:
-            changed |= signer.sign(transaction, data)
-        if mark is None or changed:
-            transaction.replace_marked(HIERARCHY, data, mark)
-        return changed
-
-    try:
-        return open_storage(folder).change(put)
-    except OSError as error:
-        raise PublicationError(
-            f"{HIERARCHY} cannot be written ({error.strerror}); mend it and run `optstream report`"
-        ) from error
+    return put_fact(folder, HIERARCHY, buffer.getvalue(), bool(hierarchy.changes), LARGEST_HIERARCHY, signer)
 
 
 def find_hierarchy(

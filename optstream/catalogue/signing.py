@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from optstream.catalogue.backends import Readable, Storage, Transaction
+from optstream.catalogue.backends import Location, Readable, Storage, Transaction, open_storage
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
 from optstream.catalogue.parquet import decode
@@ -95,6 +95,47 @@ class Signer:
         except (PublicationError, OSError):
             return False
         return True
+
+
+def put_fact(
+    folder: Location | str, name: str, data: bytes, is_told: bool, largest: int, signer: Signer | None
+) -> bool:
+    """Put a file of public facts in the place of the one that is there, in one step, and sign it if asked.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        name: Of the file.
+        data: Its bytes.
+        is_told: Whether there is anything to tell; if not, the file is made only where one is there already.
+        largest: Bytes that the one which is there may have, for anyone may have written it.
+        signer: Signs the file.
+
+    Returns:
+        Whether anything changed.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The folder cannot be written.
+    """
+
+    def put(transaction: Transaction) -> bool:
+        mark = transaction.mark(name)
+        if mark is None and not is_told:
+            return False
+        transaction.prepare()
+        changed = mark is None or transaction.read(name, largest) != data
+        if signer is not None:
+            changed |= signer.sign(transaction, data)
+        if mark is None or changed:
+            transaction.replace_marked(name, data, mark)
+        return changed
+
+    try:
+        return open_storage(folder).change(put)
+    except OSError as error:
+        raise PublicationError(
+            f"{name} cannot be written ({error.strerror}); mend it and run `optstream report`"
+        ) from error
 
 
 def key_name(key: Ed25519PublicKey) -> str:

@@ -15,6 +15,7 @@ from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.config.tables.mechanisms import Mechanism, kinds_with
+from tasks.config.tables.published import Published
 from tasks.config.tables.questions import question_problems
 from tasks.config.tables.schedule import schedule_problems
 from tasks.config.tables.sections import (
@@ -23,7 +24,6 @@ from tasks.config.tables.sections import (
     Hierarchy,
     Input,
     Privacy,
-    Published,
     Release,
     Sampling,
     Stream,

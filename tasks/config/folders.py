@@ -6,7 +6,8 @@ from pathlib import Path
 from optstream.catalogue.backends import Location
 from tasks.config.paths import absolute, located, resolve_ledger_url
 from tasks.config.tables.base import Section
-from tasks.config.tables.sections import Contracts, Input, Ledger, Published, Stream, Trusted
+from tasks.config.tables.published import Published
+from tasks.config.tables.sections import Contracts, Input, Ledger, Stream, Trusted
 
 
 class Folders(Section):

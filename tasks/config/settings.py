@@ -1,15 +1,14 @@
-"""The settings as the tasks use them: model, tree, calendar, features, schedule."""
+"""The settings as the tasks use them: model, tree, level shares, features, schedule."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from pydantic import Field, SerializeAsAny
 
@@ -19,10 +18,9 @@ from optstream.catalogue.statements.statement import TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
+from optstream.stream import AggregationTree, DatedHierarchy, Feature, day_of
 from optstream.stream.public_days import PublicDays
-from tasks.config.checks import period_lengths
-from tasks.config.folders import Folders
+from tasks.config.clocks import Clocks
 from tasks.config.paths import absolute
 from tasks.config.shape import PLACES, hash_of
 from tasks.config.tables.covariates import Covariates
@@ -73,7 +71,7 @@ def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyMode
     )
 
 
-class Settings(Folders):
+class Settings(Clocks):
     """A validated configuration. Made by `load_settings`; its repr shows no secret.
 
     Each table is as in the file (docs/configure.md); None where an optional one is left out.
@@ -161,22 +159,6 @@ class Settings(Folders):
             The tree.
         """
         return self.dated_hierarchy.tree_of(day)
-
-    @cached_property
-    def calendar(self) -> Calendar:
-        """The calendar that cuts local days into steps."""
-        stream = self.stream
-        return Calendar(step_minutes(stream.step), stream.time_zone, stream.day, stream.period)
-
-    @cached_property
-    def shortest_period(self) -> int:
-        """Steps of the shortest period that the calendar has."""
-        return self.period_lengths[0]
-
-    @cached_property
-    def period_lengths(self) -> tuple[int, ...]:
-        """Steps of every kind of period that the calendar has, rising."""
-        return tuple(sorted(period_lengths(self.calendar)))
 
     def describe_mechanism(self, day: date) -> dict[str, Any]:
         """Return the mechanism of a day and all its parameters, as lineage states them.
@@ -332,56 +314,6 @@ class Settings(Folders):
     def least_units(self) -> int:
         """The lower bound of a leaf, in units of the resolution: raised to a whole one."""
         return math.ceil(self.privacy.lower_bound / self.privacy.resolution)
-
-    def publish_from(self, period: date) -> datetime | None:
-        """Return the instant before which a period is not published.
-
-        Args:
-            period: The local day, or hour.
-
-        Returns:
-            As `clock_after`; None where it may be published at any time.
-        """
-        not_before = self.published.not_before
-        return None if not_before is None else self.clock_after(period, not_before)
-
-    def clock_after(self, period: date, clock: str) -> datetime:
-        """Return the instant that a clock time of the configuration means of a period.
-
-        Args:
-            period: The local day, or hour.
-            clock: As "06:00".
-
-        Returns:
-            That time of the day after a day; so long after the end of an hour.
-        """
-        after = time.fromisoformat(clock)
-        if isinstance(period, Hour):
-            ends = self.calendar.ends_at(period).astimezone(UTC)
-            return ends + timedelta(hours=after.hour, minutes=after.minute)
-        return datetime.combine(period + timedelta(days=1), after, ZoneInfo(self.stream.time_zone))
-
-    def local_period(self, now: datetime) -> date:
-        """Return the period that it is in the stream's zone.
-
-        Args:
-            now: An instant with a time zone.
-
-        Returns:
-            The local day, or hour.
-        """
-        return self.calendar.period_at(now)
-
-    def local_day(self, now: datetime) -> date:
-        """Return the day that it is in the stream's zone.
-
-        Args:
-            now: An instant with a time zone.
-
-        Returns:
-            The local date.
-        """
-        return day_of(self.local_period(now))
 
     def name_of(self, node: str) -> str | None:
         """Return the name of a node.

@@ -7,7 +7,8 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.mechanisms.history_informed.block_choice import Figures
-from optstream.mechanisms.history_informed.history_informed import NAME, PARTS, HistoryInformed
+from optstream.mechanisms.history_informed.block_plan import NAME, PARTS
+from optstream.mechanisms.history_informed.history_informed import HistoryInformed
 from optstream.mechanisms.history_informed.small_counts import small_blocks
 from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_plan_blocks
 from optstream.privacy import PrivacyModel, Spend

@@ -26,34 +26,6 @@ class Layer(NamedTuple):
     apart: Fraction = Fraction(0)
 
 
-def parts_with_headroom(
-    parts: Sequence[range],
-    first_step: int,
-    unit_charge: Fraction,
-    others: Sequence[Spend],
-    window_length: int,
-    most: Fraction,
-) -> tuple[range, ...]:
-    """Return those parts, in their order, with which no window loses more than `most` (Lemma 13).
-
-    A part is taken whole or left out. A function of recorded outputs and public facts, hence free.
-
-    Args:
-        parts: Disjoint steps of a period, rising, each with noise of its own.
-        first_step: Running index of the period's first step, from which parts count.
-        unit_charge: Of each step of a part.
-        others: As `groups_with_headroom`.
-        window_length: Steps.
-        most: What a window may lose.
-
-    Returns:
-        Some of the parts.
-    """
-    alone = [(part,) for part in parts]
-    taken = groups_with_headroom(alone, first_step, unit_charge, others, window_length, most)
-    return tuple(part for (part,) in taken)
-
-
 def groups_with_headroom(
     groups: Sequence[Group],
     first_step: int,
@@ -62,10 +34,10 @@ def groups_with_headroom(
     window_length: int,
     most: Fraction,
 ) -> tuple[Group, ...]:
-    """Return those groups, in their order, with which no window loses more than `most`.
+    """Return those groups, in their order, with which no window loses more than `most` (Lemma 13).
 
     Args:
-        groups: Of disjoint parts of a period, rising.
+        groups: Of disjoint parts of a period, rising. Each is taken whole or left out.
         first_step: Running index of the period's first step, from which parts count.
         unit_charge: What a window is charged for each step of the part, of a group, of which it holds most.
         others: The spends of all other periods within a window, earlier and later ones, of any kind, and all

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, SecretStr
 
-from optstream.catalogue.about import LONGEST_LINE
 from optstream.stream.hierarchy.dated_hierarchy import MOST_HIERARCHY_CHANGES
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import Covariates
@@ -25,25 +24,19 @@ from tasks.config.tables.fields import (
     Positive,
     PositiveShare,
     Share,
-    ShownLine,
     StepLength,
-    WebAddress,
 )
 from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
 from tasks.config.tables.mechanisms import Mechanism
+from tasks.config.tables.published import COLUMN, FOLDER, PLACE, Published
 from tasks.config.tables.questions import Questions
 from tasks.config.tables.schedule import Schedule
 
-FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
-PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
-COLUMN = "the name of a column"
 FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is in MW'
 MARKER = 'a plain file name such as "_SUCCESS"'
 FILE_LIST = 'a plain file name such as "_FILES"'
 CHANGES = "[[input.changes]]"
 WITNESS = 'a second place that knows how far the ledger is, a folder or a URL such as "s3://bucket/witness"'
-SHORT_TEXT = f"a printable text of 1 to {LONGEST_LINE} characters, without spaces around it"
-WEB_ADDRESS = "an address that begins with http:// or https:// and holds no space"
 MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
@@ -52,7 +45,6 @@ MOST_STREAMS = 32
 """Other streams of one population, among which epsilon is shared."""
 MOST_GAPS = 10_000
 MOST_BLOCKS = 20
-MOST_KEYS = 100
 MOST_CUTS = 1440
 """Clock times of one feature: a day has no more minutes."""
 
@@ -219,45 +211,6 @@ class Input(Section):
     )
     time_limit: StepLength = Field("6h", description='a length such as "30min" or "6h"')
     raw_retention_days: int | None = Field(None, ge=1, le=36500, description=DAYS)
-
-
-class PublishedAbout(Section):
-    """What machine-readable descriptions of the published folder say beside publisher and licence."""
-
-    title: ShownLine | None = Field(None, description=SHORT_TEXT)
-    description: ShownLine | None = Field(None, description=SHORT_TEXT)
-    contact: ShownLine | None = Field(None, description=SHORT_TEXT)
-    citation: ShownLine | None = Field(None, description=SHORT_TEXT)
-    address: WebAddress | None = Field(None, description=WEB_ADDRESS)
-    licence_address: WebAddress | None = Field(None, description=WEB_ADDRESS)
-    intended_use: ShownLine | None = Field(None, description=SHORT_TEXT)
-    region: ShownLine | None = Field(None, description=SHORT_TEXT)
-    sector: ShownLine | None = Field(None, description=SHORT_TEXT)
-
-
-class Published(Section):
-    folder: str = Field(min_length=1, description=PLACE)
-    value: Column = Field(description=COLUMN)
-    rounding: Literal["nearest", "unbiased"] = Field("nearest", description='"nearest" or "unbiased"')
-    not_before: ClockTime | None = Field(
-        None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
-    )
-    errors: bool = Field(True, description="true or false")
-    measurements: bool = Field(False, description="true or false")
-    publisher: ShownLine | None = Field(None, description=SHORT_TEXT)
-    licence: ShownLine | None = Field(None, description=SHORT_TEXT)
-    about: PublishedAbout = PublishedAbout()
-    signing_key: str | None = Field(
-        None,
-        min_length=1,
-        description="the path of a file in the trusted folder, made by `optstream keys new`",
-    )
-    public_keys: tuple[str, ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_KEYS,
-        description=f"a list of at most {MOST_KEYS} paths of PEM files with public keys",
-    )
 
 
 class Trusted(Section):

@@ -15,7 +15,7 @@ from optstream.audit.subjects.subject import Outputs
 from optstream.measurement.steps import measure_steps
 from optstream.mechanisms import HistoryInformed
 from optstream.mechanisms.history_informed import block_groups
-from optstream.mechanisms.history_informed import history_informed as informed
+from optstream.mechanisms.history_informed import block_plan as informed
 from optstream.mechanisms.history_informed.block_groups import BlockGroups
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, worst_window

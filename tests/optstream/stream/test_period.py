@@ -3,6 +3,7 @@
 import copy
 import pickle
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -17,6 +18,7 @@ ZONES = ("Europe/Paris", "America/St_Johns", "Australia/Adelaide", "America/Sao_
 days = st.dates(date(2001, 1, 1), date(2035, 12, 31))
 
 
+@cache
 def changes(zone: str) -> list[date]:
     """The days of twenty years on which the clock moved."""
     calendar = Calendar(30, zone)

@@ -57,8 +57,20 @@ def starts_of_groups(installation):
     return [start for part in measured.parts for series in part.choices["groups"] for start in series]
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
-@pytest.mark.parametrize("operation", OPERATIONS)
+DAILY = {("split", "HistoryInformed"), ("merged", "HistoryInformed"), ("added", "BudgetAbsorption")}
+"""Beside all of OptStream's; PeGaSus' raw state has a test of its own. The others are tried by night."""
+CHANGES = [
+    pytest.param(
+        operation,
+        mechanism,
+        marks=[] if mechanism == "OptStream" or (operation, mechanism) in DAILY else [pytest.mark.nightly],
+    )
+    for operation in OPERATIONS
+    for mechanism in MECHANISMS
+]
+
+
+@pytest.mark.parametrize(("operation", "mechanism"), CHANGES)
 def test_a_change_before_and_after_which_days_are_released(installation, mechanism, operation):
     use(installation, mechanism)
     installation.simulate(*DAYS[:2])

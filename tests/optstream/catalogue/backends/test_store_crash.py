@@ -154,7 +154,7 @@ WHERE = [
     *(("memory", other, listed) for other in OTHERS for listed in (True, False)),
     # the same requests, carried out by a server
     pytest.param("s3", "a newer revision", True, marks=pytest.mark.nightly),
-    ("s3", "a withdrawal", False),
+    pytest.param("s3", "a withdrawal", False, marks=pytest.mark.nightly),
 ]
 
 

@@ -71,7 +71,7 @@ def test_beside_a_large_doubt_it_is_the_score_of_a_normal(size, doubts):
     assert joint_information(doubt, 1.0, size) == pytest.approx(1 / (doubt + variance), rel=1.0 / doubts)
 
 
-@pytest.mark.parametrize("size", [2, 4, 8])
+@pytest.mark.parametrize("size", [2, 4, pytest.param(8, marks=pytest.mark.nightly)])
 def test_the_mean_square_is_that_of_drawn_noise(size):
     """20,000 groups, seeded: its standard error is about a hundredth."""
     drawn = joint_noise(simulated_noise(3), 1000.0, size, 20_000) / 1000.0

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.privacy import StepSpend, worst_window
-from optstream.privacy.rules.headroom import Layer, layers_with_headroom, parts_with_headroom
+from optstream.privacy.rules.headroom import Layer, groups_with_headroom, layers_with_headroom
 
 AT, MOST = 40, Fraction(1)
 
@@ -70,15 +70,16 @@ def test_two_layers_that_each_have_headroom_and_together_none():
     others = [StepSpend(0, "samples", AT - 1, (1,), Fraction(3), 1)]
     layers = [Layer([(part,) for part in parts], unit) for parts, unit in (dense, small)]
     together = layers_with_headroom(layers, AT, others, 4, MOST)
-    alone = [parts_with_headroom(parts, AT, unit, others, 4, MOST) for parts, unit in (dense, small)]
+    alone = [groups_with_headroom(one.groups, AT, one.joint, others, 4, MOST) for one in layers]
     assert [len(one) for one in alone] == [2, 1]
 
     def costs(chosen):
-        plans = [spent(parts, AT, 3, unit) for parts, (_, unit) in zip(chosen, (dense, small), strict=True)]
+        parts = [[part for (part,) in groups] for groups in chosen]
+        plans = [spent(one, AT, 3, unit) for one, (_, unit) in zip(parts, (dense, small), strict=True)]
         return lost([*others, *plans], 4)
 
     assert costs(alone) > MOST
-    assert costs([[part for (part,) in one] for one in together]) <= MOST
+    assert costs(together) <= MOST
     assert sum(map(len, together)) == 2
 
 

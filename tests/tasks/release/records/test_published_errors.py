@@ -44,9 +44,13 @@ def files(installation, folder="errors"):
 @pytest.fixture
 def nights(learning):
     """Two nights: the first day has a new estimate after the second."""
-    night(learning, FIRST)
-    night(learning, SECOND)
+    learning.once(two_nights)
     return learning
+
+
+def two_nights(installation):
+    night(installation, FIRST)
+    night(installation, SECOND)
 
 
 def test_each_listed_release_has_one_and_replaced_ones_lie_with_their_release(nights):
@@ -168,17 +172,18 @@ def test_a_file_that_was_replaced_while_days_were_read_is_read_where_it_lies(nig
     assert np.array_equal(again.errors.terms.nodes, before.errors.terms.nodes)
 
 
-@pytest.mark.parametrize("shape", [(("FR", "11"), 48), (("FR", "11", "84"), 47), (("FR", "11", "12"), 48)])
-def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch, shape):
+def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch):
     """Left out of the sum, the missing ones would make it look surer than it is."""
-    nodes, n_steps = shape
-    terms = ErrorTerms(np.ones((1, len(nodes), len(nodes))), np.ones((1, n_steps, n_steps)), np.zeros((1, 0)))
-    data = encode_errors(terms, nodes, SECOND, "whole")
-    monkeypatch.setattr("optstream.catalogue.sums.read_sum.read_beside", lambda *_: data)
-    with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
-        read_sum(nights.settings.published_folder, ["11", "84"], SECOND, SECOND)
-    with pytest.raises(PublicationError, match="other nodes or steps"):
-        ask(nights.settings.published_folder, [Question("pair", "sum", 2, nodes=("11",))], SECOND, SECOND)
+    folder = nights.settings.published_folder
+    for nodes, n_steps in ((("FR", "11"), 48), (("FR", "11", "84"), 47), (("FR", "11", "12"), 48)):
+        shape = (1, len(nodes), len(nodes))
+        terms = ErrorTerms(np.ones(shape), np.ones((1, n_steps, n_steps)), np.zeros((1, 0)))
+        data = encode_errors(terms, nodes, SECOND, "whole")
+        monkeypatch.setattr("optstream.catalogue.sums.read_sum.read_beside", lambda *_, data=data: data)
+        with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
+            read_sum(folder, ["11", "84"], SECOND, SECOND)
+        with pytest.raises(PublicationError, match="other nodes or steps"):
+            ask(folder, [Question("pair", "sum", 2, nodes=("11",))], SECOND, SECOND)
 
 
 def test_a_withdrawn_day_takes_all_of_them_along(nights):

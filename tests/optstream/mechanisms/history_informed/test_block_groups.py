@@ -1,0 +1,156 @@
+"""Groups of whole blocks: no window costs more than epsilon, by brute force, and broken twins do."""
+
+from fractions import Fraction
+from itertools import product
+from random import Random
+
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.measurement.drifting_blocks import DriftingBlocks
+from optstream.mechanisms.history_informed import block_groups
+from optstream.mechanisms.history_informed import block_plan as module
+from optstream.mechanisms.history_informed.block_groups import BlockGroups
+from optstream.privacy import JointSpend, PrivacyModel, worst_window
+from optstream.privacy.rules.groups import cut_evenly, worst_of_cycle
+from optstream.stream.public_days import PublicDays
+from tests.optstream.mechanisms.history_informed.joint_streams import HALF_HOURS, informed, plans
+
+LAYOUTS = [
+    # by day every layout drifts by one, and one of them by all
+    pytest.param(blocks, drift, marks=[] if drift == 1 or blocks == (2, 2) else [pytest.mark.nightly])
+    for blocks in ((2, 1), (3, 1), (2, 2), (3, 2), (5, 1), (2, 3))
+    for drift in (0, 1, 3)
+]
+
+
+@pytest.mark.parametrize(("blocks", "drift"), LAYOUTS)
+def test_the_worst_window_is_that_of_the_accountant_over_periods_in_any_order(blocks, drift):
+    """Every order of four days of three lengths, from every place of the cycle: brute force over plans."""
+    window, lengths = 7, (4, 5, 6)
+    rule = DriftingBlocks(window, *blocks, drift)
+    for size in {Fraction(number, n) for number in range(2, 5) for n in range(1, number)}:
+        groups = BlockGroups(rule, size, lengths)
+        found = 0
+        for first_step in range(rule.cycle):
+            for days in product(lengths, repeat=4):
+                spends, at = [], first_step
+                for n_steps in days:
+                    cut = groups.of(at, n_steps)
+                    if cut:
+                        spends.append(JointSpend(0, "blocks", at, n_steps, cut, Fraction(1), 1, 1))
+                    at += n_steps
+                if spends:
+                    found = max(found, worst_window(spends, window).epsilon)
+        assert found == groups.worst
+
+
+def test_where_a_layout_hangs_on_its_first_step_not_every_order_is_possible():
+    """Two places that follow each other: the dear layout is at one of them, and no window meets it twice."""
+    dear, cheap = ((range(1),), (range(1, 2),)), ((range(2),),)
+    layouts = [[(1, (dear[0],))], [(1, ())]]
+    assert worst_of_cycle(layouts, 2) == 1
+    assert worst_of_cycle([[(1, (dear[0],))]], 2) == 2
+    assert worst_of_cycle([[(2, cheap)], [(2, cheap)]], 3) == 3
+
+
+@pytest.mark.parametrize("blocks", [(48, 1), (16, 1), (12, 2), (12, 4), (6, 4), (8, 1)])
+def test_a_year_of_half_hours_costs_no_window_more_than_epsilon(blocks):
+    days = [48] * 365
+    days[86], days[300] = 46, 50
+    mechanism = informed(blocks)
+    cost = worst_window(plans(mechanism, days, 7), 48).epsilon
+    assert 1 - Fraction(1, 10**9) < cost <= mechanism.epsilon <= 1
+    assert {type(spend) for spend in plans(mechanism, days[:3])} == {JointSpend}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_window_costs_more_over_random_plans_days_and_gaps(seed):
+    dice = Random(seed)
+    for _ in range(6):
+        window = dice.choice([6, 11, 24, 48])
+        count = dice.randint(2, max(window // 4, 2))
+        blocks = (count, dice.randint(1, window // count))
+        lengths = tuple(sorted(dice.sample(range(window // 2, 2 * window), 3)))
+        model = PrivacyModel("1", window, 1)
+        size = Fraction(dice.randint(5, 16), 4)
+        try:
+            mechanism = informed(
+                blocks, model, lengths, group_size=size, days=PublicDays(dice.randint(1, 50))
+            )
+        except ParameterError:
+            continue  # no period has two whole blocks
+        days = [dice.choice([*lengths, -dice.choice(lengths)]) for _ in range(8)]
+        spends = plans(mechanism, [lengths[0], *days], dice.randrange(300))
+        assert worst_window(spends, window).epsilon <= mechanism.epsilon <= 1
+
+
+@pytest.mark.parametrize("window", [2, 3, 4])
+def test_the_plan_loses_exactly_what_it_is_charged(window):
+    """Two days of four and five steps in pairs of blocks: every change of a window by -1, 0 or 1 units."""
+    model = PrivacyModel("1", window, 1, resolution=1)
+    for blocks in ((2, 1), (1, 2)) if window < 4 else ((2, 1), (2, 2), (1, 3)):
+        rule = DriftingBlocks(window, *blocks)
+        groups = BlockGroups(rule, Fraction(2), (4, 5))
+        spends = [
+            JointSpend(0, "blocks", at, n, groups.of(at, n), Fraction(groups.worst), model.alpha_units, 1)
+            for at, n in ((0, 4), (4, 5))
+        ]
+        worst = 0
+        for start in range(1 - window, 9):
+            inside = [step for step in range(start, start + window) if 0 <= step < 9]
+            for changes in product((-1, 0, 1), repeat=len(inside)):
+                moved = dict(zip(inside, changes, strict=True))
+                lost = 0
+                for spend in spends:
+                    for group in spend.groups:
+                        sums = [sum(moved.get(spend.first_step + step, 0) for step in part) for part in group]
+                        # Lemma 15, by enumeration in test_joint.py
+                        lost += max(map(abs, sums)) / spend.scale
+                worst = max(worst, lost)
+        assert worst == worst_window(spends, window).epsilon <= 1
+
+
+class Short(BlockGroups):
+    """The broken twin: a window that cuts two groups is charged for one of them."""
+
+    @property
+    def worst(self):
+        return super().worst - self.blocks.length
+
+
+class Pieces(BlockGroups):
+    """The broken twin: the count of Lemma 16 for single steps, and pieces of blocks at midnight beside it."""
+
+    @property
+    def worst(self):
+        return ((self.blocks.n_blocks - 2) // int(self.size) + 2) * self.blocks.length
+
+    def _cut(self, first_step, n_steps):
+        parts = self.blocks.parts(first_step, n_steps)
+        return cut_evenly(parts, max(len(parts) // int(self.size), 1))
+
+
+@pytest.mark.parametrize(("twin", "blocks"), [(Short, (16, 1)), (Short, (6, 4)), (Pieces, (5, 4))])
+def test_broken_twins_cost_more_than_they_say(twin, blocks, monkeypatch):
+    mechanism = informed(blocks, group_size=2)
+    honest = worst_window(plans(mechanism, [48] * 60), 48).epsilon
+    assert honest <= mechanism.epsilon <= 1
+    module._joint_groups.cache_clear()
+    monkeypatch.setattr(block_groups, "BlockGroups", twin)
+    try:
+        broken = informed(blocks, group_size=2)
+        assert broken.epsilon <= 1
+        assert worst_window(plans(broken, [48] * 60), 48).epsilon > 1
+    finally:
+        module._joint_groups.cache_clear()
+
+
+def test_a_window_of_whole_blocks_costs_no_more_than_the_count_says():
+    """With every group of g blocks or more: T = floor((m - 2) / g) + 2 groups in full."""
+    for count, length in [(16, 1), (12, 2), (6, 4), (5, 4), (4, 8)]:
+        for least in range(2, count):
+            rule = DriftingBlocks(48, count, length, 1)
+            groups = BlockGroups(rule, Fraction(least), HALF_HOURS)
+            if all(n // max(k, 1) >= least for n, k in groups.numbers):
+                assert groups.worst <= ((count - 2) // least + 2) * length
