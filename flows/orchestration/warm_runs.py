@@ -20,6 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from data_contracts import judge
 from flows.orchestration.warm_start import address_of
 
 IMPORTED = (
@@ -28,6 +29,13 @@ IMPORTED = (
     "prefect._internal.metrics",
     "flows.orchestration.nightly",
     "flows.orchestration.watch",
+    "prefect.task_engine",
+    "tasks.contracts.judging",
+    "tasks.ingest.validate",
+    "tasks.release.judge_rows",
+    "tasks.ingest.sandbox.process",
+    "optstream.measurement.grouping",
+    "optstream.measurement.steps",
 )
 SET_PARENT_DEATH_SIGNAL = 1
 """PR_SET_PDEATHSIG of prctl(2)."""
@@ -37,6 +45,7 @@ def serve(path: Path) -> None:
     """Import, then fork a run for whoever asks at a socket, which only its owner can reach; never returns."""
     for name in IMPORTED:
         import_module(name)
+    judge.warm_up()
     address = Path(address_of(path))
     address.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listening:
