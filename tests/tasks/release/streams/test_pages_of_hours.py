@@ -83,7 +83,7 @@ def test_data_users_have_a_page_of_days_and_descriptions(watched):
     written = write_pages(watched.settings, watched.ledger, watched.now)
     assert written.problem is None
     page = (folder / "index.html").read_text()
-    assert "2 days are published, 2016-06-01 to 2016-06-02" in " ".join(page.split())
+    assert "2 days are published" in page
     package = json.loads((folder / "datapackage.json").read_text())
     (releases,) = [one for one in package["resources"] if one["name"] == "releases"]
     assert len(releases["path"]) == 2

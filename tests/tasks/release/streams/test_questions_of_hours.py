@@ -72,6 +72,7 @@ def test_answers_lie_beside_the_hours_a_file_a_day(day_of_hours):
     assert len(installation.files("published/questions")) == 2
     assert close_over(installation.run()) == (DAY,)
     assert read_answers(folder).equals(before)
+    write_pages(installation.settings, installation.ledger, installation.now)
     assert check_files(folder) == []
     gone = Hour(DAY, 23)
     run = installation.run()
