@@ -1,4 +1,4 @@
-"""The process that runs are forked from: a run has the worker's environment, and ends with whoever asked for it."""
+"""The process that runs are forked from: a run has the worker's environment, and ends with who asked for it."""
 
 import os
 import signal
@@ -63,10 +63,10 @@ def run_of(warm):
 def test_a_run_has_the_environment_and_the_folder_of_the_worker(warm, tmp_path, silent_server):
     started = start(warm[1], tmp_path, PREFECT_API_URL=silent_server, MARK="of the worker")
     (run,) = run_of(warm)
-    until("it is there", lambda: os.readlink(f"/proc/{run}/cwd") == str(tmp_path), 30)
+    until("it is there", lambda: Path(f"/proc/{run}/cwd").readlink() == tmp_path, 30)
     for number in (1, 2):
-        ours = f"/proc/{started.pid}/fd/{number}"
-        assert os.readlink(f"/proc/{run}/fd/{number}") == os.readlink(ours)
+        its, ours = (Path(f"/proc/{one}/fd/{number}").readlink() for one in (run, started.pid))
+        assert its == ours
     started.kill()
     started.communicate()
     until("the run is gone", lambda: gone([run]), 30)
