@@ -1,4 +1,4 @@
-"""The process that runs are forked from: a run has the worker's environment, and ends with who asked for it."""
+"""The process that runs are forked from: a run has the worker's environment, and ends with its starter."""
 
 import os
 import signal

@@ -205,3 +205,18 @@ def test_the_manifest_names_its_hour(by_the_hour):
     (data,) = installation.files("published/manifests").values()
     manifest = json.loads(data)
     assert manifest["statement"]["period"] == "2016-06-01T05"
+
+
+def test_the_measurements_of_an_hour_are_published_and_make_its_rows_again(by_the_hour):
+    installation = by_the_hour("Laplace")
+    installation.configure("[published]", "[published]\nmeasurements = true")
+    hour = Hour(DAY, 5)
+    installation.release(hour)
+    folder = installation.settings.published_folder
+    (name,) = installation.files("published/measurements")
+    assert "date=2016-06-01/hour=05/revision-0-" in str(name)
+    told = read_measurements(folder, hour, public_key=None)
+    rows = read_published(folder, verify=True)
+    assert told.rows().select("node", "step", "load_mw").sort("step", "node").equals(
+        rows.select("node", "step", "load_mw").sort("step", "node")
+    )

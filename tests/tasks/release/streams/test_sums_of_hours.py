@@ -1,4 +1,4 @@
-"""Sums over a stream by the hour: each hour's file of errors tells of its noise, which is drawn anew for each."""
+"""Sums over a stream by the hour: each hour's file of errors tells of its noise, which is its own."""
 
 from datetime import date
 from functools import partial
