@@ -7,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from optstream import read_published
+from optstream import read_measurements, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.privacy.joint_spend import JointSpend
@@ -215,8 +215,11 @@ def test_the_measurements_of_an_hour_are_published_and_make_its_rows_again(by_th
     folder = installation.settings.published_folder
     (name,) = installation.files("published/measurements")
     assert "date=2016-06-01/hour=05/revision-0-" in str(name)
-    told = read_measurements(folder, hour, public_key=None)
+    read = read_measurements(folder, hour)
+    values = read.values()
+    nodes = enumerate(read.mechanism.tree.nodes)
+    again = {(node, 10 + at): values[row, at] for row, node in nodes for at in (0, 1)}
     rows = read_published(folder, verify=True)
-    assert told.rows().select("node", "step", "load_mw").sort("step", "node").equals(
-        rows.select("node", "step", "load_mw").sort("step", "node")
-    )
+    assert {
+        (node, step): value for node, step, value in rows.select("node", "step", "load_mw").rows()
+    } == again
