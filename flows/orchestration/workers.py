@@ -1,6 +1,7 @@
 """Where months of a backfill run and dumps are read: processes of this machine, or a Dask cluster."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -55,9 +56,21 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
         from prefect.task_runners import ProcessPoolTaskRunner
 
         if not PREFECT_API_URL.value():
-            return ProcessPoolExecutor(n_workers, get_context("spawn"), end_with_parent)
-        return ProcessPoolTaskRunner(max_workers=n_workers, initializer=end_with_parent)
+            return ProcessPoolExecutor(n_workers, get_context("spawn"), begin_worker)
+        return ProcessPoolTaskRunner(max_workers=n_workers, initializer=begin_worker)
     return None
+
+
+def begin_worker() -> None:
+    """Have this process, one of a pool's, end with its parent, and by Ctrl-C without an exception.
+
+    A terminal's Ctrl-C reaches workers too. A worker's KeyboardInterrupt would be sent back as its result and
+    raised in the thread by which the pool hears of results (Prefect 3.8 catches Exception there): that thread
+    ends, and whoever asked waits without end. A pool that has lost a process says so at once. Polars is
+    imported above, and must be: it takes Ctrl-C over on import, and would swallow it from then on.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_with_parent()
 
 
 @contextmanager

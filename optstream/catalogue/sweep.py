@@ -7,6 +7,7 @@ overtaken. So those may go, and higher ones are spared.
 """
 
 import hashlib
+import json
 from datetime import date
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
@@ -23,7 +24,7 @@ from optstream.catalogue.layout import (
     superseded_errors_folder,
     superseded_folder,
 )
-from optstream.catalogue.parquet import decode
+from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
 
@@ -44,12 +45,14 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     for name in dead:
         transaction.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
     folder = errors_folder(entry.period)
-    replaced = _dead_errors(transaction, folder, (entry.revision, entry.vintage - 1), listed=entry)
+    replaced = _dead_errors(transaction, folder, (entry.revision, entry.vintage))
+    own = _files_beside(transaction, entry) if replaced else set()
+    replaced = [name for name in replaced if f"{folder}/{name}" not in own]
     for name in replaced:
         transaction.move(f"{folder}/{name}", f"{superseded_errors_folder(entry.period)}/{name}")
     if (dead or replaced) and not transaction.is_alone:
         _follow_a_withdrawal(transaction, entry.period)
-    return bool(dead)
+    return bool(dead or replaced)
 
 
 def finish_listing(folder: Location | str, period: date) -> None:
@@ -113,17 +116,26 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     return found or bool(drawn)
 
 
-def _dead_errors(transaction: Transaction, folder: str, rank: Rank, listed: Entry | None = None) -> list[str]:
-    """Return the files of errors in a folder of releases up to this rank, which nobody lists again; where
-    nobody can be about to list others, all but those of the listed release.
+def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]:
+    """Return the files of errors in a folder of releases up to this rank, of which nobody lists another;
+    where nobody can be about to list others, all.
     """
-    own = (listed.revision, listed.vintage) if listed else None
     known = [(name, errors_name(name)) for name in transaction.names_in(folder)]
-    return [
-        name
-        for name, told in known
-        if told and told[:2] != own and (transaction.is_alone or told[:2] <= rank)
-    ]
+    return [name for name, told in known if told and (transaction.is_alone or told[:2] <= rank)]
+
+
+def _files_beside(transaction: Transaction, entry: Entry) -> set[str]:
+    """Return the files that belong to a listed release, by its manifest; where that is none, all of its rank:
+    estimates that were made again after a crash may differ in their last digits, and so in their hashes.
+    """
+    try:
+        document = json.loads(transaction.read(entry.manifest, 2 * LARGEST_STATEMENT))
+        return set(dict(ReleaseStatement.from_document(document["statement"]).beside))
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError, PublicationError):
+        folder = errors_folder(entry.period)
+        told = {name: errors_name(name) for name in transaction.names_in(folder)}
+        rank = (entry.revision, entry.vintage)
+        return {f"{folder}/{name}" for name, known in told.items() if known and known[:2] == rank}
 
 
 def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:

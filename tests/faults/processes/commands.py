@@ -65,9 +65,15 @@ def start(folder: Path, log: Path, environment: Mapping[str, str], *arguments: s
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=_as_from_a_terminal,
         )
     return Command(arguments, log, process)
+
+
+def _as_from_a_terminal() -> None:
+    """Ctrl-C is heard, also where a shell started the campaign in the background, with SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    die_with_parent()
 
 
 def processes_of(folder: Path) -> dict[int, str]:

@@ -1,10 +1,12 @@
-"""A backfill in processes that is killed: none of them lives on with readings, and the next one clears up."""
+"""A backfill in processes that is killed or interrupted: none lives on with readings, the next clears up."""
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -50,13 +52,9 @@ def waited(until):
     return until()
 
 
-@pytest.mark.parametrize(("server", "database"), [(False, ""), (True, ""), (False, "postgresql_url")])
-@pytest.mark.nightly
-def test_no_process_lives_on(settings, request, server, database):
-    if database:
-        text = settings.file.read_text()
-        url = request.getfixturevalue(database)
-        settings.file.write_text(text.replace("sqlite:///trusted/ledger.sqlite", url))
+@contextmanager
+def two_busy_workers(settings, request, server):
+    """A backfill of two months whose workers both have a reader of dumps; nothing of it lives on."""
     simulate(
         settings.input_folder,
         leaves=settings.tree_of(date.min).leaves,
@@ -78,6 +76,22 @@ def test_no_process_lives_on(settings, request, server, database):
         assert waited(
             lambda: sum("tasks.ingest.sandbox" in line for line in session_of(process.pid).values()) == 2
         )
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pid in session_of(process.pid):
+            os.kill(pid, 9)
+
+
+@pytest.mark.parametrize(("server", "database"), [(False, ""), (True, ""), (False, "postgresql_url")])
+@pytest.mark.nightly
+def test_no_process_lives_on(settings, request, server, database):
+    if database:
+        text = settings.file.read_text()
+        url = request.getfixturevalue(database)
+        settings.file.write_text(text.replace("sqlite:///trusted/ledger.sqlite", url))
+    with two_busy_workers(settings, request, server) as process:
         process.kill()
         process.wait()
         assert waited(lambda: not session_of(process.pid)), session_of(process.pid)
@@ -85,11 +99,17 @@ def test_no_process_lives_on(settings, request, server, database):
         with _marked(settings) as mark:
             assert list(settings.trusted_folder.glob(f"{MARK}*")) == [mark]
         assert (len(left), list(settings.trusted_folder.glob(".*"))) == (1, [])
-    finally:
-        process.kill()
-        process.wait()
-        for pid in session_of(process.pid):
-            os.kill(pid, 9)
+
+
+@pytest.mark.parametrize("server", [False, True])
+@pytest.mark.nightly
+def test_ctrl_c_ends_it(settings, request, server):
+    """By a terminal: all of its processes get the signal, workers in the middle of a day, too."""
+    with two_busy_workers(settings, request, server) as process:
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(LONGEST_WAIT) == 130
+        assert waited(lambda: not session_of(process.pid)), session_of(process.pid)
+        assert not list(settings.trusted_folder.glob(f"{MARK}*"))
 
 
 def test_the_mark_of_a_backfill_that_lives_stays(settings):

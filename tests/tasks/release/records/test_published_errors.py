@@ -15,6 +15,7 @@ from optstream.catalogue.questions.from_folder import ask
 from optstream.catalogue.questions.question import Question
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.read_sum import read_day
+from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.error_terms import ErrorTerms
@@ -120,21 +121,41 @@ def test_what_is_of_no_listed_release_is_named(nights):
         path.with_name(stray).unlink()
 
 
-def left_by_a_crash(installation, day, rank):
+def left_by_a_crash(installation, day, rank, digest=None):
     """A publisher wrote a file of errors, and died before anything listed it."""
-    (path,) = (installation.folder / f"published/errors/date={day}").iterdir()
+    path = next((installation.folder / f"published/errors/date={day}").iterdir())
     named = re.sub(r"revision-\d+-vintage-\d+", "revision-{}-vintage-{}".format(*rank), path.name)
+    named = named if digest is None else re.sub("[0-9a-f]{64}", digest, named)
     path.with_name(named).write_bytes(path.read_bytes())
 
 
 def test_what_a_crash_left_leaves_with_the_next_release_or_its_day(nights):
     left_by_a_crash(nights, SECOND, (0, 7))
     left_by_a_crash(nights, FIRST, (1, 0))
+    left_by_a_crash(nights, SECOND, (0, 1), "0" * 64)  # an estimate that was made again, in other digits
     night(nights, THIRD)
     assert files(nights)[str(SECOND)] == [(0, 1)]
     withdraw(nights.run(), Requested(FIRST), "a test")
     assert str(FIRST) not in files(nights)
     sound(nights)
+
+
+def test_publishing_again_clears_up_beside_a_whole_release(nights):
+    left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
+    (problem,) = check_files(nights.folder / "published")
+    assert "is of no listed release" in problem
+    assert publish_again(nights.run(), Requested(FIRST)).outcome.status is Status.PUBLISHED
+    sound(nights)
+
+
+def test_without_its_manifest_nothing_of_a_release_leaves(nights):
+    folder = nights.folder / "published"
+    (listed,) = (folder / f"errors/date={FIRST}").iterdir()
+    left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
+    entry = read_catalogue(folder).entry(FIRST)
+    (folder / entry.manifest).unlink()
+    open_storage(folder).change(lambda transaction: clear_superseded(transaction, entry))
+    assert listed.exists()
 
 
 def test_a_file_that_was_replaced_while_days_were_read_is_read_where_it_lies(nights):

@@ -1,0 +1,41 @@
+"""A pool's workers: Ctrl-C in one of them is told to whoever waits, as an error that can be caught."""
+
+import os
+import signal
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context
+
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from flows.orchestration.workers import begin_worker, task_runner
+
+LONGEST_WAIT = 120.0
+
+
+def interrupted():
+    import polars as pl  # it takes Ctrl-C over
+
+    pl.DataFrame({"a": [1]}).lazy().collect()
+    signal.raise_signal(signal.SIGINT)
+    return os.getpid()
+
+
+def what_comes_back(pool):
+    with pool:
+        return type(pool.submit(interrupted).exception(LONGEST_WAIT))
+
+
+def test_an_interrupted_worker_breaks_its_pool():
+    with temporary_settings(set_defaults={PREFECT_API_URL: None}, restore_defaults={PREFECT_API_URL}):
+        assert what_comes_back(task_runner(2, None)) is BrokenProcessPool
+
+
+def test_control_else_an_exception_comes_back_that_nobody_catches():
+    """KeyboardInterrupt is no Exception: in a callback of Prefect's it ends the thread that tells results."""
+    assert what_comes_back(ProcessPoolExecutor(1, get_context("spawn"))) is KeyboardInterrupt
+
+
+def test_prefects_pool_begins_its_workers_alike():
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:1/api"}):
+        assert task_runner(2, None)._initializer is begin_worker
