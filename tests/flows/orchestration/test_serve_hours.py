@@ -1,4 +1,4 @@
-"""`optstream serve` of a stream by the hour, on a real server: an hour's run is forked, and goes on without that.
+"""`optstream serve` of a stream by the hour, on a real server: its runs are forked, and go on without.
 
 Prints (`-s`) how long an hour took from its run's start to its row in the ledger, beside the load.
 """
@@ -71,6 +71,7 @@ def test_an_hour_is_released_by_a_forked_run_and_by_a_fresh_one_where_there_is_n
         served.says("Ctrl-C")
         (warm,) = until("it is there", lambda: processes(served, "warm_runs"), 60)
         until("it forks", (settings.serve_folder / "warm-hours.socket").exists, 300)
+        until("the ledger is there", (settings.trusted_folder / "ledger.sqlite").exists, 300)
         seen = set()
 
         def forked():
