@@ -19,8 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.orchestration import warm_start
 from flows.orchestration.environment import ALWAYS, answers, environment
+from flows.orchestration.warm import warm_start
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.storage.private_files import make_private_folder, private_opener, write_private
@@ -145,7 +145,7 @@ def warm_runs_of(settings: Settings) -> Iterator[tuple[Child, str]]:
     socket_file = settings.serve_folder / f"warm-{settings.stream.name}.socket"
     log = settings.serve_folder / f"warm-{settings.stream.name}.log"
     starts = shlex.join([sys.executable, "-I", "-S", warm_start.__file__, str(socket_file.resolve())])
-    words = ("flows.orchestration.warm_runs", str(socket_file))
+    words = ("flows.orchestration.warm.warm_runs", str(socket_file))
     with module("process that runs are forked from", log, PAGES_STOP_SECONDS, ALWAYS, *words) as warm:
         yield warm, starts
 

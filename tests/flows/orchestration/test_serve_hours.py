@@ -95,7 +95,7 @@ def processes(served, word):
     found = []
     for process in descendants(served.process.pid):
         words = Path(f"/proc/{process}/cmdline").read_bytes()
-        if re.search(rb"flows\.orchestration\." + word.encode(), words):
+        if re.search(rb"flows\.orchestration\.warm\." + word.encode(), words):
             found.append(process)
     return found[:1]
 

@@ -1,4 +1,4 @@
-"""Start a scheduled run in a process that is forked from a warm one (`flows.orchestration.warm_runs`).
+"""Start a scheduled run in a process that is forked from a warm one (`flows.orchestration.warm.warm_runs`).
 
 The worker runs this file as a program, in the place of `python -m prefect.engine`: it hands over its
 environment, its folder and its standard streams, passes polite stops on, and ends as the run ends. Where no

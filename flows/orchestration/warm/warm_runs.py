@@ -3,7 +3,7 @@
 Beside a stream by the hour, whose run would spend most of its time on imports. The warm process does nothing
 but import and fork: it opens no ledger, no dump and no connection, so a run finds what a fresh process finds
 after its imports. Between it and each run stands a process that knows how the run ended, and ends it at once
-if the worker's side is gone (`flows.orchestration.warm_start`); if that process dies, so does the run.
+if the worker's side is gone (`flows.orchestration.warm.warm_start`); if that process dies, so does the run.
 """
 
 import array
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from data_contracts import judge
-from flows.orchestration.warm_start import address_of
+from flows.orchestration.warm.warm_start import address_of
 
 IMPORTED = (
     "prefect.engine",
