@@ -28,10 +28,16 @@ Sight = tuple[str, int, str]
 """Period, revision and what of it."""
 LIVE = (ReleaseState.DRAWN, ReleaseState.PUBLISHED)
 MOST_REDRAWS = 2
-UNDER_WAY = ("is not listed", "is not of the days", "is not of index.html", "answers of other releases")
-"""What a run may leave for the next one: files that no reader is told of; a page, descriptions (and the card)
-or answers that are one run behind. Of these none may be half a file at any time, and none may be behind at
-the end."""
+UNDER_WAY = (
+    "is not listed",
+    "is of no listed release",
+    "is not of the days",
+    "is not of index.html",
+    "answers of other releases",
+)
+"""What a run may leave for the next one: files that no reader is told of, of values and of errors; a page,
+descriptions (and the card) or answers that are one run behind. Of these none may be half a file at any time,
+and none may be there, or behind, at the end."""
 
 
 @dataclass

@@ -82,6 +82,15 @@ def test_a_description_may_be_a_run_behind_while_one_is_under_way_and_never_half
     assert f"half of {name}" in " ".join(judge.look())
 
 
+def test_errors_of_a_release_may_come_before_it_and_must_not_stay(judge):
+    """As a kill just before the catalogue leaves them."""
+    (path,) = judge.world.settings.published_folder.glob("errors/*/*.parquet")
+    later = path.with_name(path.name.replace("vintage-0", "vintage-1"))
+    later.write_bytes(path.read_bytes())
+    assert judge.look() == []
+    assert "LIVE" in verdict(judge) and "is of no listed release" in verdict(judge)
+
+
 def test_answers_may_be_of_what_was_listed_before_while_a_run_is_under_way(judge):
     """And at the end each day is answered."""
     configuration = judge.world.configuration
