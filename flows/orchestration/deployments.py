@@ -41,9 +41,14 @@ def work_pool_of(settings: Settings) -> str:
 
 
 def deployment_documents(
-    settings: Settings, config: str, work_pool: str, heartbeat: int = HEARTBEAT_SECONDS
+    settings: Settings,
+    config: str,
+    work_pool: str,
+    heartbeat: int = HEARTBEAT_SECONDS,
+    command: str | None = None,
 ) -> list[dict[str, Any]]:
     """The deployments, as prefect.yaml writes them. config: the one parameter of both flows, a path.
+    command: by which the worker starts a run; Prefect's own if None.
 
     Raises ConfigurationError where the night would begin after its end.
     """
@@ -69,7 +74,10 @@ def deployment_documents(
             "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
             "work_pool": {
                 "name": work_pool,
-                "job_variables": {"env": {**ALWAYS, HEARTBEAT: str(heartbeat)}},
+                "job_variables": {
+                    "env": {**ALWAYS, HEARTBEAT: str(heartbeat)},
+                    **({"command": command} if command else {}),
+                },
             },
         }
         for entrypoint, (description, crons) in entries.items()

@@ -8,6 +8,7 @@ Starting it again is the service manager's (docs/schedule.md), as is ending what
 import fcntl
 import os
 import secrets
+import shlex
 import shutil
 import socket
 import subprocess
@@ -18,7 +19,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.orchestration.environment import answers, environment
+from flows.orchestration.environment import ALWAYS, answers, environment
+from flows.orchestration.warm import warm_start
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.storage.private_files import make_private_folder, private_opener, write_private
@@ -46,7 +48,7 @@ OF_THE_SERVER = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Child:
     """A command that runs until `serve` ends. log: a file of the trusted folder."""
 
@@ -135,6 +137,17 @@ def worker_of(settings: Settings, work_pool: str) -> Iterator[Child]:
     words = ("worker", "start", "--pool", work_pool, "--type", "process", "--install-policy", "never")
     with module("Prefect worker", log, WORKER_STOP_SECONDS, {}, "prefect", *words) as worker:
         yield worker
+
+
+@contextmanager
+def warm_runs_of(settings: Settings) -> Iterator[tuple[Child, str]]:
+    """Run a process from which runs are forked; gives the command, too, by which a worker starts one."""
+    socket_file = settings.serve_folder / f"warm-{settings.stream.name}.socket"
+    log = settings.serve_folder / f"warm-{settings.stream.name}.log"
+    starts = shlex.join([sys.executable, "-I", "-S", warm_start.__file__, str(socket_file.resolve())])
+    words = ("flows.orchestration.warm.warm_runs", str(socket_file))
+    with module("process that runs are forked from", log, PAGES_STOP_SECONDS, ALWAYS, *words) as warm:
+        yield warm, starts
 
 
 @contextmanager

@@ -126,9 +126,8 @@ def _hours(sections: Mapping[str, Any]) -> Iterator[str]:
             'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate '
             f"all hours of these days anew; got {release.revise_days}"
         )
-    for table, key in (("covariates", "given"), ("questions", "named")):
-        if table in sections and getattr(sections[table], key):
-            yield f'{table} is for stream.period "day"; leave it out, or publish by the day'
+    if "covariates" in sections and sections["covariates"].given:
+        yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
 
 
 def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
@@ -294,6 +293,8 @@ def period_lengths(calendar: Calendar) -> frozenset[int]:
     first = date(2025, 1, 1)
     days = [first + timedelta(days=number) for number in range(730)]
     if calendar.period == "hour":
-        hours = [hour for day in days for hour in calendar.periods_of(day)]
-        return frozenset(calendar.n_steps(hour) for hour in hours)
+        for day in days:
+            if calendar.n_steps(day) != calendar.slots:  # only a day whose clock changes can have part of one
+                calendar.periods_of(day)
+        return frozenset({calendar.usual_steps})
     return frozenset(map(calendar.n_steps, days))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement
 from optstream.catalogue.about import About
+from optstream.catalogue.hours.day_entry import day_entries
 
 Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"
@@ -141,10 +143,10 @@ class PublicFacts:
     has_card: bool = False
     has_answers: bool = False
 
-    @property
+    @cached_property
     def listed(self) -> tuple[Entry, ...]:
         """The days that readers find, rising."""
-        return tuple(entry for entry in self.catalogue.entries if not entry.withdrawn)
+        return tuple(entry for entry in day_entries(self.catalogue.entries) if not entry.withdrawn)
 
     @property
     def n_drawn(self) -> int:

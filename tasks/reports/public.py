@@ -10,6 +10,7 @@ import polars as pl
 from optstream.catalogue import Catalogue, Entry, error_columns, read_catalogue
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage
+from optstream.catalogue.hours.day_entry import day_entries, files_of
 from optstream.catalogue.layout import DATA
 from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.errors import PublicationError
@@ -51,13 +52,13 @@ def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tupl
     Raises:
         PublicationError: The folder cannot be read.
     """
-    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    listed = [entry for entry in day_entries(catalogue.entries) if not entry.withdrawn]
     if not listed:
         return PublicFacts(catalogue, None, (), None, None), Summaries.empty()
     value = catalogue.value_column
     there = set(place.names_below(DATA))
-    missing = [entry for entry in listed if entry.file not in there]
-    steps, spoilt = _read_recent(place, [one for one in listed if one.file in there], value)
+    missing = [entry for entry in listed if not files_of(entry) <= there]
+    steps, spoilt = _read_recent(place, [one for one in listed if files_of(one) <= there], value)
     unread = {entry.period for entry in (*missing, *spoilt)}
     summaries, damaged = known.completed(place, [one for one in listed if one.period not in unread], value)
     lost = {entry.period: MISSING for entry in missing}

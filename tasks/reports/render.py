@@ -12,6 +12,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue import digest_of
+from optstream.catalogue.hours.day_entry import day_entries
 from optstream.catalogue.nodes import called
 from optstream.catalogue.page import MARKER
 from tasks.monitoring.alarms.alarm_groups import alarm_groups
@@ -58,9 +59,8 @@ def public_page(facts: PublicFacts, curves: CurveFiles | None = None) -> bytes:
         HTML as UTF-8; the same facts give the same bytes.
     """
     values = _values(facts, marks_of_facts(facts), "", None, most_figures=1)
-    changed = [
-        one for one in reversed(facts.catalogue.entries) if one.revision or one.vintage or one.withdrawn
-    ]
+    days = day_entries(facts.catalogue.entries)
+    changed = [one for one in reversed(days) if one.revision or one.vintage or one.withdrawn]
     values |= {
         "explorer": explorer_of(facts, curves),
         "powers": POWERS,

@@ -16,6 +16,8 @@ import polars as pl
 
 from optstream.catalogue import Entry, ReleaseStatement, error_columns
 from optstream.catalogue.backends import Storage
+from optstream.catalogue.hours.day_entry import DayEntry
+from optstream.catalogue.layout import LARGEST_RELEASE
 from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.catalogue.reading.read import read_file
 from optstream.catalogue.sums.read_sum import read_errors
@@ -38,6 +40,7 @@ SCHEMA = pl.Schema(
     }
 )
 AT_ONCE = 100
+_MEANS = {"node": pl.String, "known": pl.Float64, "whole": pl.Boolean}
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,19 +118,29 @@ def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
         "known",
         "whole",
         pl.lit(str(epsilon)).alias("epsilon"),
-        pl.lit(len(read_file(place, entry)), dtype=pl.Int64).alias("size"),
+        pl.lit(_size(place, entry), dtype=pl.Int64).alias("size"),
     )
+
+
+def _size(place: Storage, entry: Entry) -> int:
+    if isinstance(entry, DayEntry) and entry.closed_in is None:
+        return sum(_size(place, one) for one in entry.own)
+    if isinstance(entry, DayEntry):
+        return len(place.read(entry.file, LARGEST_RELEASE))
+    return len(read_file(place, entry))
 
 
 def _of_means(place: Storage, entry: Entry, statement: ReleaseStatement) -> pl.DataFrame:
     """Return the standard error of each node's daily mean, as the file of errors has it, and whether it is of
     the whole error; no rows where there is no such file.
     """
+    if isinstance(entry, DayEntry):  # how the errors of its hours hang together no file tells
+        return pl.DataFrame(schema=_MEANS)
     found = None
     with suppress(PublicationError):  # `check_files` names what is lost, and there is a bound without it
         found = read_errors(place, entry, statement)
     if found is None:
-        return pl.DataFrame(schema={"node": pl.String, "known": pl.Float64, "whole": pl.Boolean})
+        return pl.DataFrame(schema=_MEANS)
     n_steps = found.terms.steps.shape[1]
     errors = np.sqrt(np.maximum(found.variances_of_sums(), 0.0)) / n_steps
     whole = pl.lit(found.of == "whole").alias("whole")

@@ -106,8 +106,6 @@ def _write_public(
     told = About(own.publisher, own.licence, settings.node_facts, **own.about.model_dump())
     put_about(folder, settings.stream.name, told, signer)
     put_hierarchy(folder, settings.dated_hierarchy, settings.name_of, signer)
-    if settings.stream.period == "hour":
-        return None  # a page of days has nothing to show of an hour
     kept, made = settings.summaries_file, []
 
     def make(place: Storage, catalogue: Catalogue) -> bytes:

@@ -120,19 +120,14 @@ def _import_everything() -> None:
 
     import alembic.command  # noqa: F401
     import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
-    import pandas
-    from great_expectations import ExpectationSuite
 
-    from data_contracts.judge import _batches
-    from data_contracts.raw import none_of
+    from data_contracts.judge import warm_up
     from optstream.ledger import open_ledger
     from tasks.planning.long_spans import long_spans_of
     from tasks.reports.render import _environment
     from tests.faults.world import DAYS, RESTATED, make_world
 
-    suite = ExpectationSuite(name="warm", expectations=[none_of("a", "must be 0")])
-    batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
-    batch.validate(suite, result_format="BOOLEAN_ONLY")
+    warm_up()
     with tempfile.TemporaryDirectory() as folder:
         open_ledger(f"sqlite:///{folder}/ledger.sqlite").close()
         plans = product(("OptStream", "HistoryInformed", "PeGaSus"), ("", RESTATED))

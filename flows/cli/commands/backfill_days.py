@@ -102,12 +102,12 @@ def _run(
         from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
         runner = task_runner(workers, dask)
-    with _progress(len(plan.to_run), terminal) as watch:
+    with _progress(len(plan.to_run), settings.stream.period, terminal) as watch:
         return run_backfill(settings, plan.first, plan.last, watch, runner)
 
 
 @contextmanager
-def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
+def _progress(n_days: int, period: str, terminal: Terminal) -> Iterator[Any]:
     """A bar with rate and time left; without a terminal, a line a month; nothing with --json."""
     started = monotonic()
     n_done = 0
@@ -118,7 +118,7 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
         rate = n_done / max(1e-9, monotonic() - started)
         left = max(0, n_days - n_done) / rate if n_done else inf
         terminal.say(
-            f"{works[0].day} to {works[-1].day}: {_counted(works)}; {n_done} of {n_days} days, "
+            f"{works[0].day} to {works[-1].day}: {_counted(works)}; {n_done} of {n_days} {period}s, "
             f"{rate:.1f} a second, {f'{left:.0f}' if isfinite(left) else 'unknown'} s left"
         )
 
@@ -135,7 +135,7 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=terminal.console) as bar:
-        shown = bar.add_task("days", total=n_days, rate="")
+        shown = bar.add_task(f"{period}s", total=n_days, rate="")
 
         def advance(works: Sequence[Ended]) -> None:
             nonlocal n_done
@@ -144,7 +144,7 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
                 shown,
                 advance=_n_over(works),
                 description=f"{works[-1].day:%Y-%m}",
-                rate=f"{n_done / max(1e-9, monotonic() - started):.1f} days/s",
+                rate=f"{n_done / max(1e-9, monotonic() - started):.1f} {period}s/s",
             )
 
         yield advance
@@ -172,7 +172,8 @@ def _is_published(day: Ended) -> bool:
 def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> None:
     over = "".join(f", {count} {state}" for state, count in plan.over.items())
     terminal.say(
-        f"{settings.stream.name}, {plan.first} to {plan.last}: {len(plan.missing)} days to release, "
+        f"{settings.stream.name}, {plan.first} to {plan.last}: {len(plan.missing)} "
+        f"{settings.stream.period}s to release, "
         f"{len(plan.begun)} to finish, {len(plan.absent)} without a dump{over}"
     )
 
@@ -206,8 +207,8 @@ def _show_end(
     if not works:
         terminal.say("nothing to do; nothing changed, nothing spent")
     terminal.document(backfill_document(works, plan, settings, budget))
-    published = sum(map(_is_published, works))
-    terminal.say(f"{published} {'day' if published == 1 else 'days'} in {seconds:.1f} s")
+    published, period = sum(map(_is_published, works)), settings.stream.period
+    terminal.say(f"{published} {period if published == 1 else f'{period}s'} in {seconds:.1f} s")
 
 
 def _list_days(heading: str, days: Sequence[date], terminal: Terminal) -> None:

@@ -18,10 +18,10 @@ from flows.orchestration.processes import (
     LOOPBACK,
     OWN_PAGES,
     PAGES_PORT,
-    Child,
     own_server,
     pages_of,
     pages_port,
+    warm_runs_of,
     worker_of,
 )
 from flows.ui.prefect_log_in import add_log_in
@@ -82,17 +82,20 @@ def serve(
         else:
             children = [running.enter_context(own_server(settings))]
             add_log_in(settings.serve_folder / OWN_PAGES)
-        pool = _register(settings, work_pool, heartbeat, own=not api)
+        warm, starts = None, None
+        if settings.stream.period == "hour":  # a night need not begin within seconds
+            warm, starts = running.enter_context(warm_runs_of(settings))
+        pool = _register(settings, work_pool, heartbeat, starts, own=not api)
         children.append(running.enter_context(worker_of(settings, pool)))
-        pages: Child | None = running.enter_context(pages_of(settings, port))
+        pages = running.enter_context(pages_of(settings, port))
+        may_end = {pages: "nights go on"} | ({warm: "runs begin in fresh processes"} if warm else {})
         terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
         _tell(settings, terminal, pool, heartbeat, own=not api)
         while True:
             for child in children:
                 child.check()
-            if pages is not None and pages.process.poll() is not None:
-                terminal.say(f"the operators' pages ended: see {pages.log}; nights go on")
-                pages = None
+            for child in [one for one in may_end if one.process.poll() is not None]:
+                terminal.say(f"the {child.name} ended: see {child.log}; {may_end.pop(child)}")
             time.sleep(LOOK_SECONDS)
 
 
@@ -103,12 +106,16 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
     raise SystemExit(0)
 
 
-def _register(settings: Settings, work_pool: str | None, heartbeat: int, *, own: bool) -> str:
-    """Tell the server of the stream; return the work pool. own: the server is, so no run of it is alive."""
+def _register(
+    settings: Settings, work_pool: str | None, heartbeat: int, starts: str | None, *, own: bool
+) -> str:
+    """Tell the server of the stream; return the work pool. starts: the command that starts a run, if not
+    Prefect's. own: the server is, so no run of it is alive.
+    """
     from flows.orchestration import deployments
 
     pool = work_pool or deployments.work_pool_of(settings)
-    documents = deployments.deployment_documents(settings, str(settings.file), pool, heartbeat)
+    documents = deployments.deployment_documents(settings, str(settings.file), pool, heartbeat, starts)
     deployments.register(documents, deployments.zombie_document(heartbeat))
     if own:
         deployments.close_runs(settings.stream.name)

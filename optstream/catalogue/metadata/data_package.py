@@ -75,7 +75,7 @@ def _releases(dataset: Dataset) -> list[dict[str, Any]]:
     files = tuple(column for column in dataset.columns if column.name != "date")
     title = "A file for each published day, a row for each node and step"
     described = "The local day is in the path, date=YYYY-MM-DD."
-    return [_parquet("releases", title, described, [entry.file for entry in dataset.listed], files)]
+    return [_parquet("releases", title, described, list(dataset.files), files)]
 
 
 def _errors(dataset: Dataset) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Readable
 from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.hours.day_entry import day_entries, files_of
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.page import digest_of
 from optstream.catalogue.questions.answers_index import AnswersIndex, find_index
@@ -67,7 +68,12 @@ class Dataset:
     @property
     def listed(self) -> tuple[Entry, ...]:
         """The days that readers find, rising."""
-        return tuple(entry for entry in self.catalogue.entries if not entry.withdrawn)
+        return tuple(entry for entry in day_entries(self.catalogue.entries) if not entry.withdrawn)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files of data/ with the rows of these days, rising."""
+        return tuple(file for entry in self.listed for file in sorted(files_of(entry)))
 
     @property
     def title(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from optstream.catalogue.metadata.dataset import Dataset, day_after
 from optstream.catalogue.statements.statement import decimal_below
 from optstream.privacy import PrivacyModel
+from optstream.stream.period import day_of
 
 NOT_TOLD = "Not stated by the publisher."
 
@@ -71,7 +72,7 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         "data_product_type": "Summary statistics",
         "data_product_region": about.region or NOT_TOLD,
         "description": _description(dataset, deployment),
-        "publication_date": day_after(dataset.catalogue.entries[0].period),
+        "publication_date": day_after(day_of(dataset.catalogue.entries[0].period)),
     }
     if about.sector:
         basic["data_product_sector"] = about.sector

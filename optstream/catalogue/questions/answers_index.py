@@ -11,15 +11,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import groupby
 from typing import Any
 
 from optstream.catalogue.backends import Readable
-from optstream.catalogue.index import Catalogue
+from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import ANSWERS_INDEX, answers_file, is_hash
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
 from optstream.errors import OptStreamError, PublicationError
+from optstream.stream.period import day_of
 
 FORMAT = "optstream.questions/1"
+Listed = Mapping[date, Sequence[Entry]]
 LARGEST_INDEX = 2**28
 """Bytes."""
 SHORTEST_DAY_MINUTES = 22 * 60
@@ -77,14 +80,15 @@ class AnswersIndex:
         Returns:
             64 hexadecimal digits; None for a day that is not listed.
         """
-        return self._made_of(_listed(catalogue), day)
+        return self._made_of(listed_days(catalogue), day)
 
-    def _made_of(self, listed: Mapping[date, str], day: date) -> str | None:
+    def _made_of(self, listed: Listed, day: date) -> str | None:
         days = _reached(listed, day, self.questions, self.step_minutes)
         if not days:
             return None
         asked = {question.name: question.to_document() for question in self.questions}
-        facts = [FORMAT, self.step_minutes, asked, [[one.isoformat(), listed[one]] for one in days]]
+        files = [[one.period.isoformat(), one.file_hash] for day in days for one in listed[day]]
+        facts = [FORMAT, self.step_minutes, asked, files]
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def still_right(self, catalogue: Catalogue) -> "AnswersIndex":
@@ -96,7 +100,7 @@ class AnswersIndex:
         Returns:
             The same questions, and no day that was withdrawn, changed, or reached one that was.
         """
-        listed = _listed(catalogue)
+        listed = listed_days(catalogue)
         kept = {day: one for day, one in self.days.items() if one.made_of == self._made_of(listed, day)}
         return replace(self, days=kept)
 
@@ -131,10 +135,24 @@ class AnswersIndex:
         return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def days_reached(
+def listed_days(catalogue: Catalogue) -> Listed:
+    """Return what is listed of each local day.
+
+    Args:
+        catalogue: The folder's.
+
+    Returns:
+        By day, rising: its release, or those of its hours, rising.
+    """
+    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    return {day: tuple(own) for day, own in groupby(listed, key=lambda entry: day_of(entry.period))}
+
+
+def releases_reached(
     catalogue: Catalogue, day: date, questions: Sequence[Question], step_minutes: int
-) -> tuple[date, ...]:
-    """Return the listed days that windows which end on a day can reach, without a gap.
+) -> tuple[Entry, ...]:
+    """Return the listed releases that windows which end on a day can reach, without a day between that has
+    none.
 
     Args:
         catalogue: The folder's.
@@ -143,19 +161,13 @@ def days_reached(
         step_minutes: Length of a step.
 
     Returns:
-        Rising, the day itself last; none where it is not listed.
+        Rising, those of the day itself last; none where nothing of it is listed.
     """
-    return _reached(_listed(catalogue), day, questions, step_minutes)
+    listed = listed_days(catalogue)
+    return tuple(one for each in _reached(listed, day, questions, step_minutes) for one in listed[each])
 
 
-def _listed(catalogue: Catalogue) -> dict[date, str]:
-    """Return the hash of the file of each listed day."""
-    return {entry.period: entry.file_hash for entry in catalogue.entries if not entry.withdrawn}
-
-
-def _reached(
-    listed: Mapping[date, str], day: date, questions: Sequence[Question], step_minutes: int
-) -> tuple[date, ...]:
+def _reached(listed: Listed, day: date, questions: Sequence[Question], step_minutes: int) -> tuple[date, ...]:
     before = max((question.window - 1 for question in questions), default=0) * step_minutes
     reached = math.ceil(before / SHORTEST_DAY_MINUTES)
     found: list[date] = []

@@ -33,6 +33,8 @@ class DayFigures:
             known.
         whole: Of the whole error, likewise.
         errors: How the errors hang together; None where that is not published.
+        first_step: Number of the release's first step within the day: of an hour's not 0.
+        end_step: Of the step after its last one, steps without a time included.
     """
 
     day: date
@@ -44,6 +46,8 @@ class DayFigures:
     noise: Floats
     whole: Floats
     errors: DayErrors | None = None
+    first_step: int = 0
+    end_step: int = 0
 
     def parts_of(self, nodes: Sequence[str]) -> tuple[Floats | None, Floats | None]:
         """Return the errors of some nodes in independent parts.
@@ -58,7 +62,8 @@ class DayFigures:
             return None, None
         at = [self.errors.nodes.index(node) for node in nodes]
         terms = self.errors.terms
-        steps = terms.steps[:, self.steps][:, :, self.steps]
+        own = self.steps - self.first_step
+        steps = terms.steps[:, own][:, :, own]
         together = np.einsum("rn,rst->nst", terms.nodes[:, at, at], steps, optimize=True)
         spectrum, basis = np.linalg.eigh(together)
         parts = basis * np.sqrt(np.maximum(spectrum, 0.0))[:, None, :]
@@ -112,4 +117,6 @@ def figures_of(
         noise=single[0],
         whole=single[1],
         errors=errors,
+        first_step=int(rows["step"].to_numpy().min()),
+        end_step=int(rows["step"].to_numpy().max()) + 1,
     )

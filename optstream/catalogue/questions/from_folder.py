@@ -1,13 +1,13 @@
 """Answers computed from a published folder, as its publisher and anybody else can."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 
 import polars as pl
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.questions.answers_index import days_reached
+from optstream.catalogue.questions.answers_index import listed_days, releases_reached
 from optstream.catalogue.questions.figures import DayFigures, figures_of
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
 from optstream.catalogue.questions.window_answers import SCHEMA, answers
@@ -49,10 +49,7 @@ def ask(
     """
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
-    days = [entry.period for entry in catalogue.entries if not entry.withdrawn]
-    if any(isinstance(day, Hour) for day in days):
-        raise ParameterError("questions are asked of what is published by the day; this folder has hours")
-    days = [day for day in days if (first or date.min) <= day <= (last or date.max)]
+    days = [day for day in listed_days(catalogue) if (first or date.min) <= day <= (last or date.max)]
     if not days:
         raise ParameterError("no day of this span is published; see catalogue.json for those that are")
     found = []
@@ -85,21 +82,52 @@ def answers_of_days(
     Raises:
         ParameterError: As `ask`.
     """
-    known: dict[date, Read] = {}
+    known: dict[Entry, Read] = {}
     for day in days:
+        own = listed_days(catalogue).get(day, ())
         try:
-            if day not in known:
-                known[day] = _read(storage, catalogue, day)
-            minutes = known[day][1].step_minutes
-            reached = days_reached(catalogue, day, questions, _checked(questions, minutes))
-            known = {one: known[one] for one in reached if one in known}
-            for one in reached:
-                if one not in known:
-                    known[one] = _read(storage, catalogue, one)
+            known |= {one: _read(storage, catalogue, one) for one in own if one not in known}
+            minutes = known[own[-1]][1].step_minutes
+            reached = releases_reached(catalogue, day, questions, _checked(questions, minutes))
+            known = {one: known.get(one) or _read(storage, catalogue, one) for one in reached}
         except PublicationError as error:
             yield day, error
             continue
-        yield day, answers(questions, [known[one][0] for one in reached], known[day][1].model.resolution)
+        yield day, _answered(questions, [known[one] for one in reached], len(own))
+
+
+def _answered(questions: Sequence[Question], reached: Sequence[Read], n_own: int) -> pl.DataFrame:
+    """Return the answers of the windows that end in the last releases, the day's own: its only one, or its
+    hours.
+    """
+    parts = [pl.DataFrame(schema=SCHEMA)]
+    begins = 0  # of the releases that follow one another without a gap
+    for number, (figures, statement) in enumerate(reached):
+        if number and not _follows(reached[number - 1], reached[number]):
+            begins = number
+        if number >= len(reached) - n_own and figures.steps.size:
+            together = [one for one, _ in reached[begins : number + 1] if one.steps.size]
+            parts.append(answers(questions, together, statement.model.resolution))
+    if n_own == 1:
+        return pl.concat(parts)
+    numbers = {question.name: number for number, question in enumerate(questions)}
+    order = pl.col("question").replace_strict(numbers, return_dtype=pl.Int64)
+    return pl.concat(parts).sort(order, "node", "step")
+
+
+def _follows(before: Read, after: Read) -> bool:
+    """Return whether a release begins where the one before it ends; listed days that are reached do."""
+    (one, stated), (next_one, _) = before, after
+    if not isinstance(stated.period, Hour):
+        return True
+    if one.day == next_one.day:
+        return next_one.first_step == one.end_step
+    step = timedelta(minutes=stated.step_minutes)
+    # a day whose clock changes has fewer or more steps than others, and each of them a time
+    is_whole = one.end_step * step == timedelta(days=1) or [*one.timestamps.tail(1) + step] == [
+        *next_one.timestamps.head(1)
+    ]
+    return next_one.first_step == 0 and is_whole
 
 
 def step_minutes_of(storage: Storage, catalogue: Catalogue) -> int:
@@ -144,14 +172,7 @@ def _checked(questions: Sequence[Question], minutes: int) -> int:
     return minutes
 
 
-def _entry(catalogue: Catalogue, day: date) -> Entry:
-    entry = catalogue.entry(day)
-    assert entry is not None  # its day is listed
-    return entry
-
-
-def _read(storage: Storage, catalogue: Catalogue, day: date) -> Read:
-    entry = _entry(catalogue, day)
+def _read(storage: Storage, catalogue: Catalogue, entry: Entry) -> Read:
     statement = read_statement(storage, entry)
     rows = read_rows(storage, catalogue, entry, verify=True)
     errors = read_errors(storage, entry, statement, rows)
@@ -160,7 +181,7 @@ def _read(storage: Storage, catalogue: Catalogue, day: date) -> Read:
 
 def _check_known(storage: Storage, catalogue: Catalogue, day: date, questions: Sequence[Question]) -> None:
     """Raise ParameterError for a question to nodes that the last day does not have."""
-    rows = read_rows(storage, catalogue, _entry(catalogue, day), verify=False)
+    rows = read_rows(storage, catalogue, listed_days(catalogue)[day][-1], verify=False)
     levels = dict(rows.select("node", "level").unique().iter_rows())
     for question in questions:
         if unknown := [node for node in question.nodes if node not in levels]:

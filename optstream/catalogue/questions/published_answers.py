@@ -31,6 +31,7 @@ from optstream.catalogue.questions.answers_index import (
     AnswersIndex,
     DayAnswers,
     find_index,
+    listed_days,
     parse_index,
 )
 from optstream.catalogue.questions.from_folder import answers_of_days, dated
@@ -134,8 +135,7 @@ def _missing(
     folder: Location | str, catalogue: Catalogue, index: AnswersIndex
 ) -> dict[date, tuple[bytes, str]]:
     """Return the next files that the index lacks, each with what it is made of."""
-    days = [entry.period for entry in catalogue.entries if not entry.withdrawn and index.questions]
-    wanted = [day for day in days if day not in index.days]
+    wanted = [day for day in listed_days(catalogue) if index.questions and day not in index.days]
     found = {}
     given = answers_of_days(open_storage(folder), catalogue, index.questions, wanted)
     whole = ((day, rows) for day, rows in given if isinstance(rows, pl.DataFrame))

@@ -1,13 +1,16 @@
 """Some columns of a published file, for those who read years of them. Anyone may have written the files."""
 
+import hashlib
 from collections.abc import Collection
 
 import polars as pl
 
 from optstream.catalogue.backends import Readable, Storage
+from optstream.catalogue.hours.day_entry import DayEntry
 from optstream.catalogue.index import Entry
+from optstream.catalogue.layout import LARGEST_RELEASE
 from optstream.catalogue.parquet import decode
-from optstream.catalogue.reading.read import read_file
+from optstream.catalogue.reading.read import lost, read_file
 from optstream.catalogue.rows import MAY_BE_NULL, kind_of
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
@@ -19,7 +22,8 @@ DEEPEST_LEVEL = 100
 def read_columns(
     storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Return the wanted columns of the file of a listed release, in the file's order of rows.
+    """Return the wanted columns of the file of a listed release, in the file's order of rows; of a day of
+    hours those of the day's file, or of its hours' files one after another.
 
     optional: those of the wanted ones that it may lack, or have nulls in, as standard errors; null where it
     lacks them.
@@ -27,7 +31,9 @@ def read_columns(
     PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or has
     other columns or rows than a release.
     """
-    data = read_file(storage, entry, verify=True)
+    if isinstance(entry, DayEntry) and entry.closed_in is None:
+        return pl.concat(read_columns(storage, one, wanted, optional) for one in entry.own)
+    data = _closed(storage, entry) if isinstance(entry, DayEntry) else read_file(storage, entry, verify=True)
     try:
         frame, _ = decode(data, wanted)
     except PublicationError as error:
@@ -36,6 +42,16 @@ def read_columns(
     if absent - set(optional) or not _is_of_a_release(frame, optional):
         raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
     return frame.with_columns(pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
+
+
+def _closed(storage: Storage, entry: Entry) -> bytes:
+    try:
+        data = storage.read(entry.file, LARGEST_RELEASE)
+    except FileNotFoundError as error:
+        raise lost(entry) from error
+    if hashlib.sha256(data).hexdigest() != entry.closed_in:
+        raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
+    return data
 
 
 def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
@@ -68,5 +84,9 @@ def _is_sound(column: pl.Series) -> bool:
 
 
 def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
-    """Return what the file of a listed release says of itself. Raises PublicationError as `read_columns`."""
+    """Return what the file of a listed release says of itself, of a day of hours the last hour's. Raises
+    PublicationError as `read_columns`.
+    """
+    if isinstance(entry, DayEntry):
+        return read_statement(storage, entry.own[-1])
     return ReleaseStatement.from_document(decode(read_file(storage, entry, verify=True), ())[1].statement)

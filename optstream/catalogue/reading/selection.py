@@ -9,15 +9,18 @@ from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.metadata.dataset import Column, columns_of
 from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.reading.as_of import rows_as_of
 from optstream.catalogue.reading.read import catalogue_reader, read_rows
 from optstream.catalogue.rows import joined_rows
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.sums.period_sums import Period, period_columns
 from optstream.errors import ParameterError
+from optstream.stream import DatedHierarchy
 from optstream.stream.period import day_of
 
 AGENCY = "OPTSTREAM"
+AsOf = tuple[date, DatedHierarchy | None]
 _TIMES: Mapping[Period, str] = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
 """How SDMX writes a day, a week and a month."""
 
@@ -59,6 +62,7 @@ def rows_of(
     last: date | None = None,
     *,
     verify: bool = False,
+    as_of: AsOf | None = None,
 ) -> pl.DataFrame:
     """Return the rows of a catalogue that was read, as `select_rows` does.
 
@@ -69,6 +73,8 @@ def rows_of(
         first: Likewise.
         last: Likewise.
         verify: Whether to compare the hashes of files and rows.
+        as_of: The day in whose hierarchy all rows are wanted, as for `read_published`, and the hierarchies as
+            read; None for each day's own.
 
     Returns:
         Likewise.
@@ -86,18 +92,18 @@ def rows_of(
         raise ParameterError(
             "no day of this span is published; see the page or catalogue.json for those that are"
         )
-    parts, seen = [], set()
-    for entry in entries:
-        rows = read_rows(storage, catalogue, entry, verify)
-        if nodes:
-            rows = rows.filter(pl.col("node").is_in(list(nodes)))
-            seen |= set(rows["node"].unique())
-        parts.append(rows)
-    if unknown := sorted(set(nodes) - seen):
+    wanted = pl.col("node").is_in(list(nodes)) if nodes else pl.lit(True)
+    early = wanted if as_of is None else pl.lit(True)  # units of today are sums of those of other names
+    parts = [read_rows(storage, catalogue, entry, verify).filter(early) for entry in entries]
+    rows = joined_rows(parts, catalogue.value_column)
+    if as_of is not None:
+        day, hierarchy = as_of
+        rows = rows_as_of(rows, hierarchy, day, catalogue.value_column).filter(wanted)
+    if unknown := sorted(set(nodes) - set(rows["node"].unique())):
         raise ParameterError(
             f"no published day of this span has a node {unknown[0]!r}; names are as in the files"
         )
-    return joined_rows(parts, catalogue.value_column)
+    return rows
 
 
 def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from optstream.catalogue.sums.stated_errors import ErrorsOf
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.stream.period import day_of, period_from
 
 FORMAT = "optstream.errors/1"
 KEY = b"optstream.errors"
@@ -49,7 +50,7 @@ class DayErrors:
     """What a file of errors says.
 
     Attributes:
-        period: The local day.
+        period: The local day, or hour.
         of: Which errors it tells of.
         nodes: Names, in the terms' order.
         terms: How these errors hang together.
@@ -170,7 +171,7 @@ def decode_errors(data: bytes) -> DayErrors:
             raise ValueError
         if not isinstance(rows, pl.DataFrame) or dict(rows.schema) != SCHEMA:
             raise ValueError
-        period, nodes = date.fromisoformat(footer["period"]), tuple(footer["nodes"])
+        period, nodes = period_from(footer["period"]), tuple(footer["nodes"])
         terms = _terms(rows.filter(pl.col("term").is_not_null()), period, nodes, *footer["shape"])
         return DayErrors(period, footer["of"], nodes, terms, _added(rows, nodes, terms.steps.shape[1]))
     except (
@@ -207,7 +208,7 @@ def _terms(
     pairs = rows.filter(pl.col("step").is_not_null())
     of_steps[pairs["term"], pairs["step"], pairs["other_step"]] = pairs["value"]
     days = rows.filter(pl.col("earlier_date").is_not_null())
-    lags = days.select((pl.lit(period) - pl.col("earlier_date")).dt.total_days() - 1).to_series()
+    lags = days.select((pl.lit(day_of(period)) - pl.col("earlier_date")).dt.total_days() - 1).to_series()
     if (lags < 0).any():
         raise ValueError
     earlier[days["term"], lags] = days["value"]

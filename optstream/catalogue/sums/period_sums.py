@@ -10,6 +10,7 @@ import polars as pl
 from optstream.catalogue.metadata.dataset import Column
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.sums.errors_parquet import DayErrors
+from optstream.stream.period import Hour, day_of
 
 Period = Literal["day", "week", "month"]
 """Local days, weeks from Monday on, months."""
@@ -21,6 +22,7 @@ _SCHEMA = pl.Schema(
         "whole": pl.Float64(),
         "noise": pl.Float64(),
         "added": pl.Float64(),
+        "told": pl.Int64(),
         "of_whole": pl.Int64(),
         "of_noise": pl.Int64(),
     }
@@ -56,16 +58,16 @@ def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable
     known = (
         _variances(rows, value, period, errors)
         .group_by(begins, "node")
-        .agg(pl.col("whole", "noise", "added", "of_whole", "of_noise").sum(), told=pl.len())
+        .agg(pl.col("whole", "noise", "added", "told", "of_whole", "of_noise").sum())
     )
     noise, whole = (f"{value}_sum{column.removeprefix(value)}" for column in error_columns(value))
     estimate = f"{value}_sum_estimate"
     found = summed.join(known, on=["begins", "node"], how="left").with_columns(
-        pl.when(pl.col("told") == pl.col("days"))
+        pl.when(pl.col("told") == pl.col("steps"))
         .then(pl.col(f"{value}_sum") - pl.col("added"))
         .alias(estimate),
         *(
-            pl.when(pl.col(f"of_{of}") == pl.col("days")).then(pl.max_horizontal(of, 0.0).sqrt()).alias(name)
+            pl.when(pl.col(f"of_{of}") == pl.col("steps")).then(pl.max_horizontal(of, 0.0).sqrt()).alias(name)
             for of, name in (("noise", noise), ("whole", whole))
         ),
     )
@@ -112,11 +114,13 @@ def period_columns(value: str) -> tuple[Column, ...]:
 
 def _variances(rows: pl.DataFrame, value: str, period: Period, errors: Iterable[DayErrors]) -> pl.DataFrame:
     """Return what each day of a node adds to the variance of its period, with the days before it that are in
-    the same one: of the whole error and of the noise, and whether these are known (1, else 0).
+    the same one: of the whole error and of the noise, and of how many steps these are known.
     """
     noise, _ = error_columns(value)
     of_noise = rows.filter(pl.col(noise).is_not_null()) if noise in rows.columns else rows.clear()
     noise_known, days = set(of_noise["date"].unique()), set(rows["date"].unique())
+    unknown = rows.join(of_noise, on=["date", "step", "node"], how="anti")["date"].unique()
+    known_throughout = noise_known - set(unknown)
     frames = [pl.DataFrame(schema=_SCHEMA)]
     for one in errors:
         terms = one.terms
@@ -126,9 +130,14 @@ def _variances(rows: pl.DataFrame, value: str, period: Period, errors: Iterable[
             if before in days and _begin(before, period) == _begin(one.period, period):
                 shared += 2.0 * terms.earlier[:, lag - 1]
         variances = one.variances_of_sums(shared)
-        whole, is_noise = one.of == "whole", one.of == "noise" or one.period in noise_known
-        found = {"date": one.period, "of_whole": whole, "of_noise": is_noise}
-        labels = {name: pl.lit(known) for name, known in found.items()}
+        day, n_steps = day_of(one.period), terms.steps.shape[1]
+        whole = one.of == "whole"
+        # of some hours of a day the noise may be known alone
+        known = known_throughout if isinstance(one.period, Hour) else noise_known
+        is_noise = one.of == "noise" or day in known
+        counts = {"told": n_steps, "of_whole": whole * n_steps, "of_noise": is_noise * n_steps}
+        found = {"date": day, **counts}
+        labels = {name: pl.lit(value) for name, value in found.items()}
         figures = {"whole": variances * whole, "noise": variances * is_noise, "added": one.added.sum(axis=1)}
         frame = pl.DataFrame({"node": one.nodes, **figures})
         frames.append(frame.with_columns(**labels).cast(_SCHEMA).select(*_SCHEMA))

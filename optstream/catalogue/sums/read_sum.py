@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from itertools import groupby
 
 import numpy as np
 import polars as pl
@@ -19,6 +20,8 @@ from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.catalogue.sums.errors_parquet import DayErrors, decode_errors
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import SumOfValues
+from optstream.stream import Calendar
+from optstream.stream.period import Hour, day_of
 
 Floats = NDArray[np.float64]
 
@@ -56,27 +59,40 @@ def read_sum(
     """
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
-    asked = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    entries = [entry for day in asked if (entry := catalogue.entry(day)) and not entry.withdrawn]
+    listed = {entry.period: entry for entry in catalogue.entries if not entry.withdrawn}
+    asked = _calendar_of(storage, listed).periods(first, last)
+    entries = [listed[one] for one in asked if one in listed]
     if not asked or len(entries) < len(asked):
-        raise ParameterError(
-            f"a sum over days needs every day from {first} to {last}; {len(entries)} of them are published"
+        of_days = (
+            f"; {len(entries)} of their {len(asked)} hours"
+            if listed and isinstance(next(iter(listed)), Hour)
+            else f"; {len(entries)} of them"
         )
+        raise ParameterError(f"a sum over days needs every day from {first} to {last}{of_days} are published")
     days = [read_day(storage, catalogue, entry, verify=public_key is not None) for entry in entries]
     return sum_of_days(days, nodes, steps)
 
 
+def _calendar_of(storage: Storage, listed: Mapping[date, Entry]) -> Calendar:
+    """Return the calendar of what is published: of hours as the newest release states it."""
+    if not listed or not isinstance(max(listed), Hour):
+        return Calendar(60, "UTC")
+    stated = read_statement(storage, listed[max(listed)])
+    return Calendar(stated.step_minutes, stated.time_zone, stated.day, "hour")
+
+
 @dataclass(frozen=True, eq=False)
 class SummedDay:
-    """A published day, as sums need it.
+    """A published day or hour, as sums need it.
 
     Attributes:
-        period: The local day.
+        period: The local day, or hour.
         nodes: Names.
         parents: {node: the node above it}, None at the root.
         values: (n_nodes, n_steps), in the unit of the values; 0 in a slot that the day has not.
         errors: How its errors hang together; None where that is not published.
         noise_is_all: Whether the whole errors are those of the noise.
+        first_step: Number of its first step within the day.
     """
 
     period: date
@@ -85,6 +101,7 @@ class SummedDay:
     values: Floats
     errors: DayErrors | None
     noise_is_all: bool
+    first_step: int = 0
 
     def weights(self, nodes: Mapping[str, float]) -> Floats:
         """Return the weight of each node, (n_nodes,).
@@ -106,21 +123,13 @@ class SummedDay:
         """Return which steps are summed, (n_steps,): 1, else 0.
 
         Args:
-            steps: From 0; None for all.
+            steps: Of the day, from 0; None for all.
 
         Returns:
             In the day's order.
-
-        Raises:
-            ParameterError: The day has not the steps, or there is none.
         """
-        n_steps = self.values.shape[1]
-        asked = range(n_steps) if steps is None else sorted(set(steps))
-        if not asked or asked[0] < 0 or asked[-1] >= n_steps:
-            raise ParameterError(
-                f"steps of a sum must be at least one, from 0 to {n_steps - 1} on {self.period}"
-            )
-        return np.isin(np.arange(n_steps), asked).astype(np.float64)
+        own = np.arange(self.values.shape[1]) + self.first_step
+        return (np.ones(own.size) if steps is None else np.isin(own, [*steps])).astype(np.float64)
 
     @property
     def added(self) -> Floats:
@@ -153,7 +162,8 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
     noise, _ = error_columns(catalogue.value_column)
     known = noise in rows.columns and bool(rows[noise].is_not_null().any())
     parents = dict(zip(nodes, labels["parent"], strict=True))
-    return SummedDay(entry.period, nodes, parents, np.nan_to_num(values), errors, known)
+    begins = int(rows["step"].to_numpy().min())
+    return SummedDay(entry.period, nodes, parents, np.nan_to_num(values), errors, known, begins)
 
 
 def read_errors(
@@ -207,9 +217,9 @@ def errors_of_days(storage: Storage, catalogue: Catalogue, days: Iterable[date])
     Raises:
         PublicationError: As `read_errors`.
     """
-    for day in days:
-        entry = catalogue.entry(day)
-        if entry is not None and not entry.withdrawn:
+    asked = set(days)
+    for entry in catalogue.entries:
+        if day_of(entry.period) in asked and not entry.withdrawn:
             found = read_errors(storage, entry, read_statement(storage, entry))
             if found is not None:
                 yield found
@@ -238,6 +248,7 @@ def sum_of_days(
         raise ParameterError("a sum must be of at least one node")
     if not isinstance(nodes, Mapping):
         _check_apart(days[-1], weights)
+    _check_steps(days, steps)
     chosen = [(day.weights(weights), day.chosen(steps)) for day in days]
     value = sum(float(w @ day.values @ t) for day, (w, t) in zip(days, chosen, strict=True))
     if any(day.errors is None for day in days):
@@ -247,6 +258,14 @@ def sum_of_days(
     of_noise = [day.errors.of == "noise" for day in days if day.errors]
     is_noise = all(one or day.noise_is_all for one, day in zip(of_noise, days, strict=True))
     return SumOfValues(value, None if any(of_noise) else error, error if is_noise else None, estimate)
+
+
+def _check_steps(days: Sequence[SummedDay], steps: Collection[int] | None) -> None:
+    """Raise ParameterError for steps that a day has not, or none."""
+    for day, own in groupby(days, key=lambda one: day_of(one.period)):
+        n_steps = sum(one.values.shape[1] for one in own)
+        if steps is not None and not (steps and min(steps) >= 0 and max(steps) < n_steps):
+            raise ParameterError(f"steps of a sum must be at least one, from 0 to {n_steps - 1} on {day}")
 
 
 def _variance(days: Sequence[SummedDay], chosen: Sequence[tuple[Floats, Floats]]) -> float:

@@ -64,9 +64,9 @@ def files_beside(
         found = FilesBeside(StatedMeasurements(digest, tuple(later)), data={digest: data})
     if not settings.published.errors:
         return replace(found, no_errors="[published] errors is false")
-    if settings.stream.period == "hour":
-        # an hour's errors hang together with those of hours before; the file has days, and sums are of days
-        return replace(found, no_errors="sums are of days, and the stream is released by the hour")
+    if settings.stream.period == "hour" and mechanism.revises:
+        # a file tells of days before, not of hours
+        return replace(found, no_errors="its errors hang together with those of the hours before it")
     told = _errors(settings, day, mechanism, release)
     if told is None:
         return replace(found, no_errors=_why_none(mechanism, release))

@@ -7,6 +7,7 @@ from datetime import date
 from itertools import groupby
 
 from optstream.catalogue import Entry
+from optstream.catalogue.hours.day_entry import day_entries
 from optstream.stream import days_from, follows
 from tasks.monitoring import DayState, State
 from tasks.monitoring.words import LETTERS
@@ -90,7 +91,7 @@ class Stretch:
 
 def marks_of_facts(facts: PublicFacts) -> tuple[Mark, ...]:
     """Every day from the first that was ever listed to the last, as readers can know it."""
-    entries = {entry.period: entry for entry in facts.catalogue.entries}
+    entries = {entry.period: entry for entry in day_entries(facts.catalogue.entries)}
     if not entries:
         return ()
     days = days_from(min(entries), max(entries))

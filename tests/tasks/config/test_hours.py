@@ -72,6 +72,16 @@ def test_the_period_of_a_day_is_the_default_and_changes_no_hash(settings_of):
             'must fire every hour for stream.period "hour"',
         ),
         ([('period = "hour"', 'period = "week"')], 'must be "day" or "hour"'),
+        (
+            [
+                ('name = "PeGaSus"', 'name = "HistoryInformed"'),
+                (
+                    "[published]",
+                    '[[covariates]]\nname = "cold"\npath = "cold.csv"\nsource = "made up"\n[published]',
+                ),
+            ],
+            'covariates is for stream.period "day"',
+        ),
     ],
 )
 def test_what_is_for_days_is_refused_with_a_remedy(settings_of, changes, told):

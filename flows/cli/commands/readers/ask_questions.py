@@ -16,6 +16,7 @@ from flows.cli.console import Terminal
 from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app, parse_exactly
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.layout import ABOUT
 from optstream.catalogue.nodes import called
 from optstream.catalogue.questions.from_folder import ask as ask_folder
 from optstream.catalogue.questions.from_folder import step_minutes_of
@@ -108,7 +109,7 @@ def ask(
         rows = ask_folder(folder, [question], first, last, public_key=keys)
     if output is not None:
         _write(rows, output)
-    about = read_about(storage, None if keys is None else signed_by(storage, keys))
+    about = read_about(storage, None if keys is None else signed_by(storage, keys, ABOUT))
     _show(rows, output, partial(called, facts=about.nodes), Terminal(as_json))
 
 

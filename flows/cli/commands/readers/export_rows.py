@@ -6,13 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
+import polars as pl
 import typer
 
 from flows.cli.console import Terminal
 from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.layout import ABOUT
+from optstream.catalogue.hierarchy_table import find_hierarchy
+from optstream.catalogue.layout import ABOUT, HIERARCHY
 from optstream.catalogue.metadata.csvw import METADATA, csvw
 from optstream.catalogue.metadata.dataset import dataset_of
 from optstream.catalogue.metadata.write_metadata import to_bytes
@@ -39,6 +41,10 @@ def export(
     ] = None,
     first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
+    as_of: Annotated[
+        date | None,
+        day_option("--as-of", "All rows in the hierarchy of this day, over renamed, split or merged units."),
+    ] = None,
     daily: Annotated[bool, typer.Option("--daily", help="Sums of each day, in place of steps.")] = False,
     weekly: Annotated[bool, typer.Option("--weekly", help="Sums of each week, from Monday on.")] = False,
     monthly: Annotated[bool, typer.Option("--monthly", help="Sums of each month.")] = False,
@@ -56,11 +62,17 @@ def export(
     period = _period(daily, weekly, monthly)
     storage, keys = open_storage(folder), public_key or None
     catalogue = catalogue_reader(storage, keys)()
-    about = read_about(storage, None if keys is None else signed_by(storage, keys))
+    about = read_about(storage, None if keys is None else signed_by(storage, keys, ABOUT))
     chosen = tuple(nodes.split(",")) if nodes else ()
-    rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None)
+    hierarchy = None
+    if as_of is not None:
+        check = None if keys is None else signed_by(storage, keys, HIERARCHY)
+        hierarchy = as_of, find_hierarchy(storage, check)
+    rows = rows_of(storage, catalogue, chosen, first, last, verify=keys is not None, as_of=hierarchy)
     if period is not None:
-        errors = errors_of_days(storage, catalogue, rows["date"].unique().sort())
+        # how the errors of another day's units hang together no file tells
+        days = pl.Series([], dtype=pl.Date) if as_of is not None else rows["date"].unique().sort()
+        errors = errors_of_days(storage, catalogue, days)
         rows = period_sums(rows, catalogue.value_column, period, errors)
     if kind == "sdmx-csv":
         rows = as_sdmx_csv(rows, catalogue.value_column, period)
@@ -92,6 +104,6 @@ def _period(daily: bool, weekly: bool, monthly: bool) -> Period | None:
     return asked[0] if asked else None
 
 
-def signed_by(storage: Storage, keys: list[Path]) -> Callable[[bytes], str]:
-    """What raises where `about.json` is not signed by one of the keys."""
-    return partial(check_signature, storage, ABOUT, keys=read_public_keys(keys))
+def signed_by(storage: Storage, keys: list[Path], name: str) -> Callable[[bytes], str]:
+    """What raises where a file of the folder is not signed by one of the keys."""
+    return partial(check_signature, storage, name, keys=read_public_keys(keys))

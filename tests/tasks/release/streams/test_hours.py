@@ -7,7 +7,7 @@ from fractions import Fraction
 import polars as pl
 import pytest
 
-from optstream import read_published
+from optstream import read_measurements, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.privacy.joint_spend import JointSpend
@@ -205,3 +205,21 @@ def test_the_manifest_names_its_hour(by_the_hour):
     (data,) = installation.files("published/manifests").values()
     manifest = json.loads(data)
     assert manifest["statement"]["period"] == "2016-06-01T05"
+
+
+def test_the_measurements_of_an_hour_are_published_and_make_its_rows_again(by_the_hour):
+    installation = by_the_hour("Laplace")
+    installation.configure("[published]", "[published]\nmeasurements = true")
+    hour = Hour(DAY, 5)
+    installation.release(hour)
+    folder = installation.settings.published_folder
+    (name,) = installation.files("published/measurements")
+    assert "date=2016-06-01/hour=05/revision-0-" in str(name)
+    read = read_measurements(folder, hour)
+    values = read.values()
+    nodes = enumerate(read.mechanism.tree.nodes)
+    again = {(node, 10 + at): values[row, at] for row, node in nodes for at in (0, 1)}
+    rows = read_published(folder, verify=True)
+    assert {
+        (node, step): value for node, step, value in rows.select("node", "step", "load_mw").rows()
+    } == again

@@ -1,4 +1,4 @@
-"""What operators see of a stream by the hour: status, machines' documents, and the live application."""
+"""What is seen of a stream by the hour: status, documents, the live application, and the data users' page."""
 
 import json
 from datetime import UTC, date, datetime
@@ -9,11 +9,14 @@ from starlette.testclient import TestClient
 from flows.cli.show.stream_view import month_lines
 from flows.ui.application import application
 from flows.ui.looking import Looks
+from optstream.catalogue import check_files
 from optstream.stream import Hour
 from tasks.monitoring import State, watch
 from tasks.monitoring.days import by_day
 from tasks.monitoring.document import status_document
 from tasks.release.records.close_days import close_over
+from tasks.reports import write_pages
+from tasks.reports.write import write_public_page
 from tasks.ui.snapshot import take_snapshot
 from tests.flows.ui.conftest import AUTHORIZED, SECRET
 from tests.tasks.schemas.test_schemas import validator
@@ -73,3 +76,52 @@ def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(watch
     assert page(f"{home}/nodes/84?from={DAY}&to={DAY}")[0] == 200
     curve = json.loads(page(f"{home}/nodes/84/data?from={DAY}&to={DAY}")[1])
     assert len(curve["at"]) == 48
+
+
+def test_data_users_have_a_page_of_days_and_descriptions(watched):
+    folder = watched.settings.published_folder
+    written = write_pages(watched.settings, watched.ledger, watched.now)
+    assert written.problem is None
+    page = (folder / "index.html").read_text()
+    assert "2 days are published" in page
+    package = json.loads((folder / "datapackage.json").read_text())
+    (releases,) = [one for one in package["resources"] if one["name"] == "releases"]
+    assert len(releases["path"]) == 2
+    assert all((folder / path).is_file() for path in releases["path"])
+    assert check_files(folder) == []
+    (steps,) = (folder / "curves").iterdir()
+    header = decode_header(steps.read_bytes())
+    assert header["steps"] == [48, 2]
+    # the same page from the folder alone, and again when nothing changed
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    write_public_page(folder)
+    write_pages(watched.settings, watched.ledger, watched.now)
+    assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_page_of_an_open_day_shows_what_the_closed_one_does(day_of_hours):
+    folder = day_of_hours.settings.published_folder
+    shown = []
+    for _ in range(2):
+        write_pages(day_of_hours.settings, day_of_hours.ledger, day_of_hours.now)
+        shown.append(decode_header_and_figures(next((folder / "curves").iterdir()).read_bytes()))
+        close_over(day_of_hours.run())
+    assert shown[0] == shown[1]
+
+
+def test_a_day_whose_file_is_lost_is_a_gap(watched):
+    folder = watched.settings.published_folder
+    (lost,) = (folder / "data").glob("*/hour=all/*")
+    lost.unlink()
+    written = write_pages(watched.settings, watched.ledger, watched.now)
+    assert written.lost == (DAY,)
+    assert "missing" in (folder / "index.html").read_text()
+
+
+def decode_header_and_figures(data):
+    length = int.from_bytes(data[4:8], "little")
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def decode_header(data):
+    return decode_header_and_figures(data)[0]

@@ -13,9 +13,11 @@ from flows.cli.commands.readers import export_rows
 from flows.cli.commands.readers.export_rows import app
 from optstream.catalogue import publish, read_published, stage
 from optstream.catalogue.about import About, put_about
+from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import PublicationError
+from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 
 DAY = date(2016, 2, 1)
@@ -158,3 +160,22 @@ def test_with_a_key_all_that_is_told_is_signed_and_the_catalogue_is_read_once(
     forged = call("--output", tmp_path / "b.csv", "--public-key", key)
     assert isinstance(forged.exception, PublicationError)
     assert not (tmp_path / "b.csv").exists()
+
+
+def test_rows_are_written_in_the_hierarchy_of_another_day(tmp_path):
+    """A unit that was renamed: its days before, too, have the name of the day that is asked for."""
+    after = date(2016, 2, 2)
+    oldest = (("FR", None), ("84", "FR"), ("Île & ../x", "FR"))
+    hierarchy = DatedHierarchy(oldest, (TreeChange(after, renamed={"84": "ARA"}),))
+    folder = tmp_path / "published"
+    statement = make_statement(DAY)
+    publish(folder, [(stage(make_rows(DAY), statement), statement)], lambda _: "h1")
+    put_hierarchy(folder, hierarchy, lambda _: None, None)
+    for words, name in (((), "84"), (("--as-of", after), "ARA")):
+        output = tmp_path / f"{name}.parquet"
+        call = ["--output", output, "--as", "parquet", "--nodes", name, *words]
+        assert CliRunner().invoke(app, [str(folder), *map(str, call)]).exit_code == 0
+    values = [pl.read_parquet(tmp_path / f"{name}.parquet")["load_mw"].to_list() for name in ("84", "ARA")]
+    assert values[0] == values[1]
+    missing = CliRunner().invoke(app, [str(folder), "--output", str(tmp_path / "x"), "--nodes", "ARA"])
+    assert "has a node 'ARA'" in str(missing.exception)

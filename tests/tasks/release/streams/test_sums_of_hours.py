@@ -1,0 +1,70 @@
+"""Sums over a stream by the hour: each hour's file of errors tells of its noise, which is its own."""
+
+from datetime import date
+from functools import partial
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream import read_published, read_sum
+from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.sums.period_sums import period_sums
+from optstream.catalogue.sums.read_sum import errors_of_days
+from optstream.errors import ParameterError
+from optstream.stream import Hour
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Requested
+from tasks.release.each import each
+from tasks.release.records.close_days import close_over
+from tasks.reports import write_pages
+from tests.tasks.release.streams.conftest import hours
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+
+
+def by_hand(rows, node, steps):
+    """The value of a sum and its error: noise of Laplace is drawn anew for each step."""
+    own = rows.filter(pl.col("date") == DAY, pl.col("node") == node, pl.col("step").is_in(steps))
+    return own["load_mw"].sum(), np.sqrt((own["load_mw_noise_se"].cast(pl.Float64) ** 2).sum())
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_sum_over_hours_has_the_error_of_its_steps(day_of_hours, closed):
+    folder = str(day_of_hours.settings.published_folder)
+    if closed:
+        assert close_over(day_of_hours.run()) == (DAY,)
+    rows = read_published(folder)
+    for node in ("FR", "84"):
+        for steps in (None, range(9, 31), [0], [47]):
+            found = read_sum(folder, [node], DAY, DAY, steps)
+            value, error = by_hand(rows, node, range(48) if steps is None else [*steps])
+            assert found.value == pytest.approx(value)
+            assert found.noise_standard_error == pytest.approx(error, rel=1e-3)
+    catalogue = read_catalogue(open_storage(folder))
+    sums = period_sums(rows, "load_mw", "day", errors_of_days(open_storage(folder), catalogue, [DAY, NEXT]))
+    own = sums.filter(date=DAY, node="84").row(0, named=True)
+    assert own["load_mw_sum_noise_se"] == pytest.approx(by_hand(rows, "84", range(48))[1], rel=1e-3)
+    write_pages(day_of_hours.settings, day_of_hours.ledger, day_of_hours.now)
+    assert check_files(folder) == []
+
+
+def test_a_sum_over_days_needs_each_of_their_hours(day_of_hours):
+    folder = str(day_of_hours.settings.published_folder)
+    with pytest.raises(ParameterError, match="25 of their 48 hours are published"):
+        read_sum(folder, ["84"], DAY, NEXT)
+    with pytest.raises(ParameterError, match="from 0 to 47 on 2016-06-01"):
+        read_sum(folder, ["84"], DAY, DAY, [48])
+    gone = Hour(DAY, 5)
+    each([Requested(gone)], Requested, partial(withdraw, day_of_hours.run(), reason="x", days=[gone]))
+    with pytest.raises(ParameterError, match="23 of their 24 hours are published"):
+        read_sum(folder, ["84"], DAY, DAY)
+
+
+def test_where_hours_learn_from_one_another_no_file_tells_their_errors(by_the_hour):
+    installation = by_the_hour("HistoryInformed", DAY)
+    installation.release(*hours(DAY)[:2])
+    (manifest, *_) = installation.files("published/manifests").values()
+    assert b"its errors hang together with those of the hours before it" in manifest
+    assert not installation.files("published/errors")
