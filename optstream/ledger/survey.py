@@ -171,6 +171,28 @@ class Survey:
             found = connection.execute(of_kind)
             return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in found}
 
+    def last_shown(self, stream: str) -> int:
+        """Return the number of the event by which the newest thing that readers have was staged.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            Of the last release or new estimate that was staged and is published by now; 0 for none.
+        """
+        kinds = ("staged", "vintage staged", "published", "vintage published")
+        query = select(EventRow.number, EventRow.kind, EventRow.period, EventRow.revision, EventRow.body)
+        of_kind = query.where(EventRow.stream_id == id_of(stream), EventRow.kind.in_(kinds))
+        last, staged = 0, dict[tuple[str | None, int | None, int], int]()
+        with reading(self._engine) as connection:
+            for row in connection.execute(of_kind.order_by(EventRow.number)):
+                key = (row.period, row.revision, json.loads(row.body).get("vintage", 0))
+                if row.kind.endswith("staged"):
+                    staged[key] = row.number
+                else:
+                    last = max(last, staged.get(key, 0))
+        return last
+
     def trees(self, stream: str) -> dict[int, Entries]:
         """Return the list of trees under which the days of each privacy guarantee were planned.
 

@@ -17,6 +17,7 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ledger.verify_lineage import compare_lineage
 from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
+from tasks.release.guards.witness import older_places
 from tasks.release.records.lineage import told_releases
 from tasks.signing.key import public_keys_of
 
@@ -104,6 +105,7 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
             )
         found = check_files(settings.published_folder, public_keys_of(settings))
         yield from (f"{settings.published_folder}: {line}" for line in found)
+    yield from older_places(settings, ledger)
     yield from compare_measurements(settings, releases)
     yield from compare_lineage(settings, ledger, releases)
 

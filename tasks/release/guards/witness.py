@@ -84,6 +84,26 @@ def behind(settings: Settings, ledger: Ledger) -> list[str]:
     return said
 
 
+def older_places(settings: Settings, ledger: Ledger) -> list[str]:
+    """Which witnesses are older copies than what readers have, a line each; changes nothing.
+
+    Each is told how far the ledger is after something was staged and before it is listed. One that does not
+    know that it was staged has been restored, and with it what lies beside it, also where nothing that is
+    looked for elsewhere is missing. The next run brings it up to the ledger, and says nothing.
+    """
+    shown, said = ledger.last_shown(settings.stream.name), []
+    for place in settings.witness_places:
+        with suppress(LedgerError, OSError, PublicationError):  # `behind` says these
+            known = _read(place)[0].get(settings.privacy.population, {}).get(settings.stream.name)
+            if known is not None and known[0] < shown:
+                said.append(
+                    f"{place} knows {known[0]} events of the ledger, and readers have what event {shown} "
+                    "staged: it is an older copy; bring the newest one back, or accept what it lacks, as "
+                    "docs/recover.md says"
+                )
+    return said
+
+
 def _check(place: Location, known: Heads, ledger: Ledger) -> None:
     missing = set(ledger.missing_heads(head for _, head in known.values()))
     for stream, (n_events, head) in sorted(known.items()):

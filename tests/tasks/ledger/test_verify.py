@@ -16,6 +16,8 @@ from optstream.ledger import Ledger, StreamTerms
 from tasks.ledger import verify as ledger_check
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
+from tasks.operations.withdraw import withdraw as withdraw_day
+from tasks.release.day import Requested
 from tasks.release.run import terms_of
 from tests.tasks.two_regions import RELEASING, STEPS
 
@@ -134,6 +136,24 @@ def test_an_older_copy_of_the_lineage_is_found(released):
     # the newest is what counts: the oldest are purged first
     file.write_text(lines[1])
     assert problems(released) == ()
+
+
+def test_a_trusted_folder_that_is_an_older_copy_is_found_by_its_witness(either):
+    """Also where nothing else tells: here only the witness is the older one."""
+    file = either.folder / "trusted/witness/ledger-heads.json"
+    either.released(DAYS[0])
+    older = file.read_bytes()
+    either.released(DAYS[1])
+    assert problems(either) == ()
+    newest = file.read_bytes()
+    file.write_bytes(older)
+    (line,) = problems(either)
+    assert f"{file.parent} knows" in line
+    assert "it is an older copy" in line
+    file.write_bytes(newest)
+    withdraw_day(either.run(), Requested(DAYS[0]), "a test")  # what has no readers need not be known
+    file.write_bytes(newest)
+    assert problems(either) == ()
 
 
 def test_an_edit_of_the_ledger_is_found(released):
