@@ -71,6 +71,7 @@ def two_busy_workers(settings, request, server):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests may run in the background
     )
     try:
         assert waited(

@@ -31,9 +31,14 @@ def test_an_interrupted_worker_breaks_its_pool():
         assert what_comes_back(task_runner(2, None)) is BrokenProcessPool
 
 
+def listens():
+    """As a terminal's processes do, also where a shell started the tests in the background."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_control_else_an_exception_comes_back_that_nobody_catches():
     """KeyboardInterrupt is no Exception: in a callback of Prefect's it ends the thread that tells results."""
-    assert what_comes_back(ProcessPoolExecutor(1, get_context("spawn"))) is KeyboardInterrupt
+    assert what_comes_back(ProcessPoolExecutor(1, get_context("spawn"), listens)) is KeyboardInterrupt
 
 
 def test_prefects_pool_begins_its_workers_alike():
