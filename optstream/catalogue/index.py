@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -139,6 +139,11 @@ class Catalogue:
         Returns:
             UTF-8 text; the same catalogue gives the same bytes.
         """
+        return self._encoded
+
+    @cached_property
+    def _encoded(self) -> bytes:
+        """Worked out once: pages and descriptions of a year of hours ask for its hash again and again."""
         numbered = self.sequence is not None
         document = {
             "format": NUMBERED if numbered else FORMAT,

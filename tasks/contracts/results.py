@@ -2,6 +2,7 @@
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,9 +63,13 @@ def result_files(settings: Settings) -> list[ResultFile]:
 def newest_results(settings: Settings, days: set[date]) -> Iterator[tuple[date, str, dict[str, Any]]]:
     """Yield the newest results of each of these days and each suite, if readable: day, suite, document."""
     seen: set[tuple[date, str]] = set()
+    rising = sorted(days)
     for file in result_files(settings):
-        wanted = {(day, file.suite) for day in days if file.first <= day <= file.last} - seen
-        if not wanted or file.path.suffix != ".json" or file.path.name.startswith("."):
+        if file.path.suffix != ".json" or file.path.name.startswith("."):
+            continue
+        own = rising[bisect_left(rising, file.first) : bisect_right(rising, file.last)]
+        wanted = {(day, file.suite) for day in own} - seen
+        if not wanted:
             continue
         seen |= wanted
         with suppress(OSError, ValueError):
