@@ -60,20 +60,25 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
 
 
 def _plans(compared: Comparison) -> Table:
-    marks = {id(compared.configured): "as configured"}
-    marks[id(compared.best)] = "best" if compared.best is not compared.configured else "best, as configured"
+    marks = {id(compared.configured): "configured"}
+    marks[id(compared.best)] = "best" if compared.best is not compared.configured else "best, kept"
     return _table(compared.best, compared.plans, marks)
 
 
 def _table(like: Judged, plans: list[Judged] | tuple[Judged, ...], marks: dict[int, str]) -> Table:
     levels = [f"level {level}" for level in range(len(like.expected))]
-    table = plain_table("", "plan", "joint noise", *levels, "of the size", n_texts=3)
-    table.columns[1].no_wrap = True
+    table = plain_table("", "plan", "joint", *levels, "of size", n_texts=3)
+    table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for plan in plans:
         joint = ", ".join(f"level {level}" for level in plan.joint_levels)
-        errors = (f"{one.error:.3g}" for one in plan.expected)
+        errors = (_figure(one.error) for one in plan.expected)
         label = escape(plan.choice.label)
         table.add_row(marks.get(id(plan), ""), label, joint, *errors, f"{plan.relative:.2%}")
-    sizes = (f"{one.size:.3g}" for one in like.expected if one.size is not None)
+    sizes = (_figure(one.size) for one in like.expected if one.size is not None)
     table.add_row("", "typical size", "", *sizes, "")
     return table
+
+
+def _figure(value: float) -> str:
+    """Three digits that tell, without a power of ten."""
+    return f"{float(f'{value:.3g}'):,.10g}"
