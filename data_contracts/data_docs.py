@@ -41,8 +41,7 @@ def _shortened(result: ExpectationSuiteValidationResult) -> ExpectationSuiteVali
             for key, value in one.result.items()
             if key != "unexpected_index_query"  # it names all of them, too
         }
-    told: ExpectationSuiteValidationResult = shorter
-    return told
+    return shorter
 
 
 @cache

@@ -99,7 +99,7 @@ def rows_of(
     if as_of is not None:
         day, hierarchy = as_of
         rows = rows_as_of(rows, hierarchy, day, catalogue.value_column).filter(wanted)
-    if unknown := sorted(set(nodes) - set(rows["node"].unique())):
+    if nodes and (unknown := sorted(set(nodes) - set(rows["node"].unique()))):
         raise ParameterError(
             f"no published day of this span has a node {unknown[0]!r}; names are as in the files"
         )

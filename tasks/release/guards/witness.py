@@ -67,7 +67,7 @@ def refuse_older(settings: Settings, ledger: Ledger) -> None:
     """
     for place in settings.witness_places:
         with suppress(OSError, PublicationError):
-            _check(place, _read(place)[0].get(settings.privacy.population, {}), ledger)
+            _check(place, _known(settings, place), ledger)
 
 
 def behind(settings: Settings, ledger: Ledger) -> list[str]:
@@ -75,7 +75,7 @@ def behind(settings: Settings, ledger: Ledger) -> list[str]:
     said = []
     for place in settings.witness_places:
         try:
-            _check(place, _read(place)[0].get(settings.privacy.population, {}), ledger)
+            _check(place, _known(settings, place), ledger)
         except LedgerError as error:
             said.append(str(error))
         except (OSError, PublicationError) as error:
@@ -94,14 +94,19 @@ def older_places(settings: Settings, ledger: Ledger) -> list[str]:
     shown, said = ledger.last_shown(settings.stream.name), []
     for place in settings.witness_places:
         with suppress(LedgerError, OSError, PublicationError):  # `behind` says these
-            known = _read(place)[0].get(settings.privacy.population, {}).get(settings.stream.name)
-            if known is not None and known[0] < shown:
+            n_events, _ = _known(settings, place).get(settings.stream.name, (shown, ""))
+            if n_events < shown:
                 said.append(
-                    f"{place} knows {known[0]} events of the ledger, and readers have what event {shown} "
+                    f"{place} knows {n_events} events of the ledger, and readers have what event {shown} "
                     "staged: it is an older copy; bring the newest one back, or accept what it lacks, as "
                     "docs/recover.md says"
                 )
     return said
+
+
+def _known(settings: Settings, place: Location) -> Heads:
+    """What a place knows of the stream's budget; raises as `_read`."""
+    return _read(place)[0].get(settings.privacy.population, {})
 
 
 def _check(place: Location, known: Heads, ledger: Ledger) -> None:
