@@ -18,6 +18,7 @@ from optstream.noise import joint_noise, simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
 from optstream.privacy.rules.groups import cut
 from optstream.stream import AggregationTree
+from tests.optstream.mechanisms.planned_days import plans
 
 MODEL = PrivacyModel("1", 48, 1)
 HALF_HOURS = (46, 48, 50)
@@ -27,16 +28,6 @@ HALVES = ["1/2", "1/2"]
 
 def joint(model=MODEL, lengths=HALF_HOURS, n_nodes=1, **more):
     return Laplace(model, "joint", lengths, n_nodes, **more)
-
-
-def plans(mechanism, lengths, first_step=0):
-    """Days in a row, each planned by itself; a negative length is a gap."""
-    found, at = [], first_step
-    for length in lengths:
-        if length > 0:
-            found += mechanism.plan(length, at)
-        at += abs(length)
-    return found
 
 
 # what a window costs

@@ -34,16 +34,6 @@ def on_tree(blocks=(16, 1), shares=HALVES, noise=None, declared_leaves=1, **give
     return HistoryInformedTree(pattern, TREE, shares)
 
 
-def plans(mechanism, lengths, first_step=0):
-    """Days in a row, each planned by itself, as if nothing else were spent; a negative length is a gap."""
-    found, at = [], first_step
-    for length in lengths:
-        if length > 0:
-            found += mechanism.plan(length, at)
-        at += abs(length)
-    return found
-
-
 def draw(mechanism, lengths, state=None, first_step=0, n_series=1):
     drawn, at = [], first_step
     for length in lengths:

@@ -14,7 +14,8 @@ from optstream.mechanisms.history_informed.block_groups import BlockGroups
 from optstream.privacy import JointSpend, PrivacyModel, worst_window
 from optstream.privacy.rules.groups import cut_evenly, worst_of_cycle
 from optstream.stream.public_days import PublicDays
-from tests.optstream.mechanisms.history_informed.joint_streams import HALF_HOURS, informed, plans
+from tests.optstream.mechanisms.history_informed.joint_streams import HALF_HOURS, informed
+from tests.optstream.mechanisms.planned_days import plans
 
 LAYOUTS = [
     # by day every layout drifts by one, and one of them by all
