@@ -2,7 +2,7 @@
 
 The worker runs this file as a program, in the place of `python -m prefect.engine`: it hands over its
 environment, its folder and its standard streams, passes polite stops on, and ends as the run ends. Where no
-warm process answers, it becomes a fresh one. Imports the standard library alone, which takes no time.
+warm process answers in time, it becomes a fresh one. Imports the standard library alone, which takes no time.
 """
 
 import array
@@ -16,6 +16,8 @@ from io import StringIO
 from pathlib import Path
 
 FRESH = ("-m", "prefect.engine")
+PATIENCE = 60.0
+"""Seconds in which a warm process says who the run is; what it forks later finds nobody here, and ends."""
 CRASHED = 128 + signal.SIGKILL
 """Exit code where nobody is left who knows how the run ended."""
 
@@ -30,6 +32,7 @@ def ask(path: Path) -> "socket.socket | None":
     document = json.dumps({"env": dict(os.environ), "folder": str(Path.cwd())}).encode()
     streams = array.array("i", [0, 1, 2])
     end = socket.socket(socket.AF_UNIX)
+    end.settimeout(PATIENCE)
     try:
         end.connect(address_of(path))
         end.sendmsg([f"{len(document):8}".encode()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
@@ -44,9 +47,12 @@ def main(path: Path) -> int:
     """Start a run and wait for its end; return its exit code."""
     end = ask(path)
     said = end.makefile() if end is not None else StringIO()
-    pid = said.readline()
-    if not pid:  # nothing was begun
+    pid = ""
+    with suppress(OSError):
+        pid = said.readline()
+    if end is None or not pid:  # nothing was begun, or nothing that goes on
         os.execv(sys.executable, [sys.executable, *FRESH])
+    end.settimeout(None)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _: _pass_on(int(pid), number))
     return int(said.readline() or CRASHED)

@@ -56,8 +56,10 @@ def test_only_the_owner_reaches_it(warm):
 
 
 def run_of(warm):
-    """The process of the one run that is under way: a child of a child of the warm process."""
-    return until("a run is under way", lambda: descendants(warm[0].pid)[1:], 120)
+    """The process of the one run that is under way: a child of a child of the warm process. It may have begun
+    the one that reads its dumps.
+    """
+    return until("a run is under way", lambda: descendants(warm[0].pid)[1:2], 120)
 
 
 def test_a_run_has_the_environment_and_the_folder_of_the_worker(warm, tmp_path, silent_server):
@@ -118,6 +120,22 @@ def test_a_stop_that_comes_when_the_run_is_over_changes_nothing_of_how_it_ended(
             end.sendall(b"0\n")
             assert started.wait(60) == 0
     assert started.communicate() == ("", "")  # its streams lay in the socket until now
+
+
+def test_a_warm_process_that_hangs_is_not_waited_for_without_end(tmp_path):
+    """Nights and watch are both forked from it: nobody would be told."""
+    waits = f"""
+import pathlib, runpy
+main = runpy.run_path({warm_start.__file__!r})["main"]
+main.__globals__.update(PATIENCE=0.5, FRESH=("-c", "print('fresh')"))
+main(pathlib.Path({str(tmp_path / "s")!r}))
+"""
+    said = tmp_path / "said"  # a pipe would lie open in the socket
+    with socket.socket(socket.AF_UNIX) as listening, said.open("w") as out:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        subprocess.run([sys.executable, "-I", "-S", "-c", waits], stdout=out, check=True, timeout=60)
+    assert said.read_text() == "fresh\n"
 
 
 def test_where_no_warm_process_answers_a_fresh_one_runs(tmp_path):
