@@ -15,12 +15,15 @@ from optstream.stream.private_period import open_private_period
 Integers = NDArray[np.int64]
 
 
-def counts_of(period: PrivatePeriod, step: int, n_classes: int) -> Integers:
+def counts_of(period: PrivatePeriod, step: int, sizes: Sequence[int]) -> Integers:
     """Return the customers of a step by class and series, (n_classes, n_series): raw, for this package alone.
 
-    Privacy: none; nothing is released. A negative count, which no number of customers is, counts as 0.
+    Privacy: none; nothing is released. A count outside 0 and its class's size, which is public, is cut to
+    them, which moves it no further than before: no reading decides how many draws are asked for.
     """
-    return np.maximum(open_private_period(period)[:, step].reshape(n_classes, -1), 0)
+    units = open_private_period(period)[:, step].reshape(len(sizes), -1)
+    cut: Integers = np.clip(units, 0, np.array(sizes, dtype=np.int64)[:, None])
+    return cut
 
 
 def sampled(

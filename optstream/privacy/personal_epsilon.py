@@ -13,6 +13,8 @@ from optstream.privacy.exact import Exact, exact, whole
 CHANCE_UNITS = 2**62
 """Chances are whole multiples of one part of so many."""
 DIGITS = 60
+LARGEST_EPSILON = 10**6
+"""Of a class: more protects nobody, and its exponential is no number any more."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +24,8 @@ class CustomerClass:
     Attributes:
         name: Of the class.
         n_customers: How many there are, public; decides how much is left out, never what is guaranteed.
-        epsilon: Exact, > 0; the most that any window of the class may lose.
+            Counts above it are cut to it.
+        epsilon: Exact, in (0, 10^6]; the most that any window of the class may lose.
         window_length: Steps of its windows.
 
     Raises:
@@ -36,8 +39,8 @@ class CustomerClass:
 
     def __init__(self, name: str, n_customers: int, epsilon: Exact, window_length: int) -> None:
         amount = exact(epsilon, "epsilon of CustomerClass")
-        if amount <= 0:
-            raise ParameterError(f"epsilon of CustomerClass must be greater than 0; got {epsilon!r}")
+        if not 0 < amount <= LARGEST_EPSILON:
+            raise ParameterError(f"epsilon of CustomerClass must lie in (0, 10^6]; got {epsilon!r}")
         object.__setattr__(self, "name", name)
         object.__setattr__(self, "epsilon", amount)
         for field, given in (("n_customers", n_customers), ("window_length", window_length)):

@@ -84,7 +84,8 @@ class Personalised(ABC):
 
         Args:
             counts: How many customers of each class are counted where, (n_classes, n_series, n_steps), whole
-                numbers of at least 0; one customer counts at most once at a step.
+                numbers of at least 0; one customer counts at most once at a step. What is above n_customers
+                of its class counts as that.
             noise: Secure for what is published; simulated noise marks what it touches.
 
         Returns:
@@ -114,7 +115,7 @@ class Personalised(ABC):
         for step in range(period.n_steps):
             grains = [rule.offer(step) for rule in rules]
             if all(grains):
-                counts = counts_of(period, step, len(rules))
+                counts = counts_of(period, step, sizes)
                 offers = self._epsilons(grains, rules)
                 threshold, error = best_threshold(offers, sizes)
                 paid[0, :, step] = [min(own, asked_at) for own in asking]

@@ -36,7 +36,7 @@ def test_what_is_answered_is_of_the_sample_with_noise_of_the_threshold():
     assert all(scale >= 3 and scale == pytest.approx(3) for scale, _ in noise.asked)
 
 
-def test_a_period_holds_the_classes_one_after_the_other_and_nobody_less_than_none():
+def test_a_period_holds_the_classes_one_after_the_other_and_no_count_is_outside_its_class():
     units = counts([1, 2], [3, -4], [5, 6], [7, 8])
     period = PrivatePeriod(units, resolution=Fraction(1), first_step=0)
-    assert counts_of(period, 1, 2).tolist() == [[2, 0], [6, 8]]
+    assert counts_of(period, 1, [9, 7]).tolist() == [[2, 0], [6, 7]]

@@ -78,7 +78,8 @@ def test_the_best_threshold_is_the_best_of_those_that_are_offered():
 
 
 @pytest.mark.parametrize(
-    ("customers", "epsilon", "window"), [(0, "1", 10), (5, "0", 10), (5, "1", 0), (5, 0.5, 10), (2.5, "1", 1)]
+    ("customers", "epsilon", "window"),
+    [(0, "1", 10), (5, "0", 10), (5, "1e7", 10), (5, "1", 0), (5, 0.5, 10), (2.5, "1", 1)],
 )
 def test_a_class_refuses_what_is_outside_its_range(customers, epsilon, window):
     with pytest.raises(ParameterError, match="CustomerClass"):

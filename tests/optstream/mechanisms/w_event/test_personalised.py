@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
+from optstream.measurement import customer_sample
 from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
 from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.mechanisms.w_event.personalised import (
@@ -14,7 +15,7 @@ from optstream.mechanisms.w_event.personalised import (
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.privacy.personal_epsilon import CustomerClass
+from optstream.privacy.personal_epsilon import CHANCE_UNITS, CustomerClass
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 BOTH = (PersonalisedBudgetDistribution, PersonalisedBudgetAbsorption)
@@ -57,7 +58,7 @@ def test_control_a_class_that_is_watched_over_longer_windows_than_its_own_pays_m
 def test_with_one_class_it_charges_as_the_mechanism_for_all_does(kind):
     """The same rule, but for when it is worth publishing: the paper takes the root of the square error."""
     model, stream = PrivacyModel("8", 4, 1, "1"), np.arange(1, 13) * 1000
-    own = kind((CustomerClass("all", 5, "8", 4),)).release(stream[None, None], noise=SilentNoise())
+    own = kind((CustomerClass("all", 12_000, "8", 4),)).release(stream[None, None], noise=SilentNoise())
     known = UNIFORM[kind](model).release(stream[None], noise=SilentNoise())
     assert [spend.charges for spend in own.spends[0]] == [spend.charges for spend in known.spends]
     assert own.values.tolist() == known.values.tolist()
@@ -66,12 +67,45 @@ def test_with_one_class_it_charges_as_the_mechanism_for_all_does(kind):
 def test_a_class_pays_no_more_than_the_threshold_and_keeps_the_rest():
     """Of many shy customers the noise is theirs: the others pay as little, in whole shares."""
     many = (CustomerClass("shy", 10_000, "1/10", 5), CustomerClass("open", 10, "10", 5))
-    counts = np.full((2, 1, 3), 10_000)
+    counts = np.repeat([10_000, 10], 3).reshape(2, 1, 3)
     found = PersonalisedBudgetAbsorption(many).release(counts, noise=SilentNoise())
     shy, other = (spends[1].charges[0] for spends in found.spends)
     assert shy == Fraction(1, 100)  # its share
     assert other == Fraction(1)  # one share, and not all that it could
     assert [spends[0].charges[0] for spends in found.spends] == [Fraction(1, 100)] * 2
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_count_above_the_classes_size_is_cut_and_never_drawn_one_by_one(kind):
+    """No reading decides whether there is an answer: a million million draws would end in no memory."""
+    counts = np.full((len(CLASSES), 1, 3), 10**12)
+    found = kind(CLASSES).release(counts, noise=simulated_noise(1))
+    assert found.published
+    assert 0 < found.values.max() < 10_000
+
+
+def published_one_or_more(present, n_trials):
+    """How often a shy customer is seen: of a stream of one step, the release says one or more."""
+    classes = (CustomerClass("shy", 1, "1", 1), CustomerClass("open", 100, "4", 1))
+    counts = np.array([present, 0]).reshape(2, 1, 1)
+    mechanism, noise = PersonalisedBudgetDistribution(classes), simulated_noise(19)
+    return sum(mechanism.release(counts, noise=noise).values[0, 0] >= 1 for _ in range(n_trials))
+
+
+def test_attack_a_shy_customer_is_seen_as_often_as_the_classes_charges_allow_and_no_more(monkeypatch):
+    """By Lemma 19 at most e^(1/2 + 1/4) as often as nobody: half of epsilon asks, half of the rest pays.
+
+    This event attains it: at noise of 2 and of 1, the thresholds. Six standard deviations of a binomial
+    count: less than one false alarm in 10^6 runs.
+    """
+    n_trials, asked, paid = 2000, np.exp(-2.0), np.exp(-1.0)
+    nobody = asked**2 / (1 + asked) * paid / (1 + paid)
+    allowed = nobody * np.exp(0.75)
+    reach = 6 * np.sqrt(allowed / n_trials)
+    assert published_one_or_more(1, n_trials) / n_trials < allowed + reach
+    # the control: of everybody who takes part more is lost
+    monkeypatch.setattr(customer_sample, "chance_units", lambda epsilon, threshold: CHANCE_UNITS)
+    assert published_one_or_more(1, n_trials) / n_trials > allowed + reach
 
 
 @pytest.mark.parametrize("kind", BOTH)
