@@ -204,7 +204,7 @@ class Histories(RuleBasedStateMachine):
         revision = 0 if last is None else last.revision + (not taken_over)
         key, first_step, n_steps = (stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
         tree = TREES[self.tree_at(stream, first_step)]
-        own = self.model.with_epsilon(self.model.epsilon * Fraction(share), self.model.leaves_per_step)
+        own = self.model.with_budget(self.model.epsilon * Fraction(share), self.model.leaves_per_step)
         try:
             made = on_tree(MECHANISMS[mechanism](own), tree)
             _ = made.levels  # where joint noise cannot be had, it says so

@@ -67,6 +67,12 @@ def _joint(model, shortest):
     return mechanisms.Laplace(model, "joint" if can else None, lengths, N_SERIES, 1)
 
 
+def _gaussian(model, shortest):
+    """Under the same guarantee but for a delta, without which there is no Gaussian noise."""
+    terms = {**model.to_document(), "delta": "1/1000000"}
+    return mechanisms.Gaussian(PrivacyModel(**terms))
+
+
 def _history_informed(model, shortest):
     """Few blocks in short windows, so that plans, borders and learning meet within a few periods."""
     n_blocks = min(2, model.window_length)
@@ -81,6 +87,7 @@ def _history_informed_tree(model, shortest):
 PLAIN: Mapping[str, Make] = {
     **{name: _plain(name) for name in MECHANISMS if issubclass(getattr(mechanisms, name), SeriesMechanism)},
     "Laplace joint": _joint,
+    "Gaussian": _gaussian,
     "Fourier": _fourier,
     "PeGaSus average": _plain("PeGaSus", smoother="average"),
     "PeGaSus James-Stein": _plain("PeGaSus", smoother="james_stein"),
