@@ -41,7 +41,8 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     Raises:
         ParameterError: A spend of no known kind.
     """
-    leaves = 1 if isinstance(spend, PeriodSpend) else spend.leaves_changed
+    say_leaves = StepSpend | CappedSpend | JointSpend | GaussianSpend
+    leaves = spend.leaves_changed if isinstance(spend, say_leaves) else 1
     factor = max(1, _ceil(other.alpha / planned.alpha)) * max(
         1, _ceil(Fraction(other.leaves_per_step, leaves))
     )

@@ -168,7 +168,8 @@ def check_currency(spends: Iterable[Spend], currency: Currency | None = None) ->
     Raises:
         ParameterError: One of them is in another currency.
     """
-    found = {spend.currency for spend in spends} | ({currency} if currency else set())
+    # what is no spend at all, the accountant refuses
+    found = {getattr(spend, "currency", "epsilon") for spend in spends} | ({currency} if currency else set())
     if len(found) > 1:
         raise ParameterError(
             "charges in epsilon (Laplace and joint noise) and in rho (Gaussian noise) are never added up: a "

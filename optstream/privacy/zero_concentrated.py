@@ -13,7 +13,7 @@ from optstream.errors import ParameterError
 LARGEST_DELTA = Fraction(1, 1000)
 """A larger one would allow that the readings of one customer in a thousand are published as they are."""
 LEAST_DELTA = Fraction(1, 10**15)
-LARGEST_EPSILON = 1000
+LARGEST_EPSILON = 10**6
 WORKING, KEPT = 60, 15
 """Digits of a computation, and of its result."""
 # the order of the Renyi divergence, less 1, is looked for among powers of e
@@ -36,7 +36,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     Definition 1.1 (rho-zCDP).
 
     Args:
-        epsilon: Greater than 0, at most 1000.
+        epsilon: Greater than 0, at most 10^6.
         delta: In [1e-15, 1/1000].
 
     Returns:
