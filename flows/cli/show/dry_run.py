@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
-from flows.cli.show.ledger_book import rounded_up
+from flows.cli.show.ledger_book import plain_sum, rounded_up
 from tasks.planning.preview import DryRun, Level, Period, dry_run_document
 
 WIDTH = 80
@@ -44,7 +44,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     for n_days, loss in found.horizons:
         terminal.say(
             f"a customer's {n_days} days: epsilon up to {rounded_up(loss.epsilon)} "
-            f"at delta {float(loss.delta):g}; plain sum {rounded_up(loss.plain)}"
+            f"at delta {float(loss.delta):g}; {plain_sum(loss)}"
         )
 
 
