@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import Exact, exact, whole
-from optstream.privacy.zero_concentrated import check_delta, largest_rho
+from optstream.privacy.zero_concentrated import check_delta, epsilon_of, largest_rho
 
 Unit = Literal["customer", "roaming"]
 Windows = Literal["sliding", "aligned"]
@@ -113,6 +113,28 @@ class PrivacyModel:
     def budget(self) -> Fraction:
         """What any window may be charged, in `currency`: what is divided, added up to and compared with."""
         return self.epsilon if self.rho is None else self.rho
+
+    def told_epsilon(self, amount: Fraction) -> Fraction:
+        """Return what a charge means to people: an epsilon, at this guarantee's delta.
+
+        Args:
+            amount: At least 0, in `currency`.
+
+        Returns:
+            The same where the currency is epsilon; else what so much rho is at delta, rounded up, and never
+            more than `epsilon` for what is within the budget.
+        """
+        if self.rho is None:
+            return amount
+        found = epsilon_of(amount, self.delta)
+        return min(found, self.epsilon) if amount <= self.rho else found
+
+    @property
+    def in_words(self) -> str:
+        """The budget of any window, with its currency."""
+        if self.rho is None:
+            return f"epsilon {self.epsilon}"
+        return f"rho {float(self.rho):.6g} (epsilon {self.epsilon} at delta {float(self.delta):g})"
 
     @property
     def pure_epsilon(self) -> Fraction:

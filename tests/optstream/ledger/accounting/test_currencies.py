@@ -149,8 +149,8 @@ def k_times(spend, planned, other):
 
 @pytest.mark.parametrize(("share", "fits"), [("1/9", True), ("1/8", False)])
 def test_three_times_the_alpha_costs_nine_times_the_rho(ledger, kit, share, fits):
-    """An earlier day is priced anew by the square: beside a ninth a whole day fits, beside more none. Control:
-    by three times its price the ledger would have taken that too.
+    """An earlier day is priced anew by the square: beside a ninth a whole day fits, beside more none.
+    Control: by three times its price the ledger would have taken that too.
     """
     stream = Released(ledger, kit, terms_of(CONCENTRATED))
     stream.draw("a", gaussian(CONCENTRATED, 0, share=share))
