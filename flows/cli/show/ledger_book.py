@@ -25,7 +25,7 @@ def show_book(
         model = page.terms.model
         terminal.say(
             f"privacy budget {page.name}: "
-            f"epsilon {model.epsilon} in any window of {model.window_length} steps "
+            f"{model.in_words} in any window of {model.window_length} steps "
             f"({page.terms.calendar}; {model.windows} windows)"
         )
         for stream in page.streams:
@@ -133,7 +133,9 @@ def _free(page: BudgetSummary) -> str:
     if page.free_from is None:
         return "nothing was ever charged: every window has all of it"
     where = _when(page.free_from, page.free_from_time)
-    return f"windows that begin at {where} or later have all of it, {page.terms.model.epsilon}"
+    model = page.terms.model
+    whole = model.in_words if model.delta else str(model.epsilon)
+    return f"windows that begin at {where} or later have all of it, {whole}"
 
 
 def clock(moment: datetime) -> str:
