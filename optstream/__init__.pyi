@@ -24,6 +24,7 @@ from .mechanisms import BudgetAbsorption as BudgetAbsorption
 from .mechanisms import BudgetDistribution as BudgetDistribution
 from .mechanisms import Fast as Fast
 from .mechanisms import Fourier as Fourier
+from .mechanisms import Gaussian as Gaussian
 from .mechanisms import Hierarchical as Hierarchical
 from .mechanisms import HistoryInformed as HistoryInformed
 from .mechanisms import HistoryInformedTree as HistoryInformedTree
