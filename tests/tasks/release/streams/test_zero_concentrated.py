@@ -14,6 +14,7 @@ from tasks.ledger.documents import book_document
 from tasks.ledger.horizon import read_horizons
 from tasks.ledger.show import read_book
 from tasks.ledger.verify import verify
+from tasks.operations.amend import declare, rehearse
 from tasks.planning.backfill_cost import cost_of
 from tasks.planning.dry_run import dry_run
 from tasks.planning.preview import dry_run_document
@@ -107,6 +108,13 @@ def test_a_stream_does_not_change_its_currency(released):
     released.configure('name = "Gaussian"', 'name = "Laplace"')
     with pytest.raises(LedgerError, match="has releases, and its delta, rho differ"):
         released.release(DAYS[3])
+    settings = load_settings(released.folder / "optstream.toml")
+    for ask in (
+        rehearse,
+        lambda *given: declare(*given, "another currency", datetime(2016, 7, 1, tzinfo=UTC)),
+    ):
+        with pytest.raises(LedgerError, match=r"currency .* cannot be amended.* a whole window or more"):
+            ask(settings, released.ledger)
 
 
 def test_a_delta_and_its_mechanism_come_together(released):
