@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optstream.estimation.error_factor import ErrorFactor, noise_factor
+from optstream.estimation.error_factor import ErrorFactor, fits_factor, noise_factor
 from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
@@ -167,6 +167,8 @@ class Mechanism(Afterwards):
         Raises:
             ParameterError: As `estimate`.
         """
+        if self.own_tree is not None and not fits_factor(measured, len(self.own_tree.leaf_indices)):
+            return None
         variances = self.noise_variances(measured)
         if variances is None:
             return None
