@@ -57,7 +57,7 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
             keys = {**tables, "mechanism": {"name": name, **tables.get("mechanism", {})}}
             if "features" in section.tables and not featured:
                 keys["features"] = {}
-            own_tables = {
+            own_tables: dict[str, Any] = {
                 "mechanism": section(**keys["mechanism"]),
                 "sampling": Sampling(**keys["sampling"]) if "sampling" in keys else None,
                 "features_": settings.features_ if featured else Features(),

@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from benchmarks import currencies
-from benchmarks.currencies import EVERY_STEP, error_of, main, models, random_steps
+from benchmarks.noise import currencies
+from benchmarks.noise.currencies import EVERY_STEP, error_of, main, models, random_steps
 
 
 @pytest.mark.parametrize(("share", "laplace", "gaussian"), [("1", 48.0, 25.04), ("1/4", 192.0, 50.09)])

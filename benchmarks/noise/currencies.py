@@ -1,6 +1,6 @@
 """What a delta gains: a step's error by Laplace, joint and Gaussian noise of one epsilon.
 
-    python -m benchmarks.currencies [--data FOLDER] [--periods 60]
+    python -m benchmarks.noise.currencies [--data FOLDER] [--periods 60]
 
 The load of the 12 French regions in 2016, or, without a folder, series of random steps: the noise is the same
 on every series. A day of half-hours is period and window, alpha is 1 MW. All of the budget goes to the series
