@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from optstream.audit import controls, gaussian
+from optstream.audit import controls, gaussian_noise
 from optstream.audit.attack import ERROR, Progress, audit
 from optstream.audit.field import FIELD, FieldCase, on_tree
-from optstream.audit.gaussian import EnumeratedGaussian
+from optstream.audit.gaussian_noise import EnumeratedGaussian
 from optstream.audit.result import AuditResult
 from optstream.audit.sampler import EnumeratedSampler
 from optstream.audit.subjects import plans
@@ -103,8 +103,8 @@ def control_cases() -> tuple[Case, ...]:
         controls.scaled_noise(by_raw_mean=True),
         controls.points(raw=True),
         controls.redrawn(),
-        gaussian.small_sigma(),
-        gaussian.sum_of_steps(squared=False),
+        gaussian_noise.small_sigma(),
+        gaussian_noise.sum_of_steps(squared=False),
     )
     honest: Sequence[Subject] = (
         controls.SparseVector("sparse vector"),
@@ -112,7 +112,7 @@ def control_cases() -> tuple[Case, ...]:
         controls.fourier(normalised=True),
         controls.scaled_noise(by_raw_mean=False),
         controls.points(raw=False),
-        gaussian.sum_of_steps(squared=True),
+        gaussian_noise.sum_of_steps(squared=True),
     )
     name = "OptStream, the paper's feature scale taken for epsilon"
     paper = mechanism_cases(name, plans.day("paper"), FLAT, [48], claims=1.0)[0]
@@ -147,7 +147,7 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *_across(mechanism_cases(f"{l1} 6", plans.short_l1, SINGLE, [5, 6, 7], 3)),
         *mechanism_cases("OptStream, paper, window of 48", plans.day("paper"), FLAT, [48])[:1],
         *(Case("ours", sampler) for sampler in plans.enumerated_samplers()),
-        Case("ours", gaussian.enumerated_window()),
+        Case("ours", gaussian_noise.enumerated_window()),
     ]
     for field in FIELD:
         cases += _field_cases(field, days)

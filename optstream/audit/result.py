@@ -57,7 +57,14 @@ class AuditResult:
         return cls(mechanism, neighbours, "enumeration", claimed, lower_bound, error=0.0, runs=0, event=event)
 
     def at_delta(self, delta: float) -> "AuditResult":
-        """Return the same result, of an epsilon at this delta."""
+        """Return the same result, of an epsilon at this delta.
+
+        Args:
+            delta: At which the mechanism claims it.
+
+        Returns:
+            The result.
+        """
         return replace(self, delta=delta)
 
     @property

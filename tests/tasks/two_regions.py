@@ -191,6 +191,7 @@ def in_another_unit(installation, region, day, factor):
 
 def with_delta(text, mechanism):
     """A configuration's text for a mechanism, with a delta where its noise is priced in rho."""
-    if mechanism_named(mechanism).currency == "epsilon":
+    kind = mechanism_named(mechanism)
+    if kind is None or kind.currency == "epsilon":
         return text
     return text.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')

@@ -202,13 +202,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
             "cannot be amended alone, for what was drawn is priced by that: change alpha and budget_alpha by "
             "the same factor"
         )
-    if known.model.currency != terms.model.currency:
-        raise LedgerError(
-            f"the currency of stream {terms.stream!r} cannot be amended: what it was charged is counted in "
-            f"{known.model.currency}, and would be in {terms.model.currency} ([privacy] delta). End it, and "
-            "begin a stream of another name and population with a day that begins a whole window or more "
-            "after its last step: no window then holds steps of both"
-        )
+    check_currency_kept(known, terms)
     fixed = [name for name in FIXED if name in changed]
     if fixed:
         raise LedgerError(
@@ -227,6 +221,26 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
         change = update(StreamRow).where(StreamRow.id == member.id)
         connection.execute(change.values(**_columns(agreed)))
         append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+
+
+def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
+    """Refuse terms in another currency than those under which something was charged.
+
+    Args:
+        known: In force.
+        terms: That would be.
+
+    Raises:
+        LedgerError: One is in epsilon alone and the other in rho; it says what to do instead.
+    """
+    if known.model.currency == terms.model.currency:
+        return
+    raise LedgerError(
+        f"the currency of stream {terms.stream!r} cannot be amended: what it was charged is counted in "
+        f"{known.model.currency}, and would be in {terms.model.currency} ([privacy] delta). End it, and "
+        "begin a stream of another name and population with a day that begins a whole window or more "
+        "after its last step: no window then holds steps of both"
+    )
 
 
 def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:

@@ -29,6 +29,7 @@ from tasks.planning.advice.candidates import (
     with_level_shares,
     with_number_levels,
     with_scale,
+    without_delta,
 )
 from tasks.planning.advice.drawn_series import Values, drawn_series
 from tasks.planning.expected_errors import squared_errors, warnings_of
@@ -110,7 +111,9 @@ class Judge:
         own = self.settings.mechanism
         section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
         told = section.model_copy(update={"scale": self.scale})
-        return mechanism_for(with_number_levels(changed(self.settings, mechanism=told)), self.day)
+        return mechanism_for(
+            with_number_levels(changed(without_delta(self.settings), mechanism=told)), self.day
+        )
 
     @cached_property
     def sizes(self) -> tuple[tuple[float, float], ...]:

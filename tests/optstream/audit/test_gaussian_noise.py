@@ -10,7 +10,7 @@ import pytest
 
 from optstream.audit import audit
 from optstream.audit.bounds import epsilon_bound
-from optstream.audit.gaussian import MODEL, enumerated_window, sigma_for, small_sigma, sum_of_steps
+from optstream.audit.gaussian_noise import MODEL, enumerated_window, sigma_for, small_sigma, sum_of_steps
 from optstream.noise import simulated_noise
 
 
@@ -41,7 +41,7 @@ def test_the_enumeration_agrees_with_the_gaussian_law_where_sigma_is_large():
 @pytest.mark.parametrize("squared", [True, False])
 def test_a_sum_that_is_charged_step_by_step_is_found_from_runs(squared):
     subject = sum_of_steps(squared=squared)
-    found = audit(subject, n_runs=40_000, noise=simulated_noise(20160201))
+    found = audit(subject, n_runs=100_000, noise=simulated_noise(20160201))
     assert found.delta == subject.delta == 1e-3
     assert found.exceeds is not squared
 
