@@ -101,6 +101,16 @@ class Lattice(AggregationTree):
         split = len(self.nodes) - len(set(self.members))
         return AggregationTree(self.nodes[:split], self.parents[:split])
 
+    @cached_property
+    def cells(self) -> Mapping[str, tuple[str, str]]:
+        """Each leaf's node above it, and its node of the margin."""
+        margin = self.nodes[self.margin_nodes.start :]
+        above = (self.nodes[self.parents[leaf]] for leaf in self.leaf_indices)
+        return {
+            leaf: (region, margin[number])
+            for leaf, region, number in zip(self.leaves, above, self.members, strict=True)
+        }
+
     @property
     def margin_nodes(self) -> range:
         """Where the margin's nodes stand in `nodes`."""

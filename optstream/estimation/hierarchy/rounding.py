@@ -87,9 +87,7 @@ def rounded_units(
         whole[below], rests[below] = least, 0
     if isinstance(tree, Lattice):
         if rule != "nearest":
-            raise ParameterError(
-                'rounding beside a margin must be "nearest": "unbiased" takes one order of leaves'
-            )
+            raise ParameterError('rounding beside a margin must be "nearest"; got {rule!r}')
         return rounded_lattice(whole, rests, tree, BITS)
     if rule == "unbiased":
         return _unbiased(whole, rests, tree, first_step)
