@@ -79,6 +79,35 @@ class AggregationTree:
             for node, up in zip(self.nodes, self.parents, strict=True)
         )
 
+    @property
+    def tree(self) -> "AggregationTree":
+        """The same hierarchy without its margin, if it has one."""
+        return self
+
+    def level_name(self, level: int) -> str:
+        """Return what a level is called.
+
+        Args:
+            level: Its number, the root's 0.
+
+        Returns:
+            Such as "level 1"; of a margin its name.
+        """
+        return f"level {level}"
+
+    def children_of(self, node: str) -> tuple[str, ...]:
+        """Return the nodes that add up to one.
+
+        Args:
+            node: Its name.
+
+        Returns:
+            Names in the order of `nodes`; of the root without those of a margin; none of a leaf.
+        """
+        index = self.nodes.index(node)
+        parts, wholes = self.sums[0]
+        return tuple(self.nodes[part] for part in parts[wholes == index])
+
     @cached_property
     def leaves(self) -> tuple[str, ...]:
         """The nodes without children, in the order of `nodes`."""

@@ -96,10 +96,35 @@ class Lattice(AggregationTree):
         return cls((*tree.nodes, *cells), (*tree.parents, *(0 for _ in cells)), margin, members)
 
     @cached_property
-    def tree(self) -> AggregationTree:
+    def tree(self) -> AggregationTree:  # type: ignore[override]  # mypy: a cached property over a property
         """The same hierarchy without the margin."""
         split = len(self.nodes) - len(set(self.members))
         return AggregationTree(self.nodes[:split], self.parents[:split])
+
+    def level_name(self, level: int) -> str:
+        """Return what a level is called: the last by the margin's name.
+
+        Args:
+            level: Its number.
+
+        Returns:
+            Such as "level 1" or "sector".
+        """
+        return self.margin if level == self.tree.n_levels else super().level_name(level)
+
+    def children_of(self, node: str) -> tuple[str, ...]:
+        """Return the nodes that add up to one: its cells, of a node of the margin.
+
+        Args:
+            node: Its name.
+
+        Returns:
+            Names, as a tree's.
+        """
+        number = self.nodes.index(node) - self.margin_nodes.start
+        if number < 0:
+            return self.tree.children_of(node)
+        return tuple(leaf for leaf, own in zip(self.leaves, self.members, strict=True) if own == number)
 
     @cached_property
     def cells(self) -> Mapping[str, tuple[str, str]]:

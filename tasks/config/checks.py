@@ -7,7 +7,7 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.covariates.covariate_columns import MOST_GROUPS
-from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Lattice
+from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
 from optstream.stream.hierarchy.dated_hierarchy import hierarchy_problems
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
@@ -257,7 +257,7 @@ def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
     if not trees or not levels:
         return
-    tree = trees[0].tree if isinstance(trees[0], Lattice) else trees[0]
+    tree = trees[0].tree
     if len(levels) != tree.n_levels:
         below = ", the cells' among them, and a margin's in budget.margins" if tree is not trees[0] else ""
         yield f"budget.levels must have a share for each of {tree.n_levels} levels{below}; got {len(levels)}"

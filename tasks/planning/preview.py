@@ -61,9 +61,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the tree. epsilon: what its plan, repeated, costs any window. No stages: derived.
+    """One level of the tree, or its margin. name: "level 1", or the margin's. No stages: derived.
 
-    band: None where the draw decides how noisy a value is. expected: None where nothing public tells.
+    epsilon: what its plan, repeated, costs any window. band: None where the draw decides the noise of a value.
+    expected: None where nothing public tells.
     """
 
     level: int
@@ -72,6 +73,7 @@ class Level:
     stages: tuple[Stage, ...]
     band: Band | None
     expected: Expected | None
+    name: str
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,7 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
 def _level_document(level: Level) -> dict[str, Any]:
     return {
         "level": level.level,
+        "name": level.name,
         "n_nodes": level.n_nodes,
         "plan": _price(level.epsilon),
         "stages": [
