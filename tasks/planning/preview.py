@@ -63,7 +63,7 @@ class Expected:
 class Level:
     """One level of the tree, or its margin. name: "level 1", or the margin's. No stages: derived.
 
-    epsilon: what its plan, repeated, costs any window. band: None where the draw decides the noise of a value.
+    epsilon: what its plan, repeated, costs any window. band: None where the draw decides the noise.
     expected: None where nothing public tells.
     """
 
