@@ -247,14 +247,14 @@ MUTATIONS = (
     Mutation(
         "every step may spend a window's epsilon twice",
         "optstream/mechanisms/laplace.py",
-        "self.model.epsilon / self.model.window_length",
-        "2 * self.model.epsilon / self.model.window_length",
+        "self.model.pure_epsilon / self.model.window_length",
+        "2 * self.model.pure_epsilon / self.model.window_length",
     ),
     Mutation(
         "levels are measured under the whole epsilon each",
         "optstream/mechanisms/hierarchical.py",
-        "model.with_epsilon(whole.model.epsilon * share, together)",
-        "model.with_epsilon(whole.model.epsilon, together)",
+        "model.with_budget(whole.model.budget * share, together)",
+        "model.with_budget(whole.model.budget, together)",
     ),
     Mutation(
         "a level's plan is charged to another level",

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from optstream.audit import controls
+from optstream.audit import controls, gaussian
 from optstream.audit.attack import ERROR, Progress, audit
 from optstream.audit.field import FIELD, FieldCase, on_tree
+from optstream.audit.gaussian import EnumeratedGaussian
 from optstream.audit.result import AuditResult
 from optstream.audit.sampler import EnumeratedSampler
 from optstream.audit.subjects import margins, plans
@@ -34,7 +35,7 @@ class Case:
     """
 
     kind: Kind
-    subject: Subject | EnumeratedSampler
+    subject: Subject | EnumeratedSampler | EnumeratedGaussian
 
     @property
     def accountant(self) -> float | None:
@@ -45,7 +46,7 @@ class Case:
     @property
     def charged(self) -> float | None:
         """What the accountant charges this very change; None where it does not say."""
-        if isinstance(self.subject, EnumeratedSampler):
+        if isinstance(self.subject, EnumeratedSampler | EnumeratedGaussian):
             return self.subject.claimed
         return self.subject.charged if isinstance(self.subject, MechanismSubject) else None
 
@@ -71,7 +72,7 @@ class Case:
         Raises:
             ParameterError: As `audit`.
         """
-        if isinstance(self.subject, (controls.SparseVector, EnumeratedSampler)):
+        if isinstance(self.subject, (controls.SparseVector, EnumeratedSampler, EnumeratedGaussian)):
             return self.subject.enumerate()
         return audit(self.subject, n_runs=n_runs, noise=noise, error=error, progress=progress)
 
@@ -93,7 +94,7 @@ def control_cases() -> tuple[Case, ...]:
     Returns:
         Controls, which must exceed their claim, and their honest twins, which must not.
     """
-    broken: Sequence[Subject] = (
+    broken: Sequence[Subject | EnumeratedGaussian] = (
         controls.SparseVector("sparse vector with half the query noise", query_factor=2.0),
         controls.SparseVector("sparse vector that reuses the query noise", shared=True),
         controls.counting_query(inverted=True),
@@ -102,6 +103,8 @@ def control_cases() -> tuple[Case, ...]:
         controls.scaled_noise(by_raw_mean=True),
         controls.points(raw=True),
         controls.redrawn(),
+        gaussian.small_sigma(),
+        gaussian.sum_of_steps(squared=False),
     )
     honest: Sequence[Subject] = (
         controls.SparseVector("sparse vector"),
@@ -109,6 +112,7 @@ def control_cases() -> tuple[Case, ...]:
         controls.fourier(normalised=True),
         controls.scaled_noise(by_raw_mean=False),
         controls.points(raw=False),
+        gaussian.sum_of_steps(squared=True),
     )
     name = "OptStream, the paper's feature scale taken for epsilon"
     paper = mechanism_cases(name, plans.day("paper"), FLAT, [48], claims=1.0)[0]
@@ -148,6 +152,7 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *mechanism_cases("OptStream, paper, window of 48", plans.day("paper"), FLAT, [48])[:1],
         *(Case("ours", sampler) for sampler in plans.enumerated_samplers()),
         *mechanism_cases("Laplace beside a margin", margins.beside_a_margin, margins.CELLS, [1])[:1],
+        Case("ours", gaussian.enumerated_window()),
     ]
     for field in FIELD:
         cases += _field_cases(field, days)

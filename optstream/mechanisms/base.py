@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optstream.estimation.error_factor import ErrorFactor, noise_factor
+from optstream.estimation.error_factor import ErrorFactor, fits_factor, noise_factor
 from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
@@ -19,6 +19,7 @@ from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.values import as_period, check_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
+from optstream.privacy.model import Currency
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.hierarchy.tree_map import TreeMap
 
@@ -44,6 +45,7 @@ class Mechanism(Afterwards):
         also_called: Under which other name it stands in `optstream.mechanisms.MECHANISMS`; None mostly.
         tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
             its own.
+        currency: That of the privacy guarantees that it takes: others it refuses when it is made.
     """
 
     model: PrivacyModel
@@ -57,6 +59,7 @@ class Mechanism(Afterwards):
     serves_hours: ClassVar[bool] = True
     also_called: ClassVar[str | None] = None
     tree_class: ClassVar[str | None] = None
+    currency: ClassVar[Currency] = "epsilon"
 
     @property
     def reads_spends(self) -> bool:
@@ -69,7 +72,7 @@ class Mechanism(Afterwards):
     @property
     @abstractmethod
     def epsilon(self) -> Fraction:
-        """What the plan, repeated without end, costs any window."""
+        """What the plan, repeated without end, costs any window, in the model's currency."""
 
     def expected_by_level(self) -> NDArray[np.float64] | None:
         """Return what a prior expects of each level's nodes once it has learned; free, from public facts.
@@ -166,6 +169,8 @@ class Mechanism(Afterwards):
         Raises:
             ParameterError: As `estimate`.
         """
+        if self.own_tree is not None and not fits_factor(measured, len(self.own_tree.leaf_indices)):
+            return None
         variances = self.noise_variances(measured)
         if variances is None:
             return None

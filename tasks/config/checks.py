@@ -15,7 +15,7 @@ from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.config.tables.margins import margin_of, margin_problems
-from tasks.config.tables.mechanisms import Mechanism, kinds_with
+from tasks.config.tables.mechanisms import Mechanism, kinds_with, names_in
 from tasks.config.tables.published import Published
 from tasks.config.tables.questions import question_problems
 from tasks.config.tables.schedule import schedule_problems
@@ -134,6 +134,16 @@ def _hours(sections: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
+    if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
+        yield (
+            f"privacy.delta is for mechanism.name {names_in('rho')}, of Gaussian noise; that of "
+            f"{mechanism.name!r} has its price in epsilon alone: leave delta out, or take another mechanism"
+        )
+    if mechanism.kind.currency == "rho" and privacy.delta is None:
+        yield (
+            f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
+            'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
+        )
     if privacy.calibration == "paper" and not mechanism.kind.has_paper_scales:
         names = kinds_with("has_paper_scales")
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'

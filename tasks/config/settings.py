@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
@@ -69,6 +68,7 @@ def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyMode
         unit=stream.unit,
         leaves_per_step=stream.leaves_per_step,
         windows=privacy.windows,
+        delta=privacy.delta or 0,
     )
 
 
@@ -119,14 +119,14 @@ class Settings(Clocks):
     def model_of(self, revision: int) -> PrivacyModel:
         """Return the part of the privacy guarantee that a release is planned under.
 
-        Its epsilon is its share of what the stream plans with: first releases have what is not kept back, all
+        Its budget is its share of what the stream plans with: first releases have what is not kept back, all
         restatements together what is.
 
         Args:
             revision: 0 for first releases.
 
         Returns:
-            The model, with that epsilon.
+            The model, with that budget.
 
         Raises:
             BudgetError: It is a restatement, and nothing is kept back for them.
@@ -138,12 +138,12 @@ class Settings(Clocks):
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
         share = self.stream_share * (kept_back if revision else 1 - kept_back)
-        return replace(self.model, epsilon=self.model.epsilon * share)
+        return self.model.with_budget(self.model.budget * share)
 
     @property
     def kept_for_restatements(self) -> Fraction:
         """The most that all restatements of the stream may cost any window."""
-        return self.model.epsilon * self.stream_share * self.budget.restatement_share
+        return self.model.budget * self.stream_share * self.budget.restatement_share
 
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:

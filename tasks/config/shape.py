@@ -61,7 +61,8 @@ def hash_of(document: dict[str, Any]) -> str:
             del document["budget"][key]
     if document["stream"]["period"] == "day":
         del document["stream"]["period"]
-    absent_keys = ("stream", "leaves_per_period"), ("mechanism", "noise"), ("privacy", "budget_alpha")
+    absent_keys = [("stream", "leaves_per_period"), ("mechanism", "noise")]
+    absent_keys += [("privacy", "budget_alpha"), ("privacy", "delta")]
     for table, key in absent_keys:
         if document[table].get(key) is None:
             document[table].pop(key, None)

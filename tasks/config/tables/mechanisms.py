@@ -214,6 +214,11 @@ def kinds_with(fact: str) -> str:
     return " and ".join(f'"{name}"' for name in MECHANISMS if getattr(getattr(mechanisms, name), fact))
 
 
+def names_in(currency: str) -> str:
+    """Those that are priced in a currency, as a message says them; loads them all."""
+    return " or ".join(f'"{name}"' for name in MECHANISMS if getattr(mechanisms, name).currency == currency)
+
+
 def section_of(table: Any) -> type[Mechanism] | None:
     """The section for what the table calls itself; None if it names no known mechanism."""
     name = table.get("name") if isinstance(table, dict) else None

@@ -68,6 +68,11 @@ class Stream(Section):
 
 class Privacy(Section):
     epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
+    delta: Positive | None = Field(
+        None,
+        description="for mechanisms of Gaussian noise alone: what may be added to any probability beside the "
+        'factor e^epsilon, a decimal string in [1e-15, 1/1000], such as "1e-6"',
+    )
     window: Count
     population: Name = Field(
         description="the name of the source and its customers, to whom the privacy budget belongs: 1 to 64 "

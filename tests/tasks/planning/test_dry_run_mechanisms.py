@@ -15,6 +15,7 @@ from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.planning.dry_run import dry_run
 from tasks.planning.preview import dry_run_document
 from tasks.release.build_mechanism import mechanism_for
+from tests.tasks.two_regions import with_delta
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +29,7 @@ KNOWN = {"Laplace": 480.0, "Uniform": 480.0, "Sample": 10.0}
 def settings_of(small):
     def make(name):
         file = small().settings.file
-        text = file.read_text().replace('name = "OptStream"', f'name = "{name}"')
+        text = with_delta(file.read_text().replace('name = "OptStream"', f'name = "{name}"'), name)
         file.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
         return load_settings(file)
 
