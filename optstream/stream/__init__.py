@@ -5,7 +5,6 @@ from optstream.stream.answers import BlockSums, FeatureSums, FourierCoordinates
 from optstream.stream.calendar import Calendar, days_from
 from optstream.stream.feature import Feature
 from optstream.stream.hierarchy.dated_hierarchy import DatedHierarchy
-from optstream.stream.hierarchy.margin import Margin
 from optstream.stream.hierarchy.tree_change import TreeChange
 from optstream.stream.hierarchy.units import Unit
 from optstream.stream.lattice import Lattice
@@ -25,7 +24,6 @@ __all__ = [
     "FourierCoordinates",
     "Hour",
     "Lattice",
-    "Margin",
     "Measured",
     "PrivatePeriod",
     "PublicDays",

@@ -17,7 +17,8 @@ from optstream.catalogue.statements.statement import MARGIN, TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree, DatedHierarchy, Feature, Margin, day_of
+from optstream.stream import AggregationTree, DatedHierarchy, Feature, day_of
+from optstream.stream.hierarchy.margin import Margin
 from optstream.stream.public_days import PublicDays
 from tasks.config.clocks import Clocks
 from tasks.config.paths import absolute

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from optstream.stream import Margin
-from tasks.config.tables.mechanisms import Mechanism, PeGaSus, kinds_with
+from optstream.stream.hierarchy.margin import Margin
+from tasks.config.tables.mechanisms import Mechanism, kinds_with
 from tasks.config.tables.sections import Budget, Hierarchy, Input
 
 
@@ -49,7 +49,7 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
     if not margins:
         return
     mechanism: Mechanism | None = sections.get("mechanism")
-    if mechanism is not None and not _takes_a_margin(mechanism):
+    if mechanism is not None and not mechanism.takes_margin:
         able = kinds_with("takes_margin")
         yield (
             f"hierarchy.margins is for mechanisms that measure each level by itself, {able}; "
@@ -60,9 +60,3 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
             'published.rounding must be "nearest" beside hierarchy.margins: "unbiased" rounds along one '
             f"order of leaves; got {sections['published'].rounding!r}"
         )
-
-
-def _takes_a_margin(mechanism: Mechanism) -> bool:
-    if isinstance(mechanism, PeGaSus) and mechanism.groups == "children":
-        return False
-    return bool(mechanism.kind.takes_margin)

@@ -102,7 +102,7 @@ class Judge:
         if settings.margin is not None:
             raise ConfigurationError(
                 f"{settings.file}: plans with hierarchy.margins are not compared: the series by which plans "
-                "are judged are of a tree; compare without the margin, and give it a share like that of its cells"
+                "are judged are of a tree; compare without the margin"
             )
         known = getattr(settings.mechanism, "scale", None) or scale
         if known is None:

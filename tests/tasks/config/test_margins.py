@@ -133,5 +133,8 @@ def test_mechanisms_with_trees_of_their_own_are_not_taken(loaded, mechanism):
         loaded(mechanism=mechanism)
 
 
-def test_pegasus_takes_one_with_groups_of_its_own(loaded):
+def test_pegasus_takes_one_with_groups_of_its_own_alone(loaded):
     assert isinstance(loaded(mechanism="PeGaSus").tree_of(DAY), Lattice)
+    children = {'name = "PeGaSus"': 'name = "PeGaSus"\ngroups = "children"'}
+    with pytest.raises(ConfigurationError, match="measure each level by itself"):
+        loaded(mechanism="PeGaSus", more=children)

@@ -1,6 +1,6 @@
 """Shows what a night of cells of two dimensions takes, beside the same cells in a tree alone.
 
-    python -m benchmarks.two_dimensions [--regions 200] [--sectors 10]
+    python -m benchmarks.nights.two_dimensions [--regions 200] [--sectors 10]
 
 Made-up counts of regions times sectors, half-hours, dumps of all cells in one file with a column of regions
 and one of sectors, `Laplace`. Each night is a process of its own that starts no Prefect server, reads the
