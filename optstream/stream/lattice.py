@@ -96,7 +96,7 @@ class Lattice(AggregationTree):
         return cls((*tree.nodes, *cells), (*tree.parents, *(0 for _ in cells)), margin, members)
 
     @cached_property
-    def tree(self) -> AggregationTree:  # type: ignore[override]  # mypy: a cached property over a property
+    def tree(self) -> AggregationTree:
         """The same hierarchy without the margin."""
         split = len(self.nodes) - len(set(self.members))
         return AggregationTree(self.nodes[:split], self.parents[:split])

@@ -10,13 +10,13 @@ from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Lattice
 from optstream.stream.aggregation_tree import Number
 
-_SECTORS = ("x", "y", "z")
+_SECTORS = ("s", "t", "u", "v", "w", "x", "y", "z")
 _CELLS = {sector: [f"A-{sector}", f"B-{sector}"] for sector in _SECTORS}
 _TREE = AggregationTree.from_parents(
     {"all": None, "A": "all", "B": "all", **{cell: cell[0] for cells in _CELLS.values() for cell in cells}}
 )
 CELLS = Lattice.of_tree(_TREE, "sector", _CELLS)
-"""Two regions times three sectors."""
+"""Two regions times eight sectors."""
 SHARES = ("0", "0", "1/10", "9/10")
 """Nearly all of epsilon at the margin, where a mistake shows."""
 CLAIMED = 2
