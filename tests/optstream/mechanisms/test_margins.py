@@ -10,7 +10,11 @@ from optstream.catalogue.measurements.mechanism_document import describe, mechan
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import (
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
     Fourier,
+    Gaussian,
     Hierarchical,
     HistoryInformed,
     HistoryInformedTree,
@@ -106,6 +110,9 @@ PATTERNS = {
     "Sample": Sample(PAIR),
     "Fourier": Fourier(PrivacyModel("1", 6, 1), 2, shortest_period=6),
     "PeGaSus": PeGaSus(PAIR),
+    "Fast": Fast(PrivacyModel("1", 6, 1), n_samples=2),
+    "BudgetAbsorption": BudgetAbsorption(PAIR),
+    "BudgetDistribution": BudgetDistribution(PrivacyModel("20", 2, 1)),
 }
 
 
@@ -117,9 +124,21 @@ def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(
     leaves = release.values[LATTICE.leaf_indices]
     assert leaves.min() >= 0
     assert np.allclose(release.values, LATTICE.add_up(leaves))
-    assert release.epsilon_alone <= mechanism.epsilon <= 1
+    assert release.epsilon_alone <= mechanism.epsilon <= mechanism.model.epsilon
     again = mechanism_from(describe(mechanism)).estimate(Measured.from_bytes(release.measured.to_bytes()))
     assert np.array_equal(again.values, release.values)
+
+
+def test_gaussian_noise_at_a_margin_is_charged_in_rho_as_at_a_level():
+    """One step of one customer moves one node of each level and of the margin by alpha: rho adds up."""
+    mechanism = Hierarchical(Gaussian(PrivacyModel("1", 2, 1, resolution=1, delta="0.001")), LATTICE, SHARES)
+    measured = mechanism.measure(np.full((6, 2), 5.0), noise=simulated_noise(3))
+    per_step = sum(1 / (2 * one.sigma**2) for _, one in mechanism.levels)
+    assert 2 * per_step <= mechanism.model.budget
+    assert 2 * per_step == pytest.approx(float(mechanism.model.budget))
+    release = mechanism.estimate(measured)
+    assert np.allclose(release.values, LATTICE.add_up(release.values[LATTICE.leaf_indices]))
+    assert (release.standard_errors > 0).all()
 
 
 def test_standard_errors_are_what_each_drawn_number_does_to_the_estimate():

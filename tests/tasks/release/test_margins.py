@@ -1,5 +1,6 @@
 """Cells of two dimensions through the whole path: from columns of region and sector to rows that add up."""
 
+import shutil
 from datetime import date
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 
 import optstream
 from optstream.catalogue import check_files
-from optstream.errors import ParameterError
+from optstream.errors import LedgerError, ParameterError
 from tasks.ledger.verify import verify
 from tasks.release.day import Status
+from tasks.release.run import terms_of
 from tasks.reports.write import write_pages
 
 DAYS = date(2016, 6, 1), date(2016, 6, 2)
@@ -28,10 +30,7 @@ REGIONS, SECTORS = ("84", "11"), ("industry", "homes")
 @pytest.fixture
 def cells(installation):
     """The small stream by cells, with dumps of two columns."""
-    for path in (installation.folder / "dumps").rglob("*.parquet"):
-        path.unlink()
-    for path in sorted((installation.folder / "dumps").rglob("*"), reverse=True):
-        path.rmdir() if path.is_dir() else path.unlink()
+    shutil.rmtree(installation.folder / "dumps")
     for before, after in LAPLACE.items():
         installation.configure(before, after)
     installation.simulate(*DAYS)
@@ -105,3 +104,19 @@ def test_a_row_of_an_unknown_cell_or_a_file_without_the_column_stops_the_day(cel
     reasons = {day: work.outcome.message for day, work in works.items()}
     assert "columns 'region' and 'sector': must be a leaf" in reasons[DAYS[0]]
     assert "'region' and 'sector': must hold these columns" in reasons[DAYS[1]]
+
+
+def test_another_margin_after_a_release_is_an_amendment(cells):
+    """Charges rest on the nodes that they were made for; an amendment says from when on these are others."""
+    cells.released(DAYS[0])
+    cells.configure('"homes"', '"households"')
+    shutil.rmtree(cells.folder / f"dumps/date={DAYS[1]}")
+    cells.simulate(DAYS[1])
+    with pytest.raises(LedgerError, match="hierarchy"):
+        cells.run()
+    cells.ledger.amend(terms_of(cells.settings), "sectors called otherwise", cells.now)
+    works = cells.release(DAYS[1])
+    assert works[DAYS[1]].outcome.status == Status.PUBLISHED
+    assert verify(cells.settings, cells.ledger).problems == ()
+    rows = optstream.read_published(cells.settings.published_folder)
+    assert {"homes", "households"} <= set(rows["node"])
