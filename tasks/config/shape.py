@@ -50,8 +50,8 @@ def hash_of(document: dict[str, Any]) -> str:
         del document["privacy"]["counts"]
     if document["budget"]["stream_share"] == "1":
         del document["budget"]["stream_share"]
-    if not document["budget"]["shared_with"]:
-        del document["budget"]["shared_with"]
+    del document["budget"]["shared_with"]
+    del document["privacy"]["population_file"]
     if document["stream"]["period"] == "day":
         del document["stream"]["period"]
     absent_keys = ("stream", "leaves_per_period"), ("mechanism", "noise"), ("privacy", "budget_alpha")
