@@ -101,7 +101,7 @@ def documents_of_all(
         "name": name_of_all(streams),
         "description": f"Streams {', '.join(names)}: release what is complete of the newest days.",
         "tags": list(dict.fromkeys(tag for name in names for tag in tags_of(name))),
-        "entrypoint": "flows.orchestration.nights.nights",
+        "entrypoint": "flows.orchestration.nightly.nights",
         "parameters": {"configs": [str(one.file) for one in streams]},
         "schedules": list(looks.values()),
     }

@@ -11,16 +11,19 @@ import typer
 
 from flows.cli.console import Terminal
 from flows.cli.options import Days, Json, WordsError, examples, new_app, periods_asked
-from flows.cli.several import Configs, Done, each_stream
+from flows.cli.several import Configs, Done, each_stream, files_of, read_streams
 from flows.cli.show.dry_run import show_dry_run
 from flows.cli.show.interruption import told_if_interrupted, with_config
+from flows.cli.show.products import show_products
 from flows.orchestration.environment import connect
+from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.dry_run import dry_run as price
 from tasks.planning.nothing_to_do import over_already
+from tasks.planning.products import price_products
 from tasks.release.day import Ended
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run
@@ -75,6 +78,8 @@ def run(
             return _price(settings, days, lipschitz, terminal)
         return _release(settings, days, config, terminal, restate=restate)
 
+    if dry_run and len(files := files_of(config)) > 1:
+        raise typer.Exit(_price_together(files, day, lipschitz, Terminal(as_json)))
     raise typer.Exit(each_stream(config, as_json, of_stream))
 
 
@@ -115,3 +120,15 @@ def _price(settings: Settings, days: list[date], lipschitz: float | None, termin
     found = price(settings, days, lipschitz)
     show_dry_run(found, terminal)
     return Done(0, "the plan fits") if found.fits else Done(1, "the plan does not fit")
+
+
+def _price_together(files: list[Path], days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
+    """Show what the days of several streams would cost together; 1 if they do not fit a privacy budget."""
+    if lipschitz is not None:
+        raise WordsError("--lipschitz is for one configuration: streams move by different amounts")
+    streams, broken = read_streams(files)
+    for why in broken.values():
+        raise ConfigurationError(why)  # what one plans with is taken from the others
+    budgets = price_products(streams, [periods_asked(one, days) for one in streams])
+    show_products(budgets, terminal)
+    return 0 if all(budget.fits for budget in budgets) else 1

@@ -7,7 +7,7 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
 
 from flows.orchestration.deployments import deployment_documents, documents_of_all, name_of_all
-from flows.orchestration.nights import nights
+from flows.orchestration.nightly import nights
 from flows.orchestration.run_names import tags_of
 from tasks.monitoring.deadlines import last_ended
 from tasks.planning.nightly import UnreleasedError
