@@ -14,7 +14,7 @@ from flows.cli.options import Days, Json, WordsError, examples, new_app, periods
 from flows.cli.several import Configs, Done, each_stream, files_of, read_streams
 from flows.cli.show.dry_run import show_dry_run
 from flows.cli.show.interruption import told_if_interrupted, with_config
-from flows.cli.show.products import show_products
+from flows.cli.show.shared_dry_run import show_products
 from flows.orchestration.environment import connect
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
@@ -23,7 +23,7 @@ from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.dry_run import dry_run as price
 from tasks.planning.nothing_to_do import over_already
-from tasks.planning.products import price_products
+from tasks.planning.shared_dry_run import price_products
 from tasks.release.day import Ended
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
 from flows.cli.show.dry_run import WIDTH
-from tasks.planning.products import SharedBudget, products_document
+from tasks.planning.shared_dry_run import SharedBudget, products_document
 
 
 def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
