@@ -10,6 +10,7 @@ from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, WordsError
 from optstream.errors import OptStreamError
 from tasks.config import Settings, load_settings, stream_files
+from tasks.planning.stream_order import in_order
 
 Configs = Annotated[
     list[Path] | None,
@@ -88,7 +89,7 @@ def files_of(configs: Sequence[Path] | None) -> list[Path]:
 
 
 def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]]:
-    """Return the streams by name, whatever the order of their files, and why other files cannot be used.
+    """Return the streams in their order, whatever that of their files, and why other files cannot be used.
 
     Raises WordsError where two files are of one stream.
     """
@@ -103,7 +104,7 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
         if name in streams:
             raise WordsError(f"{streams[name].file} and {settings.file} are both of stream {name}: name one")
         streams[name] = settings
-    return [streams[name] for name in sorted(streams)], broken
+    return in_order(list(streams.values())), broken
 
 
 def _tried(settings: Settings, terminal: Terminal, command: Callable[[Settings, Terminal], Done]) -> Done:
