@@ -1,11 +1,12 @@
 """Measures what one product says of another of the same people, and what a known sum of them adds.
 
-    python -m benchmarks.history.products --data FOLDER [--epsilon 0.1] [--regions 4] [--days 14] [--only split]
+    python -m benchmarks.history.products --data FOLDER [--epsilon 0.1] [--regions 4] [--days 14]
+        [--only split "made up" unrelated sum]
 
-Pairs of products of 4 French regions by half-hours, w = 48, alpha 1 MW, half of epsilon each, after 28 days of
-own releases: the load split in two by a made-up share that varies by region, hour, weekday and day ("split");
-a made-up pair whose days rise and fall together ("made up"); and two that have nothing to do with each other,
-the load and another season's ("unrelated"). Mean absolute errors of the second in MW a step:
+Pairs of products of some French regions by half-hours, w = 48, alpha 1 MW, half of epsilon each, after 28
+days of own releases: the load split in two by a made-up share that varies by region, hour, weekday and day
+("split"); a made-up pair whose days rise and fall together ("made up"); and two that have nothing to do with
+each other, the load and another season's ("unrelated"). Mean absolute errors of the second in MW a step:
 
 - "apart": each by HistoryInformed alone;
 - "covariate": the first one's published daily means are a public covariate of the second, as with
@@ -15,28 +16,33 @@ the load and another season's ("unrelated"). Mean absolute errors of the second 
   two series);
 - "one model of all": the same over all regions of both.
 
-Then the same load published as a third product, a third of epsilon each: errors of all three apart, and after
-`combine`, which uses that it is the sum of the others. Noise is simulated; all series are public or made up.
+"sum": the load published beside its two parts, a third of epsilon each: errors of all three as published, and
+after `optstream combine`, which uses that one is the sum of the others. Noise is simulated; all series are
+public or made up.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
+from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
 from optstream import PrivacyModel, simulated_noise
+from optstream.estimation.known_sum import agreeing, known_sum_weights
 from optstream.evaluation.build import KNOWN_LOAD_MW
-from optstream.mechanisms import HistoryInformed
+from optstream.mechanisms import HistoryInformed, Laplace
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 from tasks.config.public_holidays import public_holidays
 from tasks.studies.evaluation.data import CALENDAR, LOAD, read_load
 
+KINDS = ("sum", "made up", "split", "unrelated")
 LEARNED_DAYS = 28
 FIRST = date(2016, 2, 1)
 SEASON = 182
@@ -71,7 +77,7 @@ def _begins() -> date:
     return FIRST - timedelta(LEARNED_DAYS)
 
 
-def released(mechanism: HistoryInformed, values: Values, seed: int, first: Values | None = None) -> Values:
+def released(mechanism: Any, values: Values, seed: int, first: Values | None = None) -> Values:
     """Return what is published of these days. first: published values of the other product, a covariate."""
     state, found = None, []
     for number, day in enumerate(values):
@@ -96,26 +102,33 @@ def error(found: Values, values: Values) -> float:
 
 def mechanism_of(epsilon: float, days: PublicDays) -> HistoryInformed:
     """Return HistoryInformed for a product's part of epsilon."""
-    return HistoryInformed(PrivacyModel(f"{epsilon:g}", 48, 1), scale=KNOWN_LOAD_MW / 2.0, days=days)
+    return HistoryInformed(PrivacyModel(f"{epsilon:.6f}", 48, 1), scale=KNOWN_LOAD_MW / 2.0, days=days)
 
 
-def of_pair(pair: tuple[Values, Values], mechanism: HistoryInformed) -> dict[str, float]:
-    """Return the second product's error by each way."""
+def of_pair(pair: tuple[Values, Values], mechanism: HistoryInformed) -> Iterator[tuple[str, float]]:
+    """Yield the second product's error by each way, "apart" first."""
     one, other = pair
-    first, apart = released(mechanism, one, 1), released(mechanism, other, 2)
-    found = {
-        "apart": error(apart, other),
-        "covariate": error(released(mechanism, other, 2, first), other),
-    }
-    regions = range(one.shape[1])
+    yield "apart", error(released(mechanism, other, 2), other)
+    yield "covariate", error(released(mechanism, other, 2, released(mechanism, one, 1)), other)
+    both = released(mechanism, np.concatenate(pair, axis=1), 3)
+    yield "one model of all", error(both[:, one.shape[1] :], other)
     pairs = [
         released(mechanism, np.stack([one[:, region], other[:, region]], axis=1), 10 + region)
-        for region in regions
+        for region in range(one.shape[1])
     ]
-    found["one model"] = float(np.mean([error(each[:, 1], other[:, at]) for at, each in enumerate(pairs)]))
-    both = released(mechanism, np.concatenate(pair, axis=1), 3)
-    found["one model of all"] = error(both[:, one.shape[1] :], other)
-    return found
+    yield "one model", float(np.mean([error(each[:, 1], other[:, at]) for at, each in enumerate(pairs)]))
+
+
+def of_sum(load: Values, mechanism: Any) -> Iterator[tuple[str, float, float]]:
+    """Yield each product's error as published and combined: the load first, then its two parts."""
+    products = np.stack([load, *split(load)])
+    published = np.stack([released(mechanism, values, 20 + at) for at, values in enumerate(products)])
+    # one mechanism and one alpha: the same errors for all three
+    combined = agreeing(published, known_sum_weights(np.ones_like(published)))
+    for name, given, made, values in zip(
+        ("load", "first", "second"), published, combined, products, strict=True
+    ):
+        yield name, error(given, values), error(made, values)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -124,7 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--epsilon", nargs="+", type=float, default=[0.1])
     options.add_argument("--regions", type=int, default=4)
     options.add_argument("--days", type=int, default=14)
-    options.add_argument("--only", nargs="+", default=["split", "made up", "unrelated"])
+    options.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     given = options.parse_args(arguments)
     days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", [2015, 2016]))
 
@@ -139,15 +152,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "made up": partial(together, load),
         "unrelated": lambda: (split(load)[0], split(read(SEASON), 5)[1]),
     }
-    rows = table(["ε", "pair", "way"], ["MW a step", "beside apart"])
-    for epsilon in given.epsilon:
-        for name in given.only:
-            found = of_pair(pairs[name](), mechanism_of(epsilon / 2.0, days))
-            for way, missed in found.items():
-                rows.add_row(
-                    f"{epsilon:g}", name, way, f"{missed:.1f}", f"{missed / found['apart'] - 1:+.1%}"
-                )
-                show(f"{epsilon:g} {name} {way}: {missed:.1f}")
+    rows = table(["ε", "series", "way"], ["MW a step", "beside apart"])
+    for epsilon, name in product(given.epsilon, given.only):
+        if name == "sum":
+            kinds = {
+                "HistoryInformed": mechanism_of(epsilon / 3.0, days),
+                "Laplace": Laplace(PrivacyModel(f"{epsilon / 3.0:.6f}", 48, 1)),
+            }
+            for kind, mechanism in kinds.items():
+                for of, apart, made in of_sum(load, mechanism):
+                    rows.add_row(f"{epsilon:g}", f"{of}, {kind}", "apart", f"{apart:.1f}", "")
+                    rows.add_row("", "", "combined", f"{made:.1f}", f"{made / apart - 1:+.1%}")
+                    show(f"{epsilon:g} {of} by {kind}: {apart:.1f} apart, {made:.1f} combined")
+            continue
+        base = 0.0
+        for way, missed in of_pair(pairs[name](), mechanism_of(epsilon / 2.0, days)):
+            base = base or missed
+            rows.add_row(f"{epsilon:g}", name, way, f"{missed:.1f}", f"{missed / base - 1:+.1%}")
+            show(f"{epsilon:g} {name} {way}: {missed:.1f}")
     show(rows)
 
 
