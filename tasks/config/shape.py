@@ -56,9 +56,10 @@ def hash_of(document: dict[str, Any]) -> str:
         del document["privacy"]["counts"]
     if document["budget"]["stream_share"] == "1":
         del document["budget"]["stream_share"]
-    for key in ("shared_with", "margins"):
-        if not document["budget"][key]:
-            del document["budget"][key]
+    if not document["budget"]["margins"]:
+        del document["budget"]["margins"]
+    del document["budget"]["shared_with"]
+    del document["privacy"]["population_file"]
     if document["stream"]["period"] == "day":
         del document["stream"]["period"]
     absent_keys = [("stream", "leaves_per_period"), ("mechanism", "noise")]

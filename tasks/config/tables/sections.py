@@ -78,6 +78,9 @@ class Privacy(Section):
         description="the name of the source and its customers, to whom the privacy budget belongs: 1 to 64 "
         "letters, digits, '_', '.' or '-'"
     )
+    population_file: str | None = Field(
+        None, min_length=1, description="the path of the file with what the population's streams say alike"
+    )
     alpha: Positive = Field(description='a decimal string greater than 0, such as "10"')
     budget_alpha: Positive | None = Field(
         None,
