@@ -75,6 +75,7 @@ mutations: $(BIN)/.installed  ## Wrong lines of the core, each of which the quic
 
 histories: $(BIN)/.installed  ## Random histories of amended guarantees against brute force, on both databases: HISTORIES, SEED.
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) --currency rho
 
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.
 	$(BIN)/python -m tests.faults.processes.campaign --faults $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \

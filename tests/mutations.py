@@ -251,6 +251,37 @@ MUTATIONS = (
         "2 * self.model.pure_epsilon / self.model.window_length",
     ),
     Mutation(
+        "Gaussian noise of a window is charged for half of its steps",
+        "optstream/mechanisms/gaussian/gaussian.py",
+        "wanted = self.model.window_length * self.alpha_units**2",
+        "wanted = self.model.window_length * self.alpha_units**2 / 2",
+        ("tests/optstream/mechanisms/test_gaussian.py",),
+    ),
+    Mutation(
+        "changed steps of a Gaussian sum are charged one by one",
+        "optstream/privacy/gaussian_spend.py",
+        "total += np.maximum(inside, 0) ** 2",
+        "total += np.maximum(inside, 0)",
+    ),
+    Mutation(
+        "epsilon and rho are added up",
+        "optstream/privacy/spends.py",
+        "if len(found) > 1:",
+        "if len(found) > 2:",
+    ),
+    Mutation(
+        "rho is rounded up",
+        "optstream/privacy/zero_concentrated.py",
+        "low = _Bounds(ROUND_FLOOR)\n    spread = low.divide",
+        "low = _Bounds(ROUND_CEILING)\n    spread = low.divide",
+    ),
+    Mutation(
+        "Gaussian noise has half its sigma",
+        "optstream/noise/gaussian.py",
+        "kept = _kept(source, sigma, np.abs(tried))",
+        "kept = _kept(source, sigma / 2, np.abs(tried))",
+    ),
+    Mutation(
         "levels are measured under the whole epsilon each",
         "optstream/mechanisms/hierarchical.py",
         "model.with_budget(whole.model.budget * share, together)",

@@ -169,9 +169,8 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
     if not LEAST_DELTA <= delta <= LARGEST_DELTA:
         raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
     if parts.rho:
-        # rho adds up whatever was chosen by what was released (Lemma 19), over whole windows too
-        rho = parts.rho if whole is None else min(parts.rho, sum(whole.elements(), Fraction(0)))
-        return HorizonLoss(round_up_to_float(epsilon_of(rho, delta)), delta, rho, "rho")
+        # whole windows say less: what a sum over k of them moves by is squared (Lemma 19)
+        return HorizonLoss(round_up_to_float(epsilon_of(parts.rho, delta)), delta, parts.rho, "rho")
     plain = parts.plain if whole is None else min(parts.plain, sum(whole.elements(), Fraction(0)))
     bounds = [(float(plain), "plain")]
     if not parts.adaptive:

@@ -1,13 +1,14 @@
 """rho and (epsilon, delta): against OpenDP, dp_accounting and the definition, and never on the wrong side."""
 
 import math
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.privacy import PrivacyModel
+from optstream.privacy import PrivacyModel, zero_concentrated
 from optstream.privacy.zero_concentrated import epsilon_of, largest_rho
 
 PAIRS = [
@@ -65,6 +66,32 @@ def test_the_definition_holds_with_other_arithmetic():
         a = 1 + np.geomspace(1e-3, 1e6, 200_000)
         log_delta = (a - 1) * (a * rho - float(epsilon)) - np.log(a - 1) + a * np.log1p(-1 / a)
         assert log_delta.min() == pytest.approx(math.log(delta), abs=1e-5)
+
+
+def told(a, rho, delta):
+    """The epsilon of rho at delta by one order a, to 60 digits."""
+    with localcontext(Context(prec=90)):
+        a, rho, delta = (Decimal(one.numerator) / Decimal(one.denominator) for one in (a, rho, delta))
+        return a * rho + ((a - 1) / a).ln() - (delta.ln() + a.ln()) / (a - 1)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), PAIRS)
+def test_what_is_rounded_is_rounded_to_the_safe_side(monkeypatch, epsilon, delta):
+    """By the very order that was taken: rho gives no more than epsilon, and hardly less."""
+    taken = []
+
+    def order(function):
+        taken.append(found(function))
+        return taken[-1]
+
+    found = zero_concentrated._order
+    monkeypatch.setattr(zero_concentrated, "_order", order)
+    rho = largest_rho.__wrapped__(epsilon, delta)
+    whole = Decimal(epsilon.numerator) / Decimal(epsilon.denominator)
+    assert whole * (1 - Decimal(10) ** -12) < told(taken[-1], rho, delta) < whole
+    back = epsilon_of.__wrapped__(rho, delta)
+    exact = told(taken[-1], rho, delta)
+    assert exact < Decimal(back.numerator) / Decimal(back.denominator) < exact * (1 + Decimal(10) ** -13)
 
 
 def test_no_rho_costs_nothing_and_more_costs_more():
