@@ -188,7 +188,7 @@ def test_metrics_are_quantities_of_each_node():
 
 @pytest.mark.parametrize("off", ["FR", "N", "x", "N-x"])
 def test_beside_a_margin_nodes_must_add_up_both_ways(off):
-    """A node of the tree, of the margin and a cell: one that is off is found, in whichever way it is summed."""
+    """The root, a region, a sector and a cell: what is off is found in each way that it is summed."""
     lattice = Margin("sector", ("x", "y")).on(
         AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
     )
