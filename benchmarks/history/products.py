@@ -54,7 +54,7 @@ HOURS = 2.0 * np.pi * (np.arange(48) + 0.5) / 48.0
 def split(load: Values, seed: int = 27) -> tuple[Values, Values]:
     """Return two parts of a load, by a share that differs by region, hour, weekday and wanders by day."""
     generator, (n_days, n_regions, _) = np.random.default_rng(seed), load.shape
-    base = generator.uniform(0.3, 0.5, n_regions)[None, :, None]
+    base = np.asarray(generator.uniform(0.3, 0.5, n_regions))[None, :, None]
     wanders = generator.normal(0.0, 0.004, (n_days, n_regions)).cumsum(axis=0)[:, :, None]
     workday = np.array([(_begins().weekday() + day) % 7 < 5 for day in range(n_days)])
     share = base + wanders - 0.08 * np.cos(HOURS) + 0.06 * workday[:, None, None]
