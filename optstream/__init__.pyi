@@ -24,6 +24,7 @@ from .mechanisms import BudgetAbsorption as BudgetAbsorption
 from .mechanisms import BudgetDistribution as BudgetDistribution
 from .mechanisms import Fast as Fast
 from .mechanisms import Fourier as Fourier
+from .mechanisms import Gaussian as Gaussian
 from .mechanisms import Hierarchical as Hierarchical
 from .mechanisms import HistoryInformed as HistoryInformed
 from .mechanisms import HistoryInformedTree as HistoryInformedTree
@@ -44,6 +45,7 @@ from .privacy import PrivacyModel as PrivacyModel
 from .stream import AggregationTree as AggregationTree
 from .stream import Calendar as Calendar
 from .stream import Feature as Feature
+from .stream import Lattice as Lattice
 from .stream import Measured as Measured
 from .stream import PrivatePeriod as PrivatePeriod
 from .stream import PublicDays as PublicDays

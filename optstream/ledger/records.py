@@ -240,7 +240,8 @@ class WindowLoss:
     """What a window of a privacy budget has lost at most.
 
     Attributes:
-        epsilon: Exact; `math.inf` where the noise of a release in the window was compromised.
+        epsilon: Exact, in the currency of the privacy budget, so rho where that has a delta; `math.inf` where
+            the noise of a release in the window was compromised.
         first_step: Running index of the window's first step.
     """
 
@@ -268,7 +269,7 @@ class GuaranteeLoss:
     @property
     def is_broken(self) -> bool:
         """Whether the window would lose more than the privacy guarantee gives it."""
-        return self.loss.epsilon > self.guarantee.epsilon
+        return self.loss.epsilon > self.guarantee.budget
 
 
 def check_name(value: object, name: str) -> None:

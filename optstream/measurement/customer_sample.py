@@ -33,7 +33,7 @@ def sampled(
 
     Each takes part by a draw of its own, with the chance that its class has at this threshold.
 
-    Privacy: Lemma 19, with what is then answered of the result; by itself it is raw.
+    Privacy: Lemma 22, with what is then answered of the result; by itself it is raw.
 
     Args:
         counts: Customers by class and series, (n_classes, n_series).
@@ -61,7 +61,7 @@ def noisy_counts(
 ) -> Integers:
     """Return the noisy counts of a sample, (n_series,).
 
-    Privacy: Lemma 19: a customer of a class loses at most its offer, and at most the threshold.
+    Privacy: Lemma 22: a customer of a class loses at most its offer, and at most the threshold.
 
     Args:
         counts: Customers by class and series, (n_classes, n_series).
@@ -81,7 +81,7 @@ def noisy_distance(
 ) -> int:
     """Return how far a sample of a step is from the last release, summed over the series, noisy.
 
-    Privacy: Lemma 19: one customer moves the sum by at most 1, for `last` is noisy already.
+    Privacy: Lemma 22: one customer moves the sum by at most 1, for `last` is noisy already.
 
     Args:
         counts: Customers by class and series, (n_classes, n_series).

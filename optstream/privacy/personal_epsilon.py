@@ -51,7 +51,7 @@ class CustomerClass:
 def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
     """Return the chance that a customer takes part in an answer, in parts of `CHANCE_UNITS`, rounded down.
 
-    Privacy: Lemma 19 (docs/privacy.md): whoever takes part with at most this chance in an answer that loses
+    Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at most this chance in an answer that loses
     `threshold` loses `epsilon`.
 
     Args:

@@ -184,9 +184,9 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
         now: The caller's time.
 
     Raises:
-        LedgerError: The stream is not enrolled; nothing differs; the privacy budget or the calendar differs,
-            which nothing can change; chosen shares would add up to more than 1; or a release is drawn, or
-            being drawn, and not published.
+        LedgerError: The stream is not enrolled; nothing differs; the privacy budget, the calendar or the
+            currency differs, which nothing can change; chosen shares would add up to more than 1; or a
+            release is drawn, or being drawn, and not published.
     """
     check_name(reason, "reason of an amendment")
     stream, grant = lock(connection, terms.stream)
@@ -202,6 +202,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
             "cannot be amended alone, for what was drawn is priced by that: change alpha and budget_alpha by "
             "the same factor"
         )
+    check_currency_kept(known, terms)
     fixed = [name for name in FIXED if name in changed]
     if fixed:
         raise LedgerError(
@@ -220,6 +221,26 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
         change = update(StreamRow).where(StreamRow.id == member.id)
         connection.execute(change.values(**_columns(agreed)))
         append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+
+
+def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
+    """Refuse terms in another currency than those under which something was charged.
+
+    Args:
+        known: In force.
+        terms: That would be.
+
+    Raises:
+        LedgerError: One is in epsilon alone and the other in rho; it says what to do instead.
+    """
+    if known.model.currency == terms.model.currency:
+        return
+    raise LedgerError(
+        f"the currency of stream {terms.stream!r} cannot be amended: what it was charged is counted in "
+        f"{known.model.currency}, and would be in {terms.model.currency} ([privacy] delta). End it, and "
+        "begin a stream of another name and population with a day that begins a whole window or more "
+        "after its last step: no window then holds steps of both"
+    )
 
 
 def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:
@@ -274,7 +295,8 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
     model = dict(json.loads(stream.model))
     budget_alpha, share = model.pop("budget_alpha", None), model.pop("stream_share", None)
-    amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
+    names = ("epsilon", "alpha", "resolution", "delta", "rho")
+    amounts = {name: exact_from_text(model[name]) for name in names if name in model}
     return StreamTerms(
         stream=stream.name,
         grant=grant,
@@ -303,7 +325,7 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
     grant = one_row(connection, query)
     if grant is None:
         return first_guarantee(connection, terms.grant, terms.calendar, wanted), 0
-    differing = [name for name in OF_GRANT if getattr(grant, name) != wanted[name]]
+    differing = [name for name in OF_GRANT if getattr(grant, name) != wanted.get(name)]
     if not differing:
         return grant.id, grant.amendment
     members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars().all()

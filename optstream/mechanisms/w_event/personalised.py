@@ -47,7 +47,7 @@ class Personalised(ABC):
     """Counts of customers by classes, of whom each keeps the epsilon of its class in windows of its class.
 
     One noise serves all: customers of classes that may lose less than the noise costs take part with a
-    chance that makes up for it (Lemma 19, docs/privacy.md). A part of each class's epsilon asks at each step
+    chance that makes up for it (Lemma 22, docs/privacy.md). A part of each class's epsilon asks at each step
     how far the stream is from the last release, the rest publishes, divided by a rule for each class. Which
     epsilon the noise has is chosen from public facts: offers and sizes of classes.
 

@@ -37,7 +37,10 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
         if name in OWN_TABLES or name not in document:
             document[name] = tomlkit.table()
         for key, value in table.items():
-            document[name][key] = value
+            if value is None:
+                document[name].pop(key, None)
+            else:
+                document[name][key] = value
     if "stream_share" in keys.get("budget", {}):
         document["budget"].pop("shared_with", None)  # a number is not chosen
     if mechanism:

@@ -1,5 +1,7 @@
 """Histories of two streams of one population against the brute force; the long form is a command.
 
+The second may be a product of another quantity, with an alpha of its own, a resolution and a chosen share.
+
     python -m tests.optstream.ledger.histories --histories 2000 --seed 1
 
 runs so many on SQLite and as many on PostgreSQL; `--control` breaks the pricing, which must be found.
@@ -10,6 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import count
@@ -26,7 +29,8 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.database.engine import reading
-from optstream.ledger.database.schema import GrantRow, StreamRow
+from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.transactions.enrol import lock
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, stream_problems
 from optstream.mechanisms import (
@@ -34,6 +38,7 @@ from optstream.mechanisms import (
     BudgetDistribution,
     Fast,
     Fourier,
+    Gaussian,
     Hierarchical,
     HistoryInformed,
     HistoryInformedTree,
@@ -76,6 +81,8 @@ MECHANISMS = {
     "JointBlocks": joint_blocks,
 }
 JOINT = ("JointLaplace", "JointBlocks")
+BY_CURRENCY = {"epsilon": ("0", MECHANISMS), "rho": ("1/1000000", {"Gaussian": Gaussian})}
+"""The delta of every guarantee, and what is released under it."""
 FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
 LEASE = timedelta(minutes=10)
 AT_ONCE = 100
@@ -88,6 +95,8 @@ CHANGES = {
     "windows": ("sliding", "sliding", "aligned"),
     "tree": tuple(TREES),
 }
+RATIOS = ("1", "1", "3", "1/2", "7/3")
+"""Of the second stream's alpha to the first one's; other than 1, its resolution is its own, too."""
 GUARANTEES = st.fixed_dictionaries({name: st.sampled_from(legal) for name, legal in CHANGES.items()})
 _numbers = count()
 
@@ -109,6 +118,7 @@ class Histories(RuleBasedStateMachine):
 
     ledger = None
     counts = None
+    currency = "epsilon"
 
     def __init__(self):
         super().__init__()
@@ -122,16 +132,24 @@ class Histories(RuleBasedStateMachine):
         return self.guarantees[-1]
 
     def terms(self, name):
-        trees = hashed(self.trees[name])
-        return StreamTerms(name, self.grant, self.model, trees[-1][1], "strict", "30 min", trees=trees)
+        trees, model, budget_alpha = hashed(self.trees[name]), self.model, None
+        if name == self.names[1] and self.ratio != 1:
+            budget_alpha = model.alpha
+            model = replace(model, alpha=self.ratio * model.alpha, resolution=Fraction(1, 4))
+        return StreamTerms(
+            name, self.grant, model, trees[-1][1], "strict", "30 min", trees=trees,
+            budget_alpha=budget_alpha, stream_share=self.chosen,
+        )  # fmt: skip
 
     def tree_at(self, stream, first_step):
         """The tree of a day: that of the stream's list which began last."""
         return [tree for step, tree in self.trees[stream] if step is None or step <= first_step][-1]
 
-    @initialize(guarantee=GUARANTEES)
-    def begin(self, guarantee):
+    @initialize(guarantee=GUARANTEES, ratio=st.sampled_from(RATIOS), chosen=st.booleans())
+    def begin(self, guarantee, ratio, chosen):
         self._guarantee(guarantee)
+        self.ratio, self.chosen = Fraction(ratio), Fraction(1, 2) if chosen else None
+        self.counts["products"] += self.ratio != 1
         self.trees = dict.fromkeys(self.names, ((None, guarantee["tree"]),))
         for name in self.names:
             self.ledger.enrol(self.terms(name), self.now)
@@ -139,8 +157,11 @@ class Histories(RuleBasedStateMachine):
     def _guarantee(self, guarantee):
         self.guarantee = guarantee
         unit, leaves = guarantee["unit"]
+        delta, _ = BY_CURRENCY[self.currency]
         named = {name: guarantee[name] for name in ("epsilon", "window_length", "alpha", "windows")}
-        self.guarantees.append(PrivacyModel(**named, resolution="1", unit=unit, leaves_per_step=leaves))
+        self.guarantees.append(
+            PrivacyModel(**named, resolution="1", unit=unit, leaves_per_step=leaves, delta=delta)
+        )
 
     @rule(dice=st.integers(0, 2**32))
     def step(self, dice):
@@ -156,7 +177,8 @@ class Histories(RuleBasedStateMachine):
             self.change_tree(random.choice(self.names), random.choice(DAYS), random.choice(sorted(TREES)))
         else:
             self.release(
-                random.choice(self.names), random.randrange(len(DAYS) - 1), random.choice(sorted(MECHANISMS)),
+                random.choice(self.names), random.randrange(len(DAYS) - 1),
+                random.choice(sorted(BY_CURRENCY[self.currency][1])),
                 random.choice(["1", "1/2", "1/2", "1/5"]), random.choice(FATES), random.randrange(1000),
             )  # fmt: skip
 
@@ -204,9 +226,10 @@ class Histories(RuleBasedStateMachine):
         revision = 0 if last is None else last.revision + (not taken_over)
         key, first_step, n_steps = (stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
         tree = TREES[self.tree_at(stream, first_step)]
-        own = self.model.with_epsilon(self.model.epsilon * Fraction(share), self.model.leaves_per_step)
+        model = self.terms(stream).model
+        own = model.with_budget(model.budget * Fraction(share))
         try:
-            made = on_tree(MECHANISMS[mechanism](own), tree)
+            made = on_tree(BY_CURRENCY[self.currency][1][mechanism](own), tree)
             _ = made.levels  # where joint noise cannot be had, it says so
         except ParameterError:
             # customers change leaf, the scale is too small for a group, or a period has one block
@@ -304,16 +327,35 @@ def in_force_alone():
         yield
 
 
-def run(url, histories, chosen_seed, n_steps=14):
+@contextmanager
+def each_stream_by_itself():
+    """The control of products: the other streams of the privacy budget are not added up."""
+    reserving = []
+
+    def locked(connection, stream):
+        reserving[:] = lock(connection, stream)
+        return tuple(reserving)
+
+    def of_one_stream(connection, grant, plan, *only, **named):
+        return losses_with(connection, grant, plan, *only, ReleaseRow.stream_id == reserving[0].id, **named)
+
+    place = "optstream.ledger.transactions.reserve"
+    with patch(f"{place}.lock", locked), patch(f"{place}.losses_with", of_one_stream):
+        yield
+
+
+def run(url, histories, chosen_seed, n_steps=14, currency="epsilon"):
     """Run so many histories on the ledger at `url`; raise AssertionError for the first broken guarantee.
 
     Returns how often each thing happened.
     """
     counts = dict.fromkeys(
         ["histories", "guarantees", "amendments", "reserved", "refused", "refused by an earlier guarantee",
-         "compromised", "joint noise", "joint blocks", "changes", "changes refused", *FATES], 0,
+         "compromised", "products", "joint noise", "joint blocks", "changes", "changes refused", *FATES], 0,
     )  # fmt: skip
-    machine = type("Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts})
+    machine = type(
+        "Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts, "currency": currency}
+    )
     machine.TestCase.settings = settings()
     how = settings(
         max_examples=histories, stateful_step_count=n_steps, deadline=None, database=None,
@@ -332,6 +374,7 @@ def main():
     told.add_argument("--histories", type=int, default=2000)
     told.add_argument("--seed", type=int, default=1)
     told.add_argument("--database", choices=["sqlite", "postgresql"], help="only this one")
+    told.add_argument("--currency", choices=sorted(BY_CURRENCY), default="epsilon", help="of all guarantees")
     told.add_argument("--control", action="store_true", help="with broken pricing, which must be found")
     asked = told.parse_args()
     with ExitStack() as stack:
@@ -348,14 +391,15 @@ def main():
             if asked.control:
                 with in_force_alone():
                     try:
-                        run(url, asked.histories, asked.seed)
+                        run(url, asked.histories, asked.seed, currency=asked.currency)
                     except AssertionError as found:
                         print(f"{database}: the control is found: {found}")
                         continue
                 sys.exit(f"{database}: the control was not found")
             total = Counter()
             for batch in range(-(-asked.histories // AT_ONCE)):
-                total.update(run(url, min(AT_ONCE, asked.histories), AT_ONCE * asked.seed + batch))
+                number = AT_ONCE * asked.seed + batch
+                total.update(run(url, min(AT_ONCE, asked.histories), number, currency=asked.currency))
                 print(f"{database}, seed {asked.seed}: {dict(total)}", flush=True)
 
 

@@ -93,7 +93,7 @@ def published_one_or_more(present, n_trials):
 
 
 def test_attack_a_shy_customer_is_seen_as_often_as_the_classes_charges_allow_and_no_more(monkeypatch):
-    """By Lemma 19 at most e^(1/2 + 1/4) as often as nobody: half of epsilon asks, half of the rest pays.
+    """By Lemma 22 at most e^(1/2 + 1/4) as often as nobody: half of epsilon asks, half of the rest pays.
 
     This event attains it: at noise of 2 and of 1, the thresholds. Six standard deviations of a binomial
     count: less than one false alarm in 10^6 runs.
