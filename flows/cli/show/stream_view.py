@@ -108,7 +108,7 @@ def _show_headroom(view: StreamView, terminal: Terminal) -> None:
     page = view.facts.page
     if page is not None and page.days:
         left = [
-            f"{one.day} {rounded_down(one.left)}{' (refused)' if one.may is False else ''}"
+            f"{one.day} {rounded_down(one.left, view.facts.budget.currency)}{' (refused)' if one.may is False else ''}"
             for one in page.days[-DAYS_OF_HEADROOM:]
         ]
         terminal.say(f"least left by day (`optstream ledger show`: by window): {', '.join(left)}")
