@@ -45,6 +45,7 @@ from .privacy import PrivacyModel as PrivacyModel
 from .stream import AggregationTree as AggregationTree
 from .stream import Calendar as Calendar
 from .stream import Feature as Feature
+from .stream import Lattice as Lattice
 from .stream import Measured as Measured
 from .stream import PrivatePeriod as PrivatePeriod
 from .stream import PublicDays as PublicDays

@@ -4,7 +4,7 @@ The documents are those of `prefect.yaml` and `automations.yaml`, for those who 
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -82,6 +82,35 @@ def deployment_documents(
         }
         for entrypoint, (description, crons) in entries.items()
     ]
+
+
+def documents_of_all(
+    streams: Sequence[Settings],
+    work_pool: str,
+    heartbeat: int = HEARTBEAT_SECONDS,
+    command: str | None = None,
+) -> list[dict[str, Any]]:
+    """The deployments of several streams: one night for all, in this order, and each one's watch.
+
+    Raises ConfigurationError as `deployment_documents`.
+    """
+    own = [deployment_documents(one, str(one.file), work_pool, heartbeat, command) for one in streams]
+    looks = {(each["cron"], each["timezone"]): each for night, _ in own for each in night["schedules"]}
+    names = [one.stream.name for one in streams]
+    night = own[0][0] | {
+        "name": name_of_all(streams),
+        "description": f"Streams {', '.join(names)}: release what is complete of the newest days.",
+        "tags": list(dict.fromkeys(tag for name in names for tag in tags_of(name))),
+        "entrypoint": "flows.orchestration.nightly.nights",
+        "parameters": {"configs": [str(one.file) for one in streams]},
+        "schedules": list(looks.values()),
+    }
+    return [night, *(watch for _, watch in own)]
+
+
+def name_of_all(streams: Sequence[Settings]) -> str:
+    """What the night of several streams is called: by their population, or by all of theirs."""
+    return "-".join(sorted({one.privacy.population for one in streams}))
 
 
 def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:

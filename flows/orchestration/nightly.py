@@ -1,21 +1,23 @@
-"""The flow that the schedule runs: a backfill of the newest days, most nights of one. Wiring only."""
+"""The flows that the schedule runs: a backfill of the newest days, of one stream or of several in turn."""
 
 from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
-from prefect import flow
+from prefect import flow, tags
 from prefect.states import Completed
 
 from flows.orchestration.backfill import backfill
 from flows.orchestration.configuration import configured
 from flows.orchestration.heartbeats import tell_over
-from flows.orchestration.run_names import night_name
+from flows.orchestration.run_names import night_name, nights_name, stream_of, tags_of
+from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from tasks.operations.permissions import check_trusted
 from tasks.planning import plan_backfill
 from tasks.planning.nightly import UnreleasedError, days_of_night, night_of
 from tasks.release.run import terms_of
+from tasks.storage.failures import unexpected
 
 
 @flow(
@@ -51,3 +53,33 @@ def nightly(config: str) -> Any:
     if night.left:
         raise UnreleasedError("; ".join(night.left))
     return Completed(message=night.words)
+
+
+@flow(
+    name="optstream-nights",
+    flow_run_name=nights_name,
+    persist_result=False,
+    retries=0,
+    validate_parameters=False,
+    on_completion=[tell_over],
+    on_failure=[tell_over],
+)
+def nights(configs: list[str]) -> Any:
+    """Look once at each stream, in this order: one that fails, or has a day left, stops no other.
+
+    Its parameters are paths: Prefect stores them in clear. Ends as a state whose message says which streams
+    were looked at; the run of each says what was done. Raises UnreleasedError if one of them failed.
+    """
+    names, left = [], []
+    for config in configs:
+        names.append(stream_of(config))
+        try:
+            with tags(*tags_of(names[-1])):
+                nightly(config)
+        except OptStreamError as error:
+            left.append(f"{names[-1]}: {error}")
+        except Exception as error:  # noqa: BLE001 - a defect in one stream stops no other, and says where
+            left.append(f"{names[-1]}: {unexpected(error)}")
+    if left:
+        raise UnreleasedError("; ".join(left))
+    return Completed(message=f"looked at {', '.join(names)}")

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,10 +151,11 @@ def warm_runs_of(settings: Settings) -> Iterator[tuple[Child, str]]:
 
 
 @contextmanager
-def pages_of(settings: Settings, port: int) -> Iterator[Child]:
-    """Run `optstream ui` on loopback, for the stream alone."""
-    log = settings.serve_folder / f"ui-{settings.stream.name}.log"
-    words = ("flows.cli.main", "ui", "--config", str(settings.file), "--port", str(port))
+def pages_of(streams: Sequence[Settings], port: int) -> Iterator[Child]:
+    """Run `optstream ui` on loopback, for these streams; its log is the first one's."""
+    log = streams[0].serve_folder / f"ui-{streams[0].stream.name}.log"
+    files = [word for one in streams for word in ("--config", str(one.file))]
+    words = ("flows.cli.main", "ui", *files, "--port", str(port))
     with module("server of the operators' pages", log, PAGES_STOP_SECONDS, {}, *words) as pages:
         yield pages
 

@@ -33,6 +33,12 @@ def night_name() -> str:
     return f"{_stream(flow_run.parameters)} night"
 
 
+def nights_name() -> str:
+    """ "electricity, gas night": of several streams; each has a run of its own below it."""
+    streams = ", ".join(map(stream_of, flow_run.parameters["configs"]))
+    return f"{streams} night"
+
+
 def watch_name() -> str:
     """ "french-load watch"."""
     return f"{_stream(flow_run.parameters)} watch"
@@ -54,7 +60,12 @@ def _stream(parameters: dict[str, Any]) -> str:
     for tag in flow_run.tags:
         if tag.startswith(prefix):
             return str(tag.removeprefix(prefix))
+    return stream_of(parameters["config"])
+
+
+def stream_of(config: str) -> str:
+    """The stream's name, by its configuration; "optstream" if that cannot be read."""
     try:
-        return load_settings(Path(parameters["config"])).stream.name
+        return load_settings(Path(config)).stream.name
     except OptStreamError:
         return "optstream"

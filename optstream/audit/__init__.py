@@ -23,6 +23,7 @@ from optstream.audit.subjects.changed_trees import broken_tree_subjects, changed
 from optstream.audit.subjects.histories import HistorySubject
 from optstream.audit.subjects.mechanism import MechanismSubject
 from optstream.audit.subjects.neighbours import Neighbours, make_neighbours, worst_cases
+from optstream.audit.subjects.products import apart_subjects, product_subjects
 from optstream.audit.subjects.subject import Outputs, Subject
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "Outputs",
     "Subject",
     "amended_subjects",
+    "apart_subjects",
     "audit",
     "broken_tree_subjects",
     "changed_tree_subjects",
@@ -43,5 +45,6 @@ __all__ = [
     "make_neighbours",
     "mechanism_cases",
     "our_cases",
+    "product_subjects",
     "worst_cases",
 ]

@@ -13,7 +13,7 @@ from optstream.audit.field import FIELD, FieldCase, on_tree
 from optstream.audit.gaussian_noise import EnumeratedGaussian
 from optstream.audit.result import AuditResult
 from optstream.audit.sampler import EnumeratedSampler
-from optstream.audit.subjects import plans
+from optstream.audit.subjects import margins, plans
 from optstream.audit.subjects.mechanism import MechanismSubject
 from optstream.audit.subjects.neighbours import worst_cases
 from optstream.audit.subjects.plans import FLAT, RAGGED, SINGLE
@@ -116,8 +116,12 @@ def control_cases() -> tuple[Case, ...]:
     )
     name = "OptStream, the paper's feature scale taken for epsilon"
     paper = mechanism_cases(name, plans.day("paper"), FLAT, [48], claims=1.0)[0]
+    of_margins = (
+        mechanism_cases(f"Laplace, {name}", build, margins.CELLS, [1], claims=margins.CLAIMED)[0]
+        for name, build in margins.BROKEN.items()
+    )
     return (
-        replace(paper, kind="control"),
+        *(replace(case, kind="control") for case in (paper, *of_margins)),
         *(Case("control", subject) for subject in broken),
         *(Case("twin", subject) for subject in honest),
     )
@@ -147,6 +151,7 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *_across(mechanism_cases(f"{l1} 6", plans.short_l1, SINGLE, [5, 6, 7], 3)),
         *mechanism_cases("OptStream, paper, window of 48", plans.day("paper"), FLAT, [48])[:1],
         *(Case("ours", sampler) for sampler in plans.enumerated_samplers()),
+        *mechanism_cases("Laplace beside a margin", margins.beside_a_margin, margins.CELLS, [1])[:1],
         Case("ours", gaussian_noise.enumerated_window()),
     ]
     for field in FIELD:

@@ -104,7 +104,9 @@ class StreamTerms:
         }
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """Return which parts of the privacy guarantee differ from those of other terms.
+        """Return which parts of the privacy guarantee differ from those of other terms, which come after.
+
+        A share that the operator writes is no such part: it may be any that windows have left.
 
         Args:
             other: Terms to compare with.
@@ -114,6 +116,8 @@ class StreamTerms:
             compared.
         """
         ours, theirs = self.guarantee(), other.guarantee()
+        if other.stream_share is None:
+            ours.pop("stream_share", None)
         found = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
         # lists of trees may end alike and begin otherwise
         return found if self.trees == other.trees or "hierarchy_hash" in found else [*found, "hierarchy_hash"]

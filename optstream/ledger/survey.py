@@ -8,6 +8,7 @@ from sqlalchemy import Engine, Select, func, select
 from sqlalchemy import Row as RowOfColumns
 
 from optstream.ledger import hash_chain
+from optstream.ledger.accounting.by_stream import SharedWindow, shared_window
 from optstream.ledger.accounting.headroom import Stretch, last_charged, stretches
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.long_span import Spent, spent_over
@@ -84,6 +85,22 @@ class Survey:
         """
         with reading(self._engine) as connection:
             return tuple(sorted(connection.execute(select(StreamRow.name)).scalars()))
+
+    def shared_window(self, grant: str, steps: range) -> SharedWindow:
+        """Return the worst window that has one of some steps, and what each stream is charged in it.
+
+        Args:
+            grant: Name of the privacy budget.
+            steps: Running indices, at least one.
+
+        Returns:
+            The window, by the privacy guarantee in force; the parts of the streams add up to what it lost.
+
+        Raises:
+            LedgerError: There is no such privacy budget.
+        """
+        with reading(self._engine) as connection:
+            return shared_window(connection, find_grant(connection, grant), steps)
 
     def outlines(self, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
         """Yield a stream's releases without their spends, by first step, then revision.

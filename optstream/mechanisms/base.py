@@ -40,6 +40,7 @@ class Mechanism(Afterwards):
             lie in so many leaves as its `leaves_per_period`, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
         chooses_shares: Whether its class on a tree chooses the levels' shares, from a public `scale`.
+        takes_margin: Whether it may stand on a hierarchy with a margin, which is measured as one more level.
         serves_hours: Whether periods may be hours: it cuts or transforms no day as a whole.
         also_called: Under which other name it stands in `optstream.mechanisms.MECHANISMS`; None mostly.
         tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
@@ -54,6 +55,7 @@ class Mechanism(Afterwards):
     one_leaf_a_period: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = False
     chooses_shares: ClassVar[bool] = False
+    takes_margin: ClassVar[bool] = False
     serves_hours: ClassVar[bool] = True
     also_called: ClassVar[str | None] = None
     tree_class: ClassVar[str | None] = None

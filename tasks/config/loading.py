@@ -2,9 +2,6 @@
 
 import difflib
 import itertools
-import os
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,15 +16,12 @@ from tasks.config.settings import Settings, guarantee_of
 from tasks.config.stage_shares import stage_problems
 from tasks.config.tables.hierarchy import read_hierarchy
 from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_with, section_of
-from tasks.config.tables.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS
+from tasks.config.tables.population import Population, with_population
+from tasks.config.tables.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS, Input, Privacy
+from tasks.config.toml_file import read_toml
 
-LARGEST_FILE = 2**20
-MOST_PARTS = 32
-"""Parts of a dotted key; the parser takes quadratic time in them."""
 MOST_PROBLEMS = 50
 """Lines of one error; further problems are counted."""
-# From the start of a part on, so that a search looks at each letter a bounded number of times.
-_DOTTED = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % MOST_PARTS)
 
 
 class Environment(BaseSettings):
@@ -53,15 +47,16 @@ def load_settings(path: Path) -> Settings:
         ConfigurationError: One error that lists every problem: its key as in the file, the legal range and
             what it got. Secrets are never shown.
     """
-    document = _read_toml(path)
+    folder = path.absolute().parent
+    document, population, twice = with_population(read_toml(path), path)
     url = Environment().ledger_url
     if url is not None:
         document = {**document, "ledger": {"url": url.get_secret_value()}}
     named = section_of(document.get("mechanism"))
     if named is None or "features" in named.tables:
         document = {"features": DEFAULT_FEATURES, **document}
-    folder = path.absolute().parent
     problems, sections = _sections(document)
+    problems = [*twice, *problems]
     nodes = None
     if "hierarchy" in sections:
         nodes, wrong = read_hierarchy(sections["hierarchy"], folder)
@@ -70,13 +65,29 @@ def load_settings(path: Path) -> Settings:
     problems += stage_problems(document, named)
     problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
-        raise _refused(path, problems)
+        raise _refused(path, [_placed(line, population) for line in problems])
+    if population is not None:
+        sections["privacy"] = _own_alpha(sections["privacy"], sections["input"])
     if "features" in sections:
         sections["features_"] = sections.pop("features")
     parents, facts = nodes or ({}, {})
     return Settings(
         **sections, parents=tuple(parents.items()), node_facts=facts, folder=folder, file=path.absolute()
     )
+
+
+def _placed(problem: str, population: Population | None) -> str:
+    """The problem, and where its key is said, if that is the population's file."""
+    if population is None or str(population.file) in problem:
+        return problem
+    said = {f"{name}.{key}" for name, table in population.tables.items() for key in table}
+    return f"{problem} (in {population.file})" if problem.split(" ", 1)[0] in said else problem
+
+
+def _own_alpha(privacy: Privacy, source: Input) -> Privacy:
+    """The table without budget_alpha where that is the stream's alpha: then it has none of its own."""
+    is_budgets = privacy.alpha + source.supplier_rounding == privacy.budget_alpha
+    return privacy.model_copy(update={"budget_alpha": None}) if is_budgets else privacy
 
 
 def _mechanism_problems(sections: Mapping[str, Any], *, is_known: bool) -> list[str]:
@@ -103,37 +114,6 @@ def _refused(path: Path, problems: Sequence[str]) -> ConfigurationError:
         listed.append(f"and {len(problems) - len(listed)} more")
     lines = "".join(f"\n  - {problem}" for problem in listed)
     return ConfigurationError(f"the configuration {path} is not usable; correct:{lines}")
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else "it cannot be read"
-        raise ConfigurationError(
-            f"the configuration {path} cannot be read: {reason}; `optstream init` writes an example"
-        ) from None
-    if len(content) > LARGEST_FILE:
-        raise ConfigurationError(f"the configuration {path} must be at most 1 MiB")
-    if _DOTTED.search(content):
-        raise ConfigurationError(
-            f"the configuration {path} must have keys of at most {MOST_PARTS} dotted parts"
-        )
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ConfigurationError(f"the configuration {path} must be UTF-8 text; see line {line}") from None
-    except (ValueError, RecursionError) as error:
-        # The parser says what it expected and where; it never repeats a value.
-        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else _reason(error)
-        raise ConfigurationError(f"the configuration {path} is not TOML: {reason}") from None
-
-
-def _reason(error: ValueError | RecursionError) -> str:
-    """Why it is no TOML, where the parser left it to Python to say so."""
-    return "nested too deeply" if isinstance(error, RecursionError) else "an integer has too many digits"
 
 
 def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:

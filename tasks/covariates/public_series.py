@@ -15,7 +15,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from optstream.errors import DumpError
+from optstream.catalogue import read_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.layout import CATALOGUE
+from optstream.catalogue.reading.selection import rows_of
+from optstream.errors import DumpError, OptStreamError
 from optstream.storage.parquet_limits import Limits, claims_of
 from optstream.stream import AggregationTree
 from optstream.stream.calendar import ORIGIN
@@ -54,7 +58,10 @@ def covariate_of(asked: Asked) -> Covariate:
     used, naming the place, the rule and the remedy; and what a library raises over a damaged one.
     """
     given = asked.given
-    table = pl.concat([_rows(file, data, asked) for file, data in _files(asked)])
+    if asked.place.is_dir() and (asked.place / CATALOGUE).is_file():
+        table = _published_rows(asked)
+    else:
+        table = pl.concat([_rows(file, data, asked) for file, data in _files(asked)])
     day = pl.col("time").dt.date()
     past = day.is_between(asked.until - timedelta(days=LONGEST_PAST), asked.until)
     # a value beyond all measure, and a day that is none of these, cost themselves alone
@@ -76,6 +83,33 @@ def covariate_of(asked: Asked) -> Covariate:
         row[(part["day"] - first).dt.total_days().to_numpy()] = part["value"].to_numpy()
     values = _of_nodes(rows, AggregationTree.from_parents(dict(asked.parents)), given)
     return Covariate(given.name, (first - ORIGIN).days, values, given.publication_lag_days, given.level)
+
+
+def _published_rows(asked: Asked) -> pl.DataFrame:
+    """Return local day, node and mean of what another stream published: its output, which is public.
+
+    Raises DumpError where the folder is private, or is not as OptStream publishes.
+    """
+    given, real = asked.given, asked.place.resolve()
+    for key, zone in asked.private.items():
+        if real.is_relative_to(zone.resolve()):
+            raise DumpError(
+                f"{given.path} leads into {key}.folder, which is private: name a published folder"
+            )
+    try:
+        storage = open_storage(asked.place)
+        catalogue = read_catalogue(storage)
+        if catalogue.value_column != given.value:
+            raise DumpError(
+                f"{given.path} publishes the column {catalogue.value_column!r:.40}: name that as value; got "
+                f"{given.value!r:.40}"
+            )
+        first = asked.until - timedelta(days=LONGEST_PAST)
+        rows = rows_of(storage, catalogue, (), first, asked.until, verify=True)
+    except OptStreamError as error:
+        raise error if isinstance(error, DumpError) else DumpError(f"{given.path}: {error}") from None
+    value = pl.col(given.value).cast(pl.Float64).mean().alias("value")
+    return rows.group_by(pl.col("date").cast(pl.Datetime("us")).alias("time"), "node").agg(value)
 
 
 def _files(asked: Asked) -> list[tuple[Path, bytes]]:

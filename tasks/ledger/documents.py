@@ -56,8 +56,22 @@ def _grant(page: BudgetSummary) -> dict[str, Any]:
             }
             for one in page.windows
         ],
+        "shared_window": shared_document(page),
         "all_free_from_step": page.free_from,
         "all_free_from": _time(page.free_from_time),
+    }
+
+
+def shared_document(page: BudgetSummary) -> dict[str, Any] | None:
+    """What each stream is charged in the fullest window of the days that are shown; None where none is."""
+    if page.shared is None:
+        return None
+    return {
+        "first_step": page.shared.first_step,
+        **amount_document("charged", page.shared.total),
+        "streams": [
+            {"stream": name, **amount_document("charged", lost)} for name, lost in page.shared.by_stream
+        ],
     }
 
 

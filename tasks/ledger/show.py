@@ -79,7 +79,8 @@ def _page(
         stretches = _from(stretches, newest - model.window_length + 1)
     windows = tuple(_window(calendar, model.budget, one) for one in stretches if one.charged or first or last)
     free = None if calendar is None or free_from is None else calendar.local_time(free_from)
-    return BudgetSummary(terms.grant, terms, calendar, pages, headrooms, windows, free_from, free)
+    shared = ledger.shared_window(terms.grant, steps) if steps else None
+    return BudgetSummary(terms.grant, terms, calendar, pages, headrooms, windows, free_from, free, shared)
 
 
 def _days(

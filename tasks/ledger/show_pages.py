@@ -9,6 +9,7 @@ from typing import Literal
 
 from optstream.errors import ParameterError
 from optstream.ledger import GuaranteeLoss, ReleaseState, StreamTerms
+from optstream.ledger.accounting.by_stream import SharedWindow
 from optstream.stream import Calendar
 
 _CALENDAR = re.compile(r"([0-9]+) min, (.+?), (elapsed|fixed)(, by the hour)?")
@@ -69,7 +70,8 @@ class BudgetSummary:
     """A privacy budget: its streams, days and windows.
 
     model: of any of its streams, for they agree. free_from, free_from_time: every window that begins there
-    or later has the whole privacy budget; None if nothing was ever charged, or without a calendar.
+    or later has the whole privacy budget; None if nothing was ever charged, or without a calendar. shared:
+    what each stream is charged in the fullest window with a step of these days; None without any step.
     """
 
     name: str
@@ -80,6 +82,26 @@ class BudgetSummary:
     windows: tuple[WindowHeadroom, ...]
     free_from: int | None
     free_from_time: datetime | None
+    shared: SharedWindow | None = None
+
+    @property
+    def shared_words(self) -> str:
+        """What each stream is charged in the fullest window; "" for a budget of one stream."""
+        if self.shared is None or len(self.shared.by_stream) < 2:
+            return ""
+        start = self.shared.first_step
+        begin = (
+            f"step {start}" if self.calendar is None else f"{self.calendar.local_time(start):%Y-%m-%d %H:%M}"
+        )
+        parts = ", ".join(f"{name} {_amount(lost)}" for name, lost in self.shared.by_stream)
+        return (
+            f"{parts}; together {_amount(self.shared.total)} of {_amount(self.terms.model.budget)}, in the "
+            f"fullest window of these days, which begins at {begin}"
+        )
+
+
+def _amount(epsilon: Fraction | float) -> str:
+    return f"{float(epsilon):.6g}"
 
 
 def in_words(one: GuaranteeLoss) -> str:

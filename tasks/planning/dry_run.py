@@ -88,6 +88,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
             tuple(_stage(mechanism, spend, n_steps) for spend in spends if spend.level == level),
             bands[level] if bands else None,
             expected[level],
+            mechanism.tree.level_name(level),
         )
         for level, nodes in enumerate(mechanism.tree.levels)
     )

@@ -66,9 +66,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the tree. epsilon: what its plan, repeated, costs any window. No stages: derived.
+    """One level of the tree, or its margin. name: "level 1", or the margin's. No stages: derived.
 
-    band: None where the draw decides how noisy a value is. expected: None where nothing public tells.
+    epsilon: what its plan, repeated, costs any window. band: None where the draw decides the noise.
+    expected: None where nothing public tells.
     """
 
     level: int
@@ -77,6 +78,7 @@ class Level:
     stages: tuple[Stage, ...]
     band: Band | None
     expected: Expected | None
+    name: str
 
 
 @dataclass(frozen=True)
@@ -187,6 +189,7 @@ def _currencies_document(found: Currencies) -> dict[str, Any]:
 def _level_document(level: Level) -> dict[str, Any]:
     return {
         "level": level.level,
+        "name": level.name,
         "n_nodes": level.n_nodes,
         "plan": _price(level.epsilon),
         "stages": [

@@ -29,7 +29,7 @@ def deployment_of(settings: Settings, ledger: Ledger, day: date) -> Deployment:
     return Deployment(
         guarantees=tuple(guarantees[number] for number in sorted(guarantees)),
         n_compromised=len(ledger.event_times(name, "compromised")),
-        n_sharing=len(ledger.siblings(name)),
+        sharing=tuple(sorted(one.stream for one in ledger.siblings(name))),
         restatement_share=settings.budget.restatement_share,
         supplier_rounding=settings.input.supplier_rounding,
         mechanism=settings.describe_mechanism(day),

@@ -15,12 +15,14 @@ from optstream.audit import (
     Case,
     Subject,
     amended_subjects,
+    apart_subjects,
     broken_tree_subjects,
     changed_tree_subjects,
     control_cases,
     hasty_subjects,
     mechanism_cases,
     our_cases,
+    product_subjects,
 )
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource, secure_noise, simulated_noise
@@ -68,13 +70,15 @@ def audit_cases(days: bool = False, only: str = "") -> tuple[Case, ...]:
 
 def history_cases() -> tuple[Case, ...]:
     """Rows that come and go, customers who change leaf, streams whose guarantee or hierarchy changed, days
-    beside a compromised one; then the same with rules that are broken on purpose.
+    beside a compromised one, products of one budget; then the same with rules that are broken on purpose.
     """
     ours: Sequence[Subject] = (
-        *row_subjects(), *amended_subjects(), *changed_tree_subjects(), *compromised_subjects()
+        *row_subjects(), *amended_subjects(), *changed_tree_subjects(), *compromised_subjects(),
+        *product_subjects(),
     )  # fmt: skip
     broken: Sequence[Subject] = (
-        *broken_row_subjects(), *hasty_subjects(), *broken_tree_subjects(), *broken_compromised_subjects()
+        *broken_row_subjects(), *hasty_subjects(), *broken_tree_subjects(), *broken_compromised_subjects(),
+        *apart_subjects(),
     )  # fmt: skip
     return (*(Case("ours", subject) for subject in ours), *(Case("control", subject) for subject in broken))
 

@@ -15,6 +15,7 @@ import polars as pl
 from optstream.ledger import open_ledger
 from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
+from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.contracts.results import RAW, newest_results
 from tasks.release import steps as chunk
@@ -97,6 +98,7 @@ class Installation:
                 seed=1,
                 schema=settings.input.schema_,
                 layout_of=settings.input_of,
+                cells=tree.cells if isinstance(tree, Lattice) else {},
             )
 
     def run(self, **changes):

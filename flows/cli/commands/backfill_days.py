@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from math import inf, isfinite
+from pathlib import Path
 from time import monotonic
 from typing import Annotated, Any
 
@@ -12,8 +13,6 @@ import typer
 
 from flows.cli.console import Terminal
 from flows.cli.options import (
-    DEFAULT_CONFIG,
-    Config,
     First,
     Json,
     Last,
@@ -23,11 +22,12 @@ from flows.cli.options import (
     new_app,
     periods_asked,
 )
+from flows.cli.several import Configs, Done, each_stream
 from flows.cli.show.interruption import told_if_interrupted, with_config
 from flows.orchestration.environment import connect
 from flows.orchestration.workers import check_cluster, task_runner
 from optstream.ledger import open_ledger
-from tasks.config import Settings, load_settings
+from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning import cost_of, plan_backfill
 from tasks.planning.backfill_documents import backfill_document, plan_document
@@ -44,12 +44,13 @@ app = new_app()
     epilog=examples(
         "optstream backfill --from 2013-01-01 --to 2016-12-31 --dry-run",
         "optstream backfill --from 2013-01-01 --to 2016-12-31 --workers 2",
+        "optstream backfill --from 2013-01-01 --to 2016-12-31 --config population.toml",
     )
 )
 def backfill(
     first: First,
     last: Last,
-    config: Config = DEFAULT_CONFIG,
+    config: Configs = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what is missing and what it would cost.")
     ] = False,
@@ -71,7 +72,23 @@ def backfill(
     if dask is not None and workers > 1:
         raise WordsError("--workers and --dask exclude each other: a cluster has its own workers")
     span = days_between(first, last)
-    settings, terminal = load_settings(config), Terminal(as_json)
+
+    def of_stream(settings: Settings, terminal: Terminal) -> Done:
+        return _fill(settings, span, config, terminal, workers, dask, dry_run=dry_run)
+
+    raise typer.Exit(each_stream(config, as_json, of_stream))
+
+
+def _fill(
+    settings: Settings,
+    span: Sequence[date],
+    config: Sequence[Path] | None,
+    terminal: Terminal,
+    workers: int,
+    dask: str | None,
+    *,
+    dry_run: bool,
+) -> Done:
     days = periods_asked(settings, span)
     if dask is not None:
         check_cluster(settings)
@@ -79,19 +96,21 @@ def backfill(
     plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
     _show_plan(plan, settings, terminal)
     if dry_run:
-        raise typer.Exit(_price(plan, settings, terminal))
-    if plan.to_run and mechanism_for(settings, first).adaptive and (dask or workers > 1):
+        return _price(plan, settings, terminal)
+    if plan.to_run and mechanism_for(settings, span[0]).adaptive and (dask or workers > 1):
         terminal.say(
             "each day's plan goes on from the day before: one month after the other, in this process"
         )
         workers, dask = 1, None
     started = monotonic()
-    again = with_config(f"optstream backfill --from {first} --to {last}", config)
+    again = with_config(f"optstream backfill --from {span[0]} --to {span[-1]}", config)
     with told_if_interrupted(settings, days, again):
         works = _run(settings, plan, workers, dask, terminal) if plan.to_run else []
     _show_end(works, plan, settings, monotonic() - started, terminal)
     left = plan.absent or any(not day.outcome.status.is_good for day in works)
-    raise typer.Exit(1 if left else 0)
+    absent = f"{len(plan.absent)} without a dump" if plan.absent else ""
+    words = ", ".join(one for one in (_counted(works), absent) if one)
+    return Done(1 if left else 0, words or "nothing to do")
 
 
 def _run(
@@ -178,8 +197,8 @@ def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> No
     )
 
 
-def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
-    """Show what the missing days would cost; 1 if the ledger would refuse some."""
+def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> Done:
+    """Show what the missing days would cost; code 1 if the ledger would refuse some."""
     cost = cost_of(settings, open_ledger(settings.ledger_url), plan.missing)
     terminal.say(
         f"any {settings.privacy.window} steps may lose epsilon {float(cost.grant):g}; of those that see "
@@ -189,7 +208,8 @@ def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
     _list_days("would be refused, for their windows have too little left", cost.refused, terminal)
     _list_days("without a dump", plan.absent, terminal)
     terminal.document(plan_document(plan, cost, settings))
-    return 1 if cost.refused else 0
+    fits = f"{len(plan.missing)} {settings.stream.period}s to release"
+    return Done(1, f"{fits}, {len(cost.refused)} would be refused") if cost.refused else Done(0, fits)
 
 
 def _show_end(

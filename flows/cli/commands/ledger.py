@@ -23,8 +23,9 @@ from flows.cli.options import (
     parse_period,
     periods_asked,
 )
+from flows.cli.several import Configs, Done, each_stream
 from flows.cli.show.ledger_book import show_book, show_horizon
-from tasks.config import load_settings
+from tasks.config import Settings, load_settings
 from tasks.ledger.documents import book_document, export_document, horizon_document, verification_document
 from tasks.ledger.export import export as write
 from tasks.ledger.horizon import read_horizon, read_horizons
@@ -63,14 +64,17 @@ def show(
     terminal.document(book_document(pages, horizons, settings.stream.name, changed))
 
 
-@app.command(epilog=examples("optstream ledger verify"))
-def verify(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+@app.command(epilog=examples("optstream ledger verify", "optstream ledger verify --config population.toml"))
+def verify(config: Configs = None, as_json: Json = False) -> None:
     """Find any edit, gap or difference.
 
     Checks the ledger's hash chain, and compares ledger, catalogue and files. Exit code 1 if anything is
     found.
     """
-    settings, terminal = load_settings(config), Terminal(as_json)
+    raise typer.Exit(each_stream(config, as_json, _verify))
+
+
+def _verify(settings: Settings, terminal: Terminal) -> Done:
     found = check(settings, find_ledger(settings))
     for line in found.problems:
         terminal.say(f"problem: {line}")
@@ -82,7 +86,7 @@ def verify(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     )
     terminal.say(f"{told}: {counted}")
     terminal.document(verification_document(found))
-    raise typer.Exit(1 if found.problems else 0)
+    return Done(1 if found.problems else 0, told)
 
 
 @app.command(epilog=examples("optstream ledger horizon --days 365 --delta 1e-6"))

@@ -8,9 +8,10 @@ import typer
 
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
+from flows.cli.several import Configs, Done, each_stream, files_of
 from optstream.errors import ConfigurationError
-from tasks.config import load_settings
-from tasks.doctor import doctor_document, examine, unusable
+from tasks.config import Settings, load_settings
+from tasks.doctor import Finding, doctor_document, examine, unusable
 from tasks.ledger.documents import purge_document
 from tasks.ledger.open import need_ledger
 from tasks.operations.purge import purge as remove
@@ -18,27 +19,34 @@ from tasks.operations.purge import purge as remove
 app = new_app()
 
 
-@app.command(epilog=examples("optstream doctor"))
-def doctor(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+@app.command(epilog=examples("optstream doctor", "optstream doctor --config population.toml"))
+def doctor(config: Configs = None, as_json: Json = False) -> None:
     """Check security and configuration.
 
     Looks for what would disclose secrets, stop nights or lose the ledger. Exit code 1 if something should be
     done.
     """
-    environment = dict(os.environ)
-    try:
-        settings = load_settings(config)
-    except ConfigurationError as error:
-        findings = unusable(config, error)
-    else:
-        findings = examine(settings, environment, datetime.now(UTC))
-    terminal = Terminal(as_json)
+    files = files_of(config)
+    if len(files) == 1:
+        try:
+            load_settings(files[0])
+        except ConfigurationError as error:
+            raise typer.Exit(_shown(unusable(files[0], error), Terminal(as_json)).code) from None
+    raise typer.Exit(each_stream(config, as_json, _examine))
+
+
+def _examine(settings: Settings, terminal: Terminal) -> Done:
+    return _shown(examine(settings, dict(os.environ), datetime.now(UTC)), terminal)
+
+
+def _shown(findings: list[Finding], terminal: Terminal) -> Done:
     for finding in findings:
         terminal.say(f"{finding.severity}: {finding.place}: {finding.rule}\n    {finding.remedy}")
     if not findings:
         terminal.say("nothing is wrong")
     terminal.document(doctor_document(findings))
-    raise typer.Exit(1 if any(finding.is_bad for finding in findings) else 0)
+    n_bad = sum(finding.is_bad for finding in findings)
+    return Done(1, f"{n_bad} to be done") if n_bad else Done(0, "nothing is wrong")
 
 
 @app.command(epilog=examples("optstream purge --dry-run", "optstream purge"))

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, examples, new_app
+from flows.cli.options import Json, WordsError, examples, new_app
+from flows.cli.several import Configs, Done, each_stream
 from optstream.errors import PublicationError
-from tasks.config import load_settings
+from tasks.config import Settings
 from tasks.ledger.open import need_ledger
 from tasks.operations.permissions import check_trusted
 from tasks.reports.write import write_pages, write_public_page
@@ -20,9 +21,15 @@ MOST_LISTED = 20
 app = new_app()
 
 
-@app.command(epilog=examples("optstream report", "optstream report --published published --output page.html"))
+@app.command(
+    epilog=examples(
+        "optstream report",
+        "optstream report --config population.toml",
+        "optstream report --published published --output page.html",
+    )
+)
 def report(
-    config: Config = DEFAULT_CONFIG,
+    config: Configs = None,
     published: Annotated[
         str | None,
         typer.Option(
@@ -43,17 +50,19 @@ def report(
 
     They show calendar, curves, budget and alarms, and how to read what is published.
     """
-    terminal = Terminal(as_json)
     if published is not None:
+        terminal = Terminal(as_json)
         lost = write_public_page(published, output)
         page = str(output) if output else f"{published.rstrip('/')}/index.html"
         terminal.say(f"data users: {page}")
         terminal.document({"format": "optstream.report/1", "trusted": None, "public": page})
-        _tell_lost(lost, terminal)
-        return
+        raise typer.Exit(_told_lost(lost, terminal).code)
     if output is not None:
         raise WordsError("--output is for --published")
-    settings = load_settings(config)
+    raise typer.Exit(each_stream(config, as_json, _report))
+
+
+def _report(settings: Settings, terminal: Terminal) -> Done:
     check_trusted(settings)
     with closing(need_ledger(settings)) as ledger:
         written = write_pages(settings, ledger, datetime.now(UTC))
@@ -63,17 +72,17 @@ def report(
     terminal.document(document)
     if written.problem is not None:
         raise PublicationError(written.problem)
-    _tell_lost(written.lost, terminal)
+    return _told_lost(written.lost, terminal)
 
 
-def _tell_lost(lost: Sequence[date], terminal: Terminal) -> None:
-    """Name the days that the page cannot show; then exit with code 1."""
+def _told_lost(lost: Sequence[date], terminal: Terminal) -> Done:
+    """Name the days that the page cannot show; code 1 if there are any."""
     if not lost:
-        return
+        return Done(0, "written")
     more = f" and {len(lost) - MOST_LISTED} more" if len(lost) > MOST_LISTED else ""
     days = ", ".join(map(str, lost[:MOST_LISTED]))
     terminal.say(
         f"their published file is missing or damaged, and the page shows the other days: {days}{more}; "
         f"`optstream publish {lost[0]}` writes the same bytes again"
     )
-    raise typer.Exit(1)
+    return Done(1, f"written, {len(lost)} days cannot be shown")

@@ -1,22 +1,29 @@
 """`optstream run`: release days, or say what they would cost."""
 
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, WordsError, examples, new_app, periods_asked
+from flows.cli.options import Days, Json, WordsError, examples, new_app, periods_asked
+from flows.cli.several import Configs, Done, each_stream, files_of, read_streams
 from flows.cli.show.dry_run import show_dry_run
 from flows.cli.show.interruption import told_if_interrupted, with_config
+from flows.cli.show.shared_dry_run import show_products
 from flows.orchestration.environment import connect
+from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
-from tasks.config import Settings, load_settings
+from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.dry_run import dry_run as price
 from tasks.planning.nothing_to_do import over_already
+from tasks.planning.shared_dry_run import price_products
 from tasks.release.day import Ended
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run
@@ -29,11 +36,12 @@ app = new_app()
         "optstream run --date 2016-02-01 --dry-run",
         "optstream run --date 2016-02-01",
         "optstream run --date 2016-02-01 --restate",
+        "optstream run --date 2016-02-01 --config electricity.toml --config gas.toml",
     )
 )
 def run(
     day: Days,
-    config: Config = DEFAULT_CONFIG,
+    config: Configs = None,
     as_json: Json = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print what it would cost, and how noisy it would be.")
@@ -58,28 +66,46 @@ def run(
 ) -> None:
     """Release days, each once, from dump to published file.
 
-    Safe to interrupt and to repeat. Exit code 1 if any day is left.
+    Safe to interrupt and to repeat. Exit code 1 if any day is left. Several configurations: each stream in
+    turn, and one that fails stops no other.
     """
     if lipschitz is not None and not dry_run:
         raise WordsError("--lipschitz is for --dry-run")
-    settings = load_settings(config)
-    terminal = Terminal(as_json)
-    day = periods_asked(settings, day)
-    if dry_run:
-        raise typer.Exit(_price(settings, day, lipschitz, terminal))
+
+    def of_stream(settings: Settings, terminal: Terminal) -> Done:
+        days = periods_asked(settings, day)
+        if dry_run:
+            return _price(settings, days, lipschitz, terminal)
+        return _release(settings, days, config, terminal, restate=restate)
+
+    if dry_run and len(files := files_of(config)) > 1:
+        raise typer.Exit(_price_together(files, day, lipschitz, Terminal(as_json)))
+    raise typer.Exit(each_stream(config, as_json, of_stream))
+
+
+def _release(
+    settings: Settings,
+    days: list[date],
+    config: Sequence[Path] | None,
+    terminal: Terminal,
+    *,
+    restate: bool,
+) -> Done:
     check_trusted(settings)
-    again = with_config(f"optstream run {' '.join(f'--date {one}' for one in day)}", config)
-    with told_if_interrupted(settings, day, again + " --restate" * restate):
-        works = None if restate else _over(settings, day)
+    again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
+    with told_if_interrupted(settings, days, again + " --restate" * restate):
+        works = None if restate else _over(settings, days)
         if works is None:
             connect(settings.trusted_folder)
             with terminal.step("prepare"):
                 from flows.orchestration.release import run_days  # prefect has read its settings now
-            works = run_days(settings, day, terminal, restate=restate)
-    budget = budget_of(settings, open_ledger(settings.ledger_url), day)
+            works = run_days(settings, days, terminal, restate=restate)
+    budget = budget_of(settings, open_ledger(settings.ledger_url), days)
     terminal.outcomes(works, settings, budget)
     terminal.document(outcomes_document(works, settings, budget))
-    raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)
+    counts = Counter(work.outcome.status for work in works)
+    words = ", ".join(f"{count} {status.value}" for status, count in counts.items())
+    return Done(0 if all(work.outcome.status.is_good for work in works) else 1, words)
 
 
 def _over(settings: Settings, days: list[date]) -> list[Ended] | None:
@@ -89,8 +115,20 @@ def _over(settings: Settings, days: list[date]) -> list[Ended] | None:
         return over_already(asking, days)
 
 
-def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
-    """Show what the days would cost; return 1 if the plan does not fit the privacy budget."""
+def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> Done:
+    """Show what the days would cost; code 1 if the plan does not fit the privacy budget."""
     found = price(settings, days, lipschitz)
     show_dry_run(found, terminal)
-    return 0 if found.fits else 1
+    return Done(0, "the plan fits") if found.fits else Done(1, "the plan does not fit")
+
+
+def _price_together(files: list[Path], days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
+    """Show what the days of several streams would cost together; 1 if they do not fit a privacy budget."""
+    if lipschitz is not None:
+        raise WordsError("--lipschitz is for one configuration: streams move by different amounts")
+    streams, broken = read_streams(files)
+    for why in broken.values():
+        raise ConfigurationError(why)  # what one plans with is taken from the others
+    budgets = price_products(streams, [periods_asked(one, days) for one in streams])
+    show_products(budgets, terminal)
+    return 0 if all(budget.fits for budget in budgets) else 1

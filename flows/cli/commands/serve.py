@@ -3,7 +3,9 @@
 import os
 import signal
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import FrameType
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -11,7 +13,8 @@ from zoneinfo import ZoneInfo
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, examples, new_app
+from flows.cli.options import examples, new_app
+from flows.cli.several import Configs, files_of, read_streams
 from flows.orchestration.environment import connect, heartbeat_seconds
 from flows.orchestration.processes import (
     LOOK_SECONDS,
@@ -25,6 +28,7 @@ from flows.orchestration.processes import (
     worker_of,
 )
 from flows.ui.prefect_log_in import add_log_in
+from optstream.errors import ConfigurationError
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.nightly import looks_of
@@ -34,9 +38,15 @@ STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 app = new_app()
 
 
-@app.command(epilog=examples("optstream serve", "optstream serve --api https://prefect.example.org/api"))
+@app.command(
+    epilog=examples(
+        "optstream serve",
+        "optstream serve --config population.toml",
+        "optstream serve --api https://prefect.example.org/api",
+    )
+)
 def serve(
-    config: Config = DEFAULT_CONFIG,
+    config: Configs = None,
     api: Annotated[
         str | None,
         typer.Option(
@@ -62,11 +72,13 @@ def serve(
 
     Until Ctrl-C or SIGTERM. Starts a Prefect server on this machine's loopback, unless one is named, a
     worker, and the operators' pages. Exit code 2 if server or worker ends: have systemd start it again
-    (docs/schedule.md).
+    (docs/schedule.md). Several streams have one night, in which each is released in turn.
     """
-    settings, terminal = load_settings(config), Terminal()
-    check_trusted(settings)
-    looks_of(settings)
+    streams, terminal = _streams(config), Terminal()
+    for one in streams:
+        check_trusted(one)
+        looks_of(one)
+    settings = streams[0]  # whose trusted folder has the server's own files
     port = pages_port(ui_port)
     heartbeat = heartbeat_seconds(os.environ)
     for number in STOPPING:
@@ -83,20 +95,33 @@ def serve(
             children = [running.enter_context(own_server(settings))]
             add_log_in(settings.serve_folder / OWN_PAGES)
         warm, starts = None, None
-        if settings.stream.period == "hour":  # a night need not begin within seconds
+        if any(one.stream.period == "hour" for one in streams):  # a night need not begin within seconds
             warm, starts = running.enter_context(warm_runs_of(settings))
-        pool = _register(settings, work_pool, heartbeat, starts, own=not api)
+        pool = _register(streams, work_pool, heartbeat, starts, own=not api)
         children.append(running.enter_context(worker_of(settings, pool)))
-        pages = running.enter_context(pages_of(settings, port))
+        pages = running.enter_context(pages_of(streams, port))
         may_end = {pages: "nights go on"} | ({warm: "runs begin in fresh processes"} if warm else {})
         terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
-        _tell(settings, terminal, pool, heartbeat, own=not api)
+        _tell(streams, terminal, pool, heartbeat, own=not api)
         while True:
             for child in children:
                 child.check()
             for child in [one for one in may_end if one.process.poll() is not None]:
                 terminal.say(f"the {child.name} ended: see {child.log}; {may_end.pop(child)}")
             time.sleep(LOOK_SECONDS)
+
+
+def _streams(config: Sequence[Path] | None) -> list[Settings]:
+    """The streams, in the order of their nights. Raises ConfigurationError if one cannot be read: a service
+    that starts without it would be taken for one that has it.
+    """
+    files = files_of(config)
+    if len(files) == 1:
+        return [load_settings(files[0])]
+    streams, broken = read_streams(files)
+    for why in broken.values():
+        raise ConfigurationError(why)
+    return streams
 
 
 def _stop(_signal: int, _frame: FrameType | None) -> None:
@@ -107,35 +132,51 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 
 def _register(
-    settings: Settings, work_pool: str | None, heartbeat: int, starts: str | None, *, own: bool
+    streams: Sequence[Settings], work_pool: str | None, heartbeat: int, starts: str | None, *, own: bool
 ) -> str:
-    """Tell the server of the stream; return the work pool. starts: the command that starts a run, if not
+    """Tell the server of the streams; return the work pool. starts: the command that starts a run, if not
     Prefect's. own: the server is, so no run of it is alive.
     """
     from flows.orchestration import deployments
 
-    pool = work_pool or deployments.work_pool_of(settings)
-    documents = deployments.deployment_documents(settings, str(settings.file), pool, heartbeat, starts)
+    settings, names = streams[0], {one.stream.name for one in streams}
+    if len(streams) == 1:
+        pool = work_pool or deployments.work_pool_of(settings)
+        documents = deployments.deployment_documents(settings, str(settings.file), pool, heartbeat, starts)
+    else:
+        names.add(name := deployments.name_of_all(streams))
+        pool = work_pool or f"optstream-{name}"
+        documents = deployments.documents_of_all(streams, pool, heartbeat, starts)
     deployments.register(documents, deployments.zombie_document(heartbeat))
     if own:
-        deployments.close_runs(settings.stream.name)
+        for name in names:
+            deployments.close_runs(name)
     return pool
 
 
-def _tell(settings: Settings, terminal: Terminal, pool: str, heartbeat: int, *, own: bool) -> None:
+def _tell(streams: Sequence[Settings], terminal: Terminal, pool: str, heartbeat: int, *, own: bool) -> None:
     """What was set up, and when it runs next."""
-    from flows.orchestration.deployments import MISSED_HEARTBEATS, next_run
+    from flows.orchestration.deployments import MISSED_HEARTBEATS, name_of_all, next_run
 
+    settings = streams[0]
     terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
     password = settings.serve_folder / "password"
     if own and password.exists():
         terminal.say(f"user and password: {password}")
-    zone, name = ZoneInfo(settings.stream.time_zone), settings.stream.name
-    for flow in ("optstream-nightly", "optstream-watch"):
+    zone = ZoneInfo(settings.stream.time_zone)
+    night = ("optstream-nightly", settings.stream.name)
+    if len(streams) > 1:
+        night = ("optstream-nights", name_of_all(streams))
+    for flow, name in (night, *(("optstream-watch", one.stream.name) for one in streams)):
         begins = next_run(flow, name).astimezone(zone)
         terminal.say(f"{flow}/{name}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
     seconds = MISSED_HEARTBEATS * heartbeat
     terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
-    if settings.watch is None:
-        terminal.say("no [watch] in the configuration: alarms are Prefect's events alone")
+    for one in streams:
+        if one.watch is None:
+            terminal.say(
+                f"no [watch] in {one.file.name} of {one.stream.name}: alarms are Prefect's events alone"
+                if len(streams) > 1
+                else "no [watch] in the configuration: alarms are Prefect's events alone"
+            )
     terminal.say("Ctrl-C or SIGTERM ends it")

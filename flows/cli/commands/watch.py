@@ -5,39 +5,45 @@ from datetime import UTC, datetime
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
+from flows.cli.options import Json, examples, new_app
+from flows.cli.several import Configs, Done, each_stream
 from flows.cli.show.stream_view import show_view
 from flows.orchestration.environment import connect
 from optstream.errors import OptStreamError
-from tasks.config import load_settings
+from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
+from tasks.monitoring import StreamView
 from tasks.monitoring import watch as watch_stream
 from tasks.monitoring.document import status_document
 
 app = new_app()
 
 
-@app.command(epilog=examples("optstream status", "optstream status --json"))
-def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+@app.command(epilog=examples("optstream status", "optstream status --config population.toml --json"))
+def status(config: Configs = None, as_json: Json = False) -> None:
     """Print the calendar, the budget and the alarms.
 
     Notifies nobody, and changes nothing. Exit code 1 if there is any alarm.
     """
-    settings, terminal = load_settings(config), Terminal(as_json)
+    raise typer.Exit(each_stream(config, as_json, _status))
+
+
+def _status(settings: Settings, terminal: Terminal) -> Done:
     with ledger_if_any(settings) as ledger:
         view = watch_stream(settings, ledger, datetime.now(UTC), live=settings.watch is not None)
-    show_view(settings, view, terminal)
-    terminal.document(status_document(settings, view))
-    raise typer.Exit(1 if view.alarms else 0)
+    return _shown(settings, view, terminal)
 
 
 @app.command(epilog=examples("optstream watch"))
-def watch(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+def watch(config: Configs = None, as_json: Json = False) -> None:
     """Print the status, and notify of what is new or over.
 
     Looks once, as the hourly watch does. Exit code 1 if there is any alarm.
     """
-    settings, terminal = load_settings(config), Terminal(as_json)
+    raise typer.Exit(each_stream(config, as_json, _watch))
+
+
+def _watch(settings: Settings, terminal: Terminal) -> Done:
     server = connect(settings.trusted_folder)
     from flows.orchestration.watch import NotToldError, watch_here  # prefect has read its settings now
 
@@ -50,8 +56,14 @@ def watch(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
         terminal.say(f"told {channel}: {len(news.new)} new, {len(news.over)} over")
     if isinstance(watched.view, OptStreamError):
         raise watched.view
-    show_view(settings, watched.view, terminal)
-    terminal.document(status_document(settings, watched.view))
+    done = _shown(settings, watched.view, terminal)
     if failed is not None:
         raise failed
-    raise typer.Exit(1 if watched.view.alarms else 0)
+    return done
+
+
+def _shown(settings: Settings, view: StreamView, terminal: Terminal) -> Done:
+    show_view(settings, view, terminal)
+    terminal.document(status_document(settings, view))
+    n_alarms = len(view.alarms)
+    return Done(1, f"{n_alarms} alarm{'' if n_alarms == 1 else 's'}") if n_alarms else Done(0, "no alarm")

@@ -86,12 +86,17 @@ def _costs(period: Period, currency: str) -> Table:
             for noise in stage.noise:
                 numbers = (f"{noise.scale:.6g}", f"{noise.deviation:.6g}")
                 of = noise.of if noise.joint_over == 1 else f"{noise.of}, joint over {noise.joint_over}"
-                table.add_row(str(level.level), escape(stage.name), of, price, *numbers)
+                table.add_row(_short(level), escape(stage.name), of, price, *numbers)
                 price = ""
         note = "all, in any window" if level.stages else "derived"
-        table.add_row(str(level.level), note, "", f"{float(level.epsilon):.6g}", "", "")
+        table.add_row(_short(level), note, "", f"{float(level.epsilon):.6g}", "", "")
     table.add_row("all", "this day alone", "", f"{float(period.epsilon):.6g}", "", "")
     return table
+
+
+def _short(level: Level) -> str:
+    """Return the level's number, or the margin's name."""
+    return escape(level.name.removeprefix("level "))
 
 
 def _expected(period: Period) -> Table:
@@ -99,14 +104,14 @@ def _expected(period: Period) -> Table:
     for level in period.levels:
         found = level.expected
         figures = [f"{one:.3g}" for one in (found.error, found.size) if one is not None] if found else []
-        table.add_row(str(level.level), str(level.n_nodes), *figures)
+        table.add_row(_short(level), str(level.n_nodes), *figures)
     return table
 
 
 def _bands(period: Period) -> Table:
     table = plain_table("level", "nodes", "typical", "least", "most", n_texts=1)
     for level in period.levels:
-        table.add_row(str(level.level), str(level.n_nodes), *_band(level))
+        table.add_row(_short(level), str(level.n_nodes), *_band(level))
     return table
 
 

@@ -37,6 +37,7 @@ def told_if_interrupted(settings: Settings, days: Sequence[date], again: str) ->
         raise typer.Exit(INTERRUPTED) from None
 
 
-def with_config(command: str, config: Path) -> str:
-    """The command with its configuration file, where that is not the usual one."""
-    return command if config == DEFAULT_CONFIG else f"{command} --config {config}"
+def with_config(command: str, config: Sequence[Path] | None) -> str:
+    """The command with its configuration files, where they are not the usual one."""
+    files = [] if not config or list(config) == [DEFAULT_CONFIG] else config
+    return " ".join([command, *(f"--config {one}" for one in files)])

@@ -37,6 +37,8 @@ def show_book(
         if page.windows:
             terminal.say("")
             terminal.console.print(_windows(page))
+        if page.shared_words:
+            terminal.say(f"by stream: {page.shared_words}")
         terminal.say(_free(page))
         for found in horizons:
             if found.grant == page.name:

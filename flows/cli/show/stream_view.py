@@ -113,6 +113,8 @@ def _show_headroom(view: StreamView, terminal: Terminal) -> None:
             for one in page.days[-DAYS_OF_HEADROOM:]
         ]
         terminal.say(f"least left by day (`optstream ledger show`: by window): {', '.join(left)}")
+    if page is not None and page.shared_words:
+        terminal.say(f"by stream: {page.shared_words}")
 
 
 def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:

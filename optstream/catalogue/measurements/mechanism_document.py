@@ -11,12 +11,12 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms.base import Mechanism
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
-from optstream.stream import AggregationTree, Calendar, Feature, PublicDays
+from optstream.stream import AggregationTree, Calendar, Feature, Lattice, PublicDays
 from optstream.stream.covariate import Covariate
 
 KIND = "kind"
 PARTS = (
-    *(PrivacyModel, AggregationTree, Feature, PublicDays, Calendar),
+    *(PrivacyModel, AggregationTree, Lattice, Feature, PublicDays, Calendar),
     *(EquallySpaced, L1Sampling, Covariate),
 )
 """What mechanisms are made of; nothing else is ever made from a document."""

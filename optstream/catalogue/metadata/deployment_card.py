@@ -26,7 +26,7 @@ class Deployment:
     Attributes:
         guarantees: The privacy guarantees that days were planned under, oldest first; the last is in force.
         n_compromised: How many releases' noise became known, so that nothing protects what they hold.
-        n_sharing: How many other streams share the privacy budget.
+        sharing: Names of the other streams that share the privacy budget.
         restatement_share: Part of epsilon that is kept back for measuring days again.
         supplier_rounding: The part of alpha that the supplier's rounding of sums takes, in the unit of the
             values.
@@ -39,7 +39,7 @@ class Deployment:
 
     guarantees: tuple[PrivacyModel, ...]
     n_compromised: int
-    n_sharing: int
+    sharing: tuple[str, ...]
     restatement_share: Fraction
     supplier_rounding: Fraction
     mechanism: Mapping[str, Any]
@@ -214,8 +214,9 @@ def _model(deployment: Deployment) -> dict[str, str]:
 
 
 def _accounting(deployment: Deployment) -> dict[str, str]:
-    others = deployment.n_sharing
-    streams = f" {others} other stream{' shares' if others == 1 else 's share'} the budget." if others else ""
+    names = deployment.sharing
+    shares = "other stream shares" if len(names) == 1 else "other streams share"
+    streams = f" {len(names)} {shares} the budget: {', '.join(names)}." if names else ""
     return {
         "post_processing": "Values are estimated from the noisy measurements, made to add up over the "
         "hierarchy, lifted to a public lower bound and rounded. A new estimate of a day (a vintage) uses "

@@ -25,6 +25,8 @@ from optstream.stream.calendar import DayKind
 from optstream.stream.period import period_from
 
 FORMAT = "optstream.statement/1"
+MARGIN = "margin"
+"""Key of `mechanism`: what the last level is called, where it is a margin."""
 TREE = "tree_sha256"
 """In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LONGEST_TEXT = 200

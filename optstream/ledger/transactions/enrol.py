@@ -5,6 +5,7 @@ amendment.
 import json
 from dataclasses import replace
 from datetime import datetime
+from fractions import Fraction
 
 from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, func, or_, select, update
 
@@ -23,9 +24,11 @@ OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
 FIXED = ("grant", "calendar")
 """What no amendment changes: the budget owner, and which time a step is."""
 
+HASH = "hierarchy_hash"
 HIERARCHY = "hierarchy"
 """The event by which trees of steps to come are changed."""
-REMEDY = "restore the configuration, or declare the change with `optstream ledger amend`"
+DECLARE = "declare the change with `optstream ledger amend`"
+REMEDY = f"restore the configuration, or {DECLARE}"
 
 _LOCKED_STREAM = select(StreamRow).where(StreamRow.name == bindparam("stream")).with_for_update()
 _GRANT = select(GrantRow).where(GrantRow.id == bindparam("grant"))
@@ -90,18 +93,12 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         if known == terms:
             return
         changed = known.differing(terms)
-        if terms.stream_share is None and "stream_share" in changed:
-            changed.remove("stream_share")  # the operator's own number: it may be any that windows have left
         if changed and _has_releases(connection, stream.id):
-            if changed == ["hierarchy_hash"]:
+            if changed == [HASH]:
                 _change_trees(connection, stream, known, terms, now)
                 return
-            if changed == ["stream_share"]:
-                raise LedgerError(
-                    f"stream {terms.stream!r} has releases that plan with {known.stream_share} of epsilon, "
-                    f"and public facts would now choose {terms.stream_share}: it does not move any more; "
-                    f'write [budget] stream_share = "{known.stream_share}"'
-                )
+            if "stream_share" in changed and {"stream_share", HASH}.issuperset(changed):
+                raise LedgerError(_share_would_move(terms, known.stream_share))
             raise LedgerError(
                 f"stream {terms.stream!r} has releases, and its {', '.join(changed)} differ from what they "
                 f"were made under: {REMEDY}"
@@ -117,6 +114,19 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         connection.execute(change.values(grant_id=grant_id, **_columns(terms)))
     body = event_body(terms, amendment)
     append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
+
+
+def _share_would_move(terms: StreamTerms, known: Fraction | None) -> str:
+    """Say that a stream with releases keeps its share, and what to write."""
+    if known is None:
+        return (
+            f"stream {terms.stream!r} has releases that plan with a number of its own, and public facts "
+            f"would choose {terms.stream_share} of epsilon: keep it, or {DECLARE}"
+        )
+    return (
+        f"stream {terms.stream!r} has releases that plan with {known} of epsilon, and public facts would now "
+        f'choose {terms.stream_share}: it does not move any more; write [budget] stream_share = "{known}"'
+    )
 
 
 def _refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: int) -> None:
@@ -175,8 +185,8 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
 
     Raises:
         LedgerError: The stream is not enrolled; nothing differs; the privacy budget, the calendar or the
-            currency differs, which nothing can change; or a release is drawn, or being drawn, and not
-            published.
+            currency differs, which nothing can change; chosen shares would add up to more than 1; or a
+            release is drawn, or being drawn, and not published.
     """
     check_name(reason, "reason of an amendment")
     stream, grant = lock(connection, terms.stream)
@@ -199,6 +209,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
             f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
             "to its population, step by step; restore the configuration"
         )
+    _refuse_more_than_all(connection, terms, grant.id)
     _refuse_open_draws(connection, grant)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
     number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())

@@ -12,8 +12,8 @@ MOST_ROWS = 1000
 """Nodes times covariates: an estimate holds up to 105 numbers for each at each of up to 336 blocks."""
 SOURCE = "a text of 1 to 300 characters that says who publishes it and under which terms"
 PATH = (
-    "the path of a .parquet or .csv file, or of a folder of them, relative to the configuration file's "
-    "folder or absolute"
+    "the path of a .parquet or .csv file, of a folder of them, or of another stream's published folder, "
+    "relative to the configuration file's folder or absolute"
 )
 
 

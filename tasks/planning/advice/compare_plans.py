@@ -98,8 +98,13 @@ class Judge:
         scale: where the configuration has none.
 
         Raises:
-            ConfigurationError: Neither says the public size of a typical leaf.
+            ConfigurationError: Neither says the public size of a typical leaf, or there is a margin.
         """
+        if settings.margin is not None:
+            raise ConfigurationError(
+                f"{settings.file}: plans with hierarchy.margins are not compared: the series by which plans "
+                "are judged are of a tree; compare without the margin"
+            )
         known = getattr(settings.mechanism, "scale", None) or scale
         if known is None:
             raise ConfigurationError(f"{settings.file}: {NO_SCALE}")

@@ -43,6 +43,7 @@ class StreamDetail:
         years: The calendar, the newest first.
         legend: State, letter and meaning of the states that occur.
         windows: What windows are charged; None where nothing is.
+        shared: What each stream of the budget is charged in the fullest window; "" where there is one.
         guarantees: The guarantees that days were planned under, the newest first.
         sizes: What ledger and folders take: a name, how much, and how much of it is new.
         runs: The last ones; empty without an orchestrator.
@@ -67,6 +68,7 @@ class StreamDetail:
     replaced: tuple[Replaced, ...]
     replaced_day: date | None
     docs: tuple[DataDoc, ...]
+    shared: str = ""
 
 
 def _called(snapshot: Snapshot) -> Callable[[str], str]:
@@ -96,4 +98,5 @@ def stream_detail(snapshot: Snapshot, now: datetime) -> StreamDetail:
         () if view is None else replaced(view.facts),
         None if view is None else newest_day(view.facts),
         snapshot.docs,
+        view.facts.page.shared_words if view is not None and view.facts.page is not None else "",
     )

@@ -1,5 +1,7 @@
 """Histories of two streams of one population against the brute force; the long form is a command.
 
+The second may be a product of another quantity, with an alpha of its own, a resolution and a chosen share.
+
     python -m tests.optstream.ledger.histories --histories 2000 --seed 1
 
 runs so many on SQLite and as many on PostgreSQL; `--control` breaks the pricing, which must be found.
@@ -10,6 +12,7 @@ import sys
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import count
@@ -26,7 +29,8 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.database.engine import reading
-from optstream.ledger.database.schema import GrantRow, StreamRow
+from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.transactions.enrol import lock
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, stream_problems
 from optstream.mechanisms import (
@@ -91,6 +95,8 @@ CHANGES = {
     "windows": ("sliding", "sliding", "aligned"),
     "tree": tuple(TREES),
 }
+RATIOS = ("1", "1", "3", "1/2", "7/3")
+"""Of the second stream's alpha to the first one's; other than 1, its resolution is its own, too."""
 GUARANTEES = st.fixed_dictionaries({name: st.sampled_from(legal) for name, legal in CHANGES.items()})
 _numbers = count()
 
@@ -126,16 +132,24 @@ class Histories(RuleBasedStateMachine):
         return self.guarantees[-1]
 
     def terms(self, name):
-        trees = hashed(self.trees[name])
-        return StreamTerms(name, self.grant, self.model, trees[-1][1], "strict", "30 min", trees=trees)
+        trees, model, budget_alpha = hashed(self.trees[name]), self.model, None
+        if name == self.names[1] and self.ratio != 1:
+            budget_alpha = model.alpha
+            model = replace(model, alpha=self.ratio * model.alpha, resolution=Fraction(1, 4))
+        return StreamTerms(
+            name, self.grant, model, trees[-1][1], "strict", "30 min", trees=trees,
+            budget_alpha=budget_alpha, stream_share=self.chosen,
+        )  # fmt: skip
 
     def tree_at(self, stream, first_step):
         """The tree of a day: that of the stream's list which began last."""
         return [tree for step, tree in self.trees[stream] if step is None or step <= first_step][-1]
 
-    @initialize(guarantee=GUARANTEES)
-    def begin(self, guarantee):
+    @initialize(guarantee=GUARANTEES, ratio=st.sampled_from(RATIOS), chosen=st.booleans())
+    def begin(self, guarantee, ratio, chosen):
         self._guarantee(guarantee)
+        self.ratio, self.chosen = Fraction(ratio), Fraction(1, 2) if chosen else None
+        self.counts["products"] += self.ratio != 1
         self.trees = dict.fromkeys(self.names, ((None, guarantee["tree"]),))
         for name in self.names:
             self.ledger.enrol(self.terms(name), self.now)
@@ -212,7 +226,8 @@ class Histories(RuleBasedStateMachine):
         revision = 0 if last is None else last.revision + (not taken_over)
         key, first_step, n_steps = (stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
         tree = TREES[self.tree_at(stream, first_step)]
-        own = self.model.with_budget(self.model.budget * Fraction(share))
+        model = self.terms(stream).model
+        own = model.with_budget(model.budget * Fraction(share))
         try:
             made = on_tree(BY_CURRENCY[self.currency][1][mechanism](own), tree)
             _ = made.levels  # where joint noise cannot be had, it says so
@@ -312,6 +327,23 @@ def in_force_alone():
         yield
 
 
+@contextmanager
+def each_stream_by_itself():
+    """The control of products: the other streams of the privacy budget are not added up."""
+    reserving = []
+
+    def locked(connection, stream):
+        reserving[:] = lock(connection, stream)
+        return tuple(reserving)
+
+    def of_one_stream(connection, grant, plan, *only, **named):
+        return losses_with(connection, grant, plan, *only, ReleaseRow.stream_id == reserving[0].id, **named)
+
+    place = "optstream.ledger.transactions.reserve"
+    with patch(f"{place}.lock", locked), patch(f"{place}.losses_with", of_one_stream):
+        yield
+
+
 def run(url, histories, chosen_seed, n_steps=14, currency="epsilon"):
     """Run so many histories on the ledger at `url`; raise AssertionError for the first broken guarantee.
 
@@ -319,7 +351,7 @@ def run(url, histories, chosen_seed, n_steps=14, currency="epsilon"):
     """
     counts = dict.fromkeys(
         ["histories", "guarantees", "amendments", "reserved", "refused", "refused by an earlier guarantee",
-         "compromised", "joint noise", "joint blocks", "changes", "changes refused", *FATES], 0,
+         "compromised", "products", "joint noise", "joint blocks", "changes", "changes refused", *FATES], 0,
     )  # fmt: skip
     machine = type(
         "Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts, "currency": currency}

@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 
 from optstream.privacy import joint_spend
-from tests.optstream.ledger.histories import in_force_alone, run
+from tests.optstream.ledger.histories import each_stream_by_itself, in_force_alone, run
 
 
 def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(url):
@@ -16,6 +16,7 @@ def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(ur
     assert counts["joint blocks"] > 0
     assert counts["changes"] > 0
     assert counts["changes refused"] > 0
+    assert counts["products"] > 0
 
 
 def test_no_window_is_above_any_guarantee_in_rho(url):
@@ -35,6 +36,11 @@ def test_a_ledger_that_lets_any_tree_change_is_found(sqlite_url):
 
 def test_a_pricing_by_the_guarantee_in_force_alone_is_found(sqlite_url):
     with in_force_alone(), pytest.raises(AssertionError, match="guarantee, window and cost are"):
+        run(sqlite_url, histories=100, chosen_seed=20)
+
+
+def test_a_stream_of_the_budget_that_is_not_added_up_is_found(sqlite_url):
+    with each_stream_by_itself(), pytest.raises(AssertionError, match="guarantee, window and cost are"):
         run(sqlite_url, histories=100, chosen_seed=20)
 
 

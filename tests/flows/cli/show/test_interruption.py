@@ -47,8 +47,11 @@ def test_ctrl_c_in_a_run_names_the_command_that_goes_on(here, monkeypatch):
 
 
 def test_the_configuration_is_named_where_it_is_not_the_usual_one():
-    assert with_config("optstream run", Path("other.toml")) == "optstream run --config other.toml"
-    assert with_config("optstream run", Path("optstream.toml")) == "optstream run"
+    usual, other = Path("optstream.toml"), Path("other.toml")
+    assert with_config("optstream run", [other]) == "optstream run --config other.toml"
+    assert with_config("optstream run", [usual]) == with_config("optstream run", None) == "optstream run"
+    both = "optstream run --config optstream.toml --config other.toml"
+    assert with_config("optstream run", [usual, other]) == both
 
 
 def test_a_run_of_days_that_are_published_loads_no_orchestrator(here, monkeypatch):

@@ -79,7 +79,7 @@ TOLD = About("Example Grid", intended_use="Planning", region="France", sector="E
 DEPLOYMENT = Deployment(
     guarantees=(PrivacyModel("2", 48, 10), PrivacyModel("1/3", 48, 10)),
     n_compromised=0,
-    n_sharing=1,
+    sharing=("gas",),
     restatement_share=Fraction(1, 10),
     supplier_rounding=Fraction(0),
     mechanism={"name": "Laplace", "noise": "joint"},

@@ -1,6 +1,6 @@
 """Looks for a better body than the cube for joint noise, where sliding windows cut a group of steps.
 
-    python -m benchmarks.noise_bodies [--window 48] [--groups 8 12 16 24] [--samples 2000]
+    python -m benchmarks.noise.bodies [--window 48] [--groups 8 12 16 24] [--samples 2000]
 
 A norm N on the g steps of a group charges a window N of the cube that it meets: the first k steps f(k), the
 last k steps h(k). For f(k) = h(k) = (k / g)^p the smallest body is the hull of these cubes, each by its
@@ -59,7 +59,7 @@ def mean_square(charges: Floats, samples: int, generator: np.random.Generator) -
 def least_variance(g: int, window: int) -> float:
     """Return the bound: no body that holds the cube has less moment than the ball of the cube's volume."""
     volume = exp((g / 2) * log(pi) - lgamma(g / 2 + 1))
-    return (g + 1) * (window / g) ** 2 * 4 / volume ** (2 / g)
+    return float((g + 1) * (window / g) ** 2 * 4 / volume ** (2 / g))
 
 
 def main() -> None:

@@ -1,0 +1,71 @@
+"""`optstream combine`: published streams of which one is the sum of the others, brought to agree."""
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.cli.console import Terminal
+from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app
+from optstream.catalogue.reading.combine import SUSPECT, combine_published
+
+app = new_app()
+
+
+@app.command(
+    epilog=examples(
+        "optstream combine --total load/published --part industry/published --part households/published "
+        "--output combined.csv"
+    )
+)
+def combine(
+    total: Annotated[
+        str, typer.Option(metavar="FOLDER", help="The published folder of the stream that is the sum.")
+    ],
+    part: Annotated[
+        list[str],
+        typer.Option(metavar="FOLDER", help="That of a part; given for each of them, at least two."),
+    ],
+    output: Annotated[
+        Path, typer.Option(metavar="FILE", help="A .csv or .parquet file to write; none is overwritten.")
+    ],
+    first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
+    last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
+    public_key: PublicKeys = None,
+    as_json: Json = False,
+) -> None:
+    """Bring published streams to agree with a known sum.
+
+    Every one errs less than as published, and the total is the sum of its parts at every node and step.
+    Needs the folders alone, and costs nothing. Exit code 1 if they miss the sum by far more than their
+    errors explain.
+    """
+    if output.suffix not in (".csv", ".parquet"):
+        raise WordsError(f"--output must end in .csv or .parquet; got {output.name}")
+    if output.exists():
+        raise WordsError(f"{output} is there already; name another file, or remove it")
+    found = combine_published(total, part, first, last, public_key or None)
+    with output.open("xb") as written:
+        if output.suffix == ".parquet":
+            found.rows.write_parquet(written)
+        else:
+            found.rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
+    terminal = Terminal(as_json)
+    shares = ", ".join(f"{name} {weight:.0%}" for name, weight in found.weights.items())
+    terminal.say(f"{output}: {found.rows.height:,} rows; of what was missing from the sum took {shares}")
+    if found.is_suspect:
+        terminal.say(
+            f"the published values miss the sum by {found.disagreement:.3g} times what their errors explain "
+            f"(more than {SUSPECT:g}): is the total in the parts' unit, and their sum?"
+        )
+    terminal.document(
+        {
+            "format": "optstream.combine/1",
+            "file": str(output),
+            "rows": found.rows.height,
+            "weights": found.weights,
+            "disagreement": found.disagreement,
+        }
+    )
+    raise typer.Exit(1 if found.is_suspect else 0)

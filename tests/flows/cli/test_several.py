@@ -1,0 +1,122 @@
+"""One command for several streams: each in turn, always in the same order; one that fails stops no other."""
+
+import json
+from datetime import date
+
+import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from flows.cli.several import read_streams
+from tests.flows.command import invoke
+from tests.tasks.products import POPULATION, two_products
+
+DAY = date(2016, 6, 1)
+RUN = ("run", "--date", str(DAY))
+
+
+@pytest.fixture
+def products(tmp_path, monkeypatch):
+    """Electricity and gas, with dumps of one day; the present folder is that of their population's file."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    both = two_products(tmp_path)
+    for one in both.values():
+        one.simulate(DAY)
+    with temporary_settings(restore_defaults={PREFECT_API_URL}):
+        yield both
+
+
+def states(one):
+    return [record.state.value for record in one.ledger.outlines(one.settings.stream.name)]
+
+
+def test_one_run_releases_all_streams_of_a_population(products):
+    result = invoke(*RUN, "--config", "population.toml")
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines()[-2:] == ["electricity: 1 published", "gas: 1 published"]
+    for one in products.values():
+        assert states(one) == ["PUBLISHED"]
+    charged = products["gas"].ledger.worst("people").epsilon
+    assert 0.99 < charged <= 1
+    status = invoke("status", "--config", "population.toml", "--json")
+    document = json.loads(status.output)
+    assert [one["stream"] for one in document["streams"]] == ["electricity", "gas"]
+    for words in (("ledger", "verify"), ("report",), ("backfill", "--from", str(DAY), "--to", str(DAY))):
+        result = invoke(*words, "--config", "population.toml")
+        assert result.exit_code == 0, result.output
+    # and nothing more was spent
+    assert products["gas"].ledger.worst("people").epsilon == charged
+
+
+@pytest.mark.parametrize("files", [("electricity", "gas"), ("gas", "electricity")])
+def test_the_order_of_files_changes_nothing(products, files):
+    configs = [word for name in files for word in ("--config", f"{name}/optstream.toml")]
+    result = invoke(*RUN, *configs, "--json")
+    document = json.loads(result.output)
+    assert document["format"] == "optstream.streams/1"
+    assert [(one["stream"], one["exit_code"], one["summary"]) for one in document["streams"]] == [
+        ("electricity", 0, "1 published"),
+        ("gas", 0, "1 published"),
+    ]
+    assert [one["document"]["format"] for one in document["streams"]] == ["optstream.run/1"] * 2
+    ledger, key = products["gas"].ledger, (str(DAY), 0)
+    published, reserved = (
+        ledger.event_times(*of)[key] for of in (("electricity", "published"), ("gas", "reserved"))
+    )
+    assert published <= reserved
+
+
+@pytest.mark.parametrize("broken", ["electricity", "gas"])
+def test_a_stream_that_fails_stops_no_other(products, broken):
+    """Its configuration, then its day: the others are released, and the exit code says that one is left."""
+    (other,) = set(products) - {broken}
+    products[broken].configure('method = "equally_spaced"', 'method = "none"')
+    result = invoke(*RUN, "--config", "population.toml")
+    assert result.exit_code == 1
+    assert f"{other}: 1 published" in result.output
+    assert f"{broken}/optstream.toml: error: the configuration" in result.output
+    assert states(products[other]) == ["PUBLISHED"]
+    products[broken].configure('method = "none"', 'method = "equally_spaced"')
+    products[broken].configure('"1/2"\nlevels', '"3/4"\nlevels')
+    result = invoke(*RUN, "--config", "population.toml")
+    assert result.exit_code == 1
+    assert f"{broken}: 1 refused" in result.output
+    assert f"{other}: 1 published already" in result.output
+
+
+def test_a_ledger_that_refuses_one_stream_stops_no_other(products):
+    """An error that ends a stream's run, not only its day."""
+    invoke(*RUN, "--config", "electricity/optstream.toml")
+    products["electricity"].configure(
+        'bounds = ["0", "20000"]', 'bounds = ["0", "20000"]\ncalibration = "paper"'
+    )
+    result = invoke(*RUN, "--config", "population.toml")
+    assert result.exit_code == 1
+    assert "electricity: error: " in result.output
+    assert "gas: 1 published" in result.output
+
+
+def test_if_no_stream_can_begin_the_exit_code_is_2(products):
+    for one in products.values():
+        one.configure('method = "equally_spaced"', 'method = "none"')
+    assert invoke(*RUN, "--config", "population.toml").exit_code == 2
+
+
+def test_a_stream_that_is_named_twice_is_refused_before_anything_is_done(products):
+    (products["gas"].folder / "copy.toml").write_text(
+        (products["gas"].folder / "optstream.toml").read_text().replace('"../population.toml"', '"none.toml"')
+    )
+    (products["gas"].folder / "none.toml").write_text(POPULATION[POPULATION.index("[privacy]") :])
+    words = ("--config", "gas/optstream.toml", "--config", "gas/copy.toml")
+    result = invoke(*RUN, *words)
+    assert result.exit_code == 2
+    assert "are both of stream gas: name one" in result.output
+    assert not (products["gas"].folder / "published").exists()
+
+
+def test_streams_are_read_by_name(products):
+    files = [one.folder / "optstream.toml" for one in products.values()]
+    for order in (files, files[::-1]):
+        streams, broken = read_streams(order)
+        assert [one.stream.name for one in streams] == ["electricity", "gas"]
+        assert not broken

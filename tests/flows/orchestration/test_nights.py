@@ -1,0 +1,71 @@
+"""One night for several streams, on a real Prefect server: each has a run of its own, one after the other."""
+
+from datetime import UTC, datetime
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
+
+from flows.orchestration.deployments import deployment_documents, documents_of_all, name_of_all
+from flows.orchestration.nightly import nights
+from flows.orchestration.run_names import tags_of
+from tasks.monitoring.deadlines import last_ended
+from tasks.planning.nightly import UnreleasedError
+from tests.tasks.products import two_products
+
+NAMES = ("electricity", "gas")
+
+
+@pytest.fixture
+def products(tmp_path, monkeypatch):
+    """Electricity and gas, watched from yesterday on, with dumps of yesterday."""
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    both = two_products(tmp_path)
+    for one in both.values():
+        yesterday = last_ended(one.settings, datetime.now(UTC))
+        with (one.folder / "optstream.toml").open("a") as file:
+            file.write(f"[watch]\nfirst_day = {yesterday}\n")
+        one.simulate(yesterday)
+    return both
+
+
+def runs_of(stream, flow="optstream-nightly"):
+    with get_client(sync_client=True) as client:
+        return client.read_flow_runs(
+            flow_filter=FlowFilter.model_validate({"name": {"any_": [flow]}}),
+            flow_run_filter=FlowRunFilter.model_validate({"tags": {"all_": list(tags_of(stream))}}),
+        )
+
+
+def test_one_night_releases_all_and_one_that_fails_stops_no_other(products, prefect_api):
+    files = [str(products[name].folder / "optstream.toml") for name in NAMES]
+    before = {name: len(runs_of(name)) for name in NAMES}
+    products["electricity"].configure('method = "equally_spaced"', 'method = "none"')
+    with pytest.raises(UnreleasedError, match="optstream: the configuration"):
+        nights(files)
+    assert [one.state.value for one in products["gas"].ledger.outlines("gas")] == ["PUBLISHED"]
+    products["electricity"].configure('method = "none"', 'method = "equally_spaced"')
+    state = nights(files, return_state=True)
+    assert state.message == "looked at electricity, gas"
+    ledger = products["gas"].ledger
+    assert [one.state.value for one in ledger.outlines("electricity")] == ["PUBLISHED"]
+    assert ledger.worst("people").epsilon <= 1
+    # each night is a flow run of its stream; that which could not be read had no name
+    assert {name: len(runs_of(name)) - before[name] for name in NAMES} == {"electricity": 1, "gas": 2}
+
+
+def test_a_server_is_told_of_one_night_and_of_each_streams_watch(products):
+    streams = [products[name].settings for name in NAMES]
+    night, *watches = documents_of_all(streams, "pool")
+    own = [deployment_documents(one, str(one.file), "pool") for one in streams]
+    assert watches == [watch for _, watch in own]
+    assert name_of_all(streams) == night["name"] == "people"
+    assert night["parameters"] == {"configs": [str(one.file) for one in streams]}
+    assert night["tags"] == ["optstream", "stream:electricity", "stream:gas"]
+    # the same hours are one look; other hours are looked at too
+    assert night["schedules"] == own[0][0]["schedules"]
+    products["gas"].configure("[input]", '[schedule]\ncron = "15 2 * * *"\n[input]')
+    night, *_ = documents_of_all([streams[0], products["gas"].settings], "pool")
+    found = {one["cron"] for one in night["schedules"]}
+    assert found > {one["cron"] for one in own[0][0]["schedules"]}
+    assert any(cron.startswith("15 ") for cron in found)

@@ -1,0 +1,145 @@
+"""What another stream of the same people published, as a public covariate: read, and released after it."""
+
+import json
+import shutil
+from datetime import date, timedelta
+from itertools import permutations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream import read_published
+from optstream.stream.calendar import ORIGIN
+from tasks.covariates.public_series import covariate_of
+from tasks.covariates.reading import read_covariates
+from tasks.planning.stream_order import in_order
+from tasks.release.day import Status
+from tests.tasks.products import two_products
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+SAMPLING = '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n'
+COVARIATE = """[[covariates]]
+name = "gas"
+path = "../gas/published"
+value = "load_mw"
+source = "our own release of gas"
+"""
+
+
+@pytest.fixture
+def products(tmp_path, monkeypatch):
+    """Electricity goes by what gas has published, so gas comes first."""
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    both = two_products(tmp_path)
+    electricity = both["electricity"]
+    electricity.configure('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000')
+    electricity.configure(SAMPLING, COVARIATE)
+    for one in both.values():
+        one.simulate(DAY, NEXT)
+    return both
+
+
+def released(one, *days):
+    return {work.outcome.status for work in one.release(*days).values()}
+
+
+def stated(one, day):
+    manifests = (one.folder / "published/manifests").rglob("*.json")
+    found = [json.loads(file.read_text())["statement"] for file in manifests]
+    (own,) = (statement for statement in found if statement["period"] == str(day))
+    return own["mechanism"]["covariates"]
+
+
+def test_the_published_means_of_each_node_are_the_covariate(products):
+    electricity, gas = products["electricity"], products["gas"]
+    assert released(gas, DAY, NEXT) == {Status.PUBLISHED}
+    (found,) = read_covariates(electricity.settings, NEXT, covariate_of).read
+    assert found.first_day == (DAY - ORIGIN).days
+    rows = read_published(gas.folder / "published")
+    tree = electricity.settings.tree_of(DAY)
+    means = rows.group_by("node", "date").agg(pl.col("load_mw").mean()).sort("date")
+    expected = [means.filter(pl.col("node") == node)["load_mw"].to_list() for node in tree.nodes]
+    assert np.allclose(found.values, expected)
+    # what is asked about a day knows no later one
+    (early,) = read_covariates(electricity.settings, DAY, covariate_of).read
+    assert early.values.shape == (3, 1)
+
+
+def test_a_night_goes_by_what_was_published_before_it(products):
+    electricity, gas = products["electricity"], products["gas"]
+    gas.release(DAY)
+    before = electricity.ledger.worst("people").epsilon
+    assert released(electricity, DAY) == {Status.PUBLISHED}
+    (used,) = stated(electricity, DAY)
+    assert used["name"] == "gas"
+    assert len(used["values_sha256"]) == 64
+    # it costs nothing: the plan is that of a stream without it
+    own = electricity.ledger.worst("people").epsilon - before
+    assert own <= electricity.settings.model_of(0).epsilon
+    # a day that gas has not published goes without it, and is released
+    assert released(electricity, NEXT) == {Status.PUBLISHED}
+    assert stated(electricity, NEXT)[0]["values_sha256"] == "none"
+
+
+def test_what_is_read_comes_first_whatever_the_order_of_files(products, tmp_path):
+    third = tmp_path / "heat"
+    shutil.copytree(products["gas"].folder, third)
+    text = (third / "optstream.toml").read_text().replace('name = "gas"', 'name = "heat"')
+    population = tmp_path / "population.toml"
+    population.write_text(population.read_text().replace('"gas/', '"heat/optstream.toml", "gas/'))
+    (third / "optstream.toml").write_text(text)
+    streams = [products[name].settings for name in ("electricity", "gas")]
+    streams.append(type(products["gas"])(third).settings)
+    for order in permutations(streams):
+        assert [one.stream.name for one in in_order(order)] == ["gas", "heat", "electricity"]
+
+
+def test_streams_that_read_each_other_go_by_name(products):
+    gas = products["gas"]
+    gas.configure('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000')
+    gas.configure(SAMPLING, COVARIATE.replace("gas", "electricity"))
+    for order in permutations([one.settings for one in products.values()]):
+        assert [one.stream.name for one in in_order(order)] == ["electricity", "gas"]
+
+
+@pytest.mark.parametrize(
+    ("found", "instead", "told"),
+    [
+        ('value = "load_mw"', 'value = "gas_mw"', "publishes the column 'load_mw': name that as value"),
+        ("../gas/published", "../gas/publisht", "found nothing"),
+    ],
+)
+def test_a_folder_that_is_no_such_stream_costs_its_covariate_and_says_why(products, found, instead, told):
+    products["gas"].release(DAY)
+    products["electricity"].configure(found, instead)
+    unread = read_covariates(products["electricity"].settings, DAY, covariate_of).unread
+    assert told in unread[0].why
+
+
+def test_days_long_ago_alone_are_none(products):
+    products["gas"].release(DAY)
+    unread = read_covariates(products["electricity"].settings, DAY + timedelta(500), covariate_of).unread
+    assert "no day of this span is published" in unread[0].why
+
+
+def test_a_changed_file_is_not_read(products):
+    gas = products["gas"]
+    gas.release(DAY)
+    (file,) = (gas.folder / "published/data").rglob("*.parquet")
+    file.chmod(0o644)
+    file.write_bytes(file.read_bytes()[:-1] + b"0")
+    unread = read_covariates(products["electricity"].settings, DAY, covariate_of).unread
+    assert unread
+    assert "gas/published" in unread[0].why
+
+
+def test_a_link_into_the_trusted_zone_is_refused(products):
+    gas, electricity = products["gas"], products["electricity"]
+    gas.release(DAY)
+    hidden = electricity.folder / "trusted/copy"
+    shutil.copytree(gas.folder / "published", hidden)
+    (electricity.folder / "elsewhere").symlink_to(hidden)
+    electricity.configure("../gas/published", "elsewhere")
+    unread = read_covariates(electricity.settings, DAY, covariate_of).unread
+    assert "leads into trusted.folder, which is private" in unread[0].why
