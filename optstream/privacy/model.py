@@ -134,7 +134,7 @@ class PrivacyModel:
         """The budget of any window, with its currency."""
         if self.rho is None:
             return f"epsilon {self.epsilon}"
-        return f"rho {float(self.rho):.6g} (epsilon {self.epsilon} at delta {float(self.delta):g})"
+        return f"rho {float(self.rho):.6g} (epsilon {float(self.epsilon):g} at delta {float(self.delta):g})"
 
     @property
     def pure_epsilon(self) -> Fraction:

@@ -4,6 +4,7 @@ from datetime import datetime
 from math import inf
 from typing import Any
 
+from optstream.privacy import PrivacyModel
 from tasks.ledger.export import Exported
 from tasks.ledger.horizon import Horizon
 from tasks.ledger.show_pages import BudgetSummary, StreamPage
@@ -36,6 +37,7 @@ def _grant(page: BudgetSummary) -> dict[str, Any]:
         "windows": model.windows,
         "calendar": page.terms.calendar,
         **amount_document("epsilon", model.epsilon),
+        **_in_rho(model),
         "streams": [_stream(one) for one in page.streams],
         "days": [
             {
@@ -73,6 +75,13 @@ def shared_document(page: BudgetSummary) -> dict[str, Any] | None:
             {"stream": name, **amount_document("charged", lost)} for name, lost in page.shared.by_stream
         ],
     }
+
+
+def _in_rho(model: PrivacyModel) -> dict[str, Any]:
+    """What is told beside epsilon where all other amounts of a privacy budget are rho."""
+    if model.rho is None:
+        return {}
+    return {"currency": "rho", **amount_document("delta", model.delta), **amount_document("rho", model.rho)}
 
 
 def _stream(page: StreamPage) -> dict[str, Any]:

@@ -57,11 +57,13 @@ def _granted(found: DryRun) -> str:
 
 def _show_currencies(found: DryRun, told: Currencies, terminal: Terminal) -> None:
     """The noise of a measured step under either currency, and which has less."""
-    epsilon, delta = "epsilon" if found.model is None else f"epsilon {found.model.epsilon}", float(told.delta)
+    epsilon = "epsilon" if found.model is None else f"epsilon {float(found.model.epsilon):g}"
+    delta = float(told.delta)
     terminal.say("\nstandard deviation of a step's own noise at each level, by currency")
     table = plain_table("level", epsilon, f"{epsilon}, delta {delta:g}", n_texts=1)
+    names = {level.level: _short(level) for level in found.periods[0].levels}
     for one in told.levels:
-        table.add_row(str(one.level), f"{one.epsilon:.4g}", f"{one.rho:.4g}")
+        table.add_row(names[one.level], f"{one.epsilon:.4g}", f"{one.rho:.4g}")
     terminal.console.print(table)
     less = {
         "epsilon": "Laplace noise, in epsilon alone, has less",

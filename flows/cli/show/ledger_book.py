@@ -9,6 +9,7 @@ from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
 from optstream.privacy.horizon import HorizonLoss
+from optstream.privacy.model import Currency
 from tasks.ledger.horizon import Horizon
 from tasks.ledger.show_pages import BudgetSummary, DayHeadroom, StreamPage
 
@@ -49,6 +50,7 @@ def show_book(
         )
 
 
+DECIMALS: dict[Currency, int] = {"epsilon": 6, "rho": 9}
 COMPOSED = {
     "draws": "exact composition of the noise that was drawn",
     "windows": "composition of whole periods, each with the whole epsilon of the windows that it takes",
@@ -68,8 +70,10 @@ def show_horizon(found: Horizon, terminal: Terminal) -> None:
         f"privacy budget {found.grant}, {span}: all readings of one customer lose at most epsilon "
         f"{rounded_up(loss.epsilon)} at delta {float(found.delta):g}"
     )
-    of_sum = "rho" if loss.composed == "rho" else "plain sum, at delta 0"
-    terminal.say(f"{COMPOSED[loss.composed]}; {of_sum}: {rounded_up(loss.plain)}")
+    if loss.composed == "rho":
+        terminal.say(f"{COMPOSED[loss.composed]}: {float(loss.plain):.6g}")
+    else:
+        terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {rounded_up(loss.plain)}")
 
 
 def _horizon(found: Horizon) -> str:
@@ -109,7 +113,8 @@ def _days(page: BudgetSummary) -> Table:
             for release, stream in own
         ]
         charged = [f"{float(release.epsilon):.6g}" for release, _ in own]
-        table.add_row(str(one.day), ", ".join(told), ", ".join(charged), rounded_down(one.left), _may(one))
+        left = rounded_down(one.left, page.terms.model.currency)
+        table.add_row(str(one.day), ", ".join(told), ", ".join(charged), left, _may(one))
     return table
 
 
@@ -123,7 +128,7 @@ def _windows(page: BudgetSummary) -> Table:
     table = plain_table("windows that begin between", "and", "have left", n_texts=3)
     for one in page.windows:
         first, last = _when(one.first_step, one.begin_first), _when(one.last_step, one.begin_last)
-        table.add_row(first, last, rounded_down(one.left))
+        table.add_row(first, last, rounded_down(one.left, page.terms.model.currency))
     return table
 
 
@@ -147,16 +152,17 @@ def clock(moment: datetime) -> str:
     return text + moment.strftime("%z") if twice else text
 
 
-def rounded_down(amount: Fraction | float) -> str:
-    """Six decimals, rounded down: what is left is never overstated."""
+def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> str:
+    """Six decimals, nine of rho, which is small; rounded down: what is left is never overstated."""
     if isinstance(amount, float):
         return "nothing: noise was compromised"
-    return f"{floor(amount * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")
+    n = DECIMALS[currency]
+    return f"{floor(amount * 10**n) / 10**n:.{n}f}".rstrip("0").rstrip(".")
 
 
 def plain_sum(loss: HorizonLoss) -> str:
     """The sum of all charges, in their own currency."""
-    return f"{'rho' if loss.composed == 'rho' else 'plain sum'} {rounded_up(loss.plain)}"
+    return f"rho {float(loss.plain):.6g}" if loss.composed == "rho" else f"plain sum {rounded_up(loss.plain)}"
 
 
 def rounded_up(amount: Fraction | float) -> str:

@@ -107,8 +107,9 @@ def _show_headroom(view: StreamView, terminal: Terminal) -> None:
     """The least that any window with a step of each day has left, of the newest days."""
     page = view.facts.page
     if page is not None and page.days:
+        currency = view.facts.budget.currency
         left = [
-            f"{one.day} {rounded_down(one.left)}{' (refused)' if one.may is False else ''}"
+            f"{one.day} {rounded_down(one.left, currency)}{' (refused)' if one.may is False else ''}"
             for one in page.days[-DAYS_OF_HEADROOM:]
         ]
         terminal.say(f"least left by day (`optstream ledger show`: by window): {', '.join(left)}")

@@ -36,7 +36,7 @@ def step_charges(spend: Spend) -> Floats:
             return np.full(spend.n_steps, float(spend.unit_charge) if spend.cap else 0.0)
         case JointSpend():
             return np.array(spend.weights) * float(spend.unit_charge)
-    raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")
+    raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}: it is of epsilon alone")
 
 
 def period_charge(spend: Spend, window_length: int) -> float:
@@ -62,4 +62,4 @@ def period_charge(spend: Spend, window_length: int) -> float:
             return float(min(spend.n_steps, windows * spend.cap) * spend.unit_charge)
         case JointSpend():
             return float(sum(spend.largest_parts) * spend.unit_charge)
-    raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")
+    raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}: it is of epsilon alone")

@@ -69,6 +69,9 @@ def test_operators_are_told_rho(released):
     assert row.epsilon == "1 at delta 1e-06"
     pages, horizons = read_book(settings, ledger), read_horizons(settings, ledger)
     (grant,) = book_document(pages, horizons, "two-regions", [])["grants"]
+    assert (grant["currency"], grant["epsilon"], grant["delta"], grant["rho"]) == (
+        "rho", "1", str(DELTA), str(RHO),
+    )  # fmt: skip
     assert all(day["left_float"] <= float(RHO) for day in grant["days"])
     assert all(one.loss.composed == "rho" for one in horizons)
     assert verify(settings, ledger).problems == ()
