@@ -54,7 +54,7 @@ HOURS = 2.0 * np.pi * (np.arange(48) + 0.5) / 48.0
 def split(load: Values, seed: int = 27) -> tuple[Values, Values]:
     """Return two parts of a load, by a share that differs by region, hour, weekday and wanders by day."""
     generator, (n_days, n_regions, _) = np.random.default_rng(seed), load.shape
-    base = generator.uniform(0.3, 0.5, n_regions)[None, :, None]
+    base = generator.uniform(0.3, 0.5, (1, n_regions, 1))
     wanders = generator.normal(0.0, 0.004, (n_days, n_regions)).cumsum(axis=0)[:, :, None]
     workday = np.array([(_begins().weekday() + day) % 7 < 5 for day in range(n_days)])
     share = base + wanders - 0.08 * np.cos(HOURS) + 0.06 * workday[:, None, None]
@@ -179,12 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "HistoryInformed": mechanism_of(epsilon / 3.0, days),
                 "Laplace": Laplace(PrivacyModel(f"{epsilon / 3.0:.6f}", 48, 1)),
             }
-            for kind, mechanism in kinds.items():
-                for trial, (of, apart, made) in (
-                    (trial, found)
-                    for trial in range(given.trials)
-                    for found in of_sum(load, mechanism, trial)
-                ):
+            for (kind, mechanism), trial in product(kinds.items(), range(given.trials)):
+                for of, apart, made in of_sum(load, mechanism, trial):
                     rows.add_row(f"{epsilon:g}", f"{of}, {kind}", "apart", f"{apart:.1f}", "")
                     rows.add_row("", f"trial {trial}", "combined", f"{made:.1f}", f"{made / apart - 1:+.1%}")
                     show(f"{epsilon:g} {of} by {kind}: {apart:.1f} apart, {made:.1f} combined")
