@@ -58,7 +58,7 @@ assets: $(BIN)/.installed  ## The vendored scripts of the operators' pages, by n
 	$(BIN)/python -m docs.generate.vendored
 
 coverage: $(BIN)/.installed  ## How often noise-only bands hold the truth on simulated load; the pages show it.
-	$(BIN)/python -m benchmarks.noise_coverage --into tasks/reports/measured/coverage.json
+	$(BIN)/python -m benchmarks.noise.noise_coverage --into tasks/reports/measured/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
@@ -75,6 +75,7 @@ mutations: $(BIN)/.installed  ## Wrong lines of the core, each of which the quic
 
 histories: $(BIN)/.installed  ## Random histories of amended guarantees against brute force, on both databases: HISTORIES, SEED.
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1) --currency rho
 
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.
 	$(BIN)/python -m tests.faults.processes.campaign --faults $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \

@@ -11,6 +11,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     ledger_growth  whether the ledger stays fast as it grows                   bare SQLite commits
     release_time   measuring and estimating a period                           cvxpy, numpy
     mechanisms     error, cost and time of all mechanisms on public series     Laplace
+    noise.currencies  a step's error by Laplace, joint and Gaussian noise      OpenDP
     history.advised_plans  whether plans expected to err less do err less      all plans
     history_cost   HistoryInformed by number of nodes                          OptStream
     history.whole_path  its night from dump to file, with new estimates        none
@@ -22,7 +23,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     sum_coverage   how often bands hold sums of days, weeks and four weeks     independent days
     report_page    the data users' page: size, making, painting, answers       polars' scan, an empty page
 
-    noise_coverage is `make coverage`: the table that report pages show.
+    noise.noise_coverage is `make coverage`: the table that report pages show.
 
 What they measure on is made in `inputs`: `fixture` makes streams (configuration, dumps, published days),
 `exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` has the public series.

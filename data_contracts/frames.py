@@ -24,12 +24,12 @@ FILE_FAULTS = {
 }
 """Why a file cannot be read, the most telling first."""
 FAULTY_COLUMNS = {
-    "columns": "timestamp value region",
+    "columns": "timestamp value region margin",
     "other_schema": "customer",
     "timestamp_type": "timestamp",
     "value_type": "value",
     "customer_type": "customer",
-    "region_type": "region",
+    "region_type": "region margin",
     "clock": "timestamp",
 }
 """Which of the source's columns a fault is about."""

@@ -41,7 +41,7 @@ _FIRST: tuple[Expectation, ...] = (
         severity=STOPS,
         meta={"says": "must hold at least one row"},
     ),
-    none_of("unknown_region", "must be a leaf of the hierarchy", "region"),
+    none_of("unknown_region", "must be a leaf of the hierarchy", "region margin"),
     none_of("no_timestamp", "must not be null", "timestamp"),
     none_of("outside_day", "must lie inside the day; this may be a dump of another day", "timestamp"),
     none_of("off_grid", "must be the start of a step", "timestamp"),

@@ -160,9 +160,11 @@ def _least(tree: AggregationTree, resolution: Fraction, lower_bound: Fraction) -
 
 
 def _children_minus_parent(values: NDArray[np.float64], tree: AggregationTree) -> NDArray[np.float64]:
-    """Return for each node the largest difference of its children's sum from it; 0 for a leaf."""
-    parents = np.array(tree.parents)
-    sums = np.zeros_like(values)
-    np.add.at(sums, parents[1:], values[1:])
-    inner = np.isin(np.arange(len(values)), parents[1:])
-    return np.where(inner, np.abs(sums - values).max(axis=1), 0.0)
+    """Return for each node the largest difference of a sum of its parts from it; 0 for one without parts."""
+    missed = np.zeros(len(values))
+    for parts, wholes in tree.sums:
+        sums = np.zeros_like(values)
+        np.add.at(sums, wholes, values[parts])
+        inner = np.isin(np.arange(len(values)), wholes)
+        missed = np.maximum(missed, np.where(inner, np.abs(sums - values).max(axis=1), 0.0))
+    return missed

@@ -64,7 +64,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
         table=[
             {
                 "window (steps)": budget.window_length,
-                "epsilon granted": str(budget.grant),
+                f"{budget.currency} granted": str(budget.grant),
                 "spent by the worst window": f"{float(budget.spent):.9g}",
                 "left": f"{float(budget.left):.3g}",
             }

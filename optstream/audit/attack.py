@@ -38,6 +38,8 @@ def audit(
 ) -> AuditResult:
     """Return a lower bound on the epsilon of a subject, from runs of each side of its neighbours.
 
+    At its `delta`, where it has one: the bound is then on the epsilon at that delta.
+
     Costs no privacy: the neighbours are made up.
 
     Args:
@@ -63,7 +65,8 @@ def audit(
     statistics = learn(*(_joined(draw(side, n_learn)) for side in (0, 1)))
     sides = [np.concatenate([statistics.of(part) for part in draw(side, n_choose)]) for side in (0, 1)]
     n_families = len(set(statistics.families))
-    events = choose_events(statistics, sides, n_test, error / n_families)
+    delta = float(getattr(subject, "delta", 0.0))
+    events = choose_events(statistics, sides, n_test, error / n_families, delta)
 
     hits = np.zeros((2, len(events)), dtype=np.int64)
     for side in (0, 1):
@@ -73,7 +76,7 @@ def audit(
     likelier = np.array([event.likelier for event in events])
     columns = np.arange(len(events))
     likely, unlikely = hits[likelier, columns], hits[1 - likelier, columns]
-    bounds = epsilon_bound(likely, unlikely, n_test, error / len(events))
+    bounds = epsilon_bound(likely, unlikely, n_test, error / len(events), delta)
     best = int(np.argmax(bounds))
     return AuditResult(
         mechanism=subject.name,
@@ -87,6 +90,7 @@ def audit(
         likely=int(likely[best]),
         unlikely=int(unlikely[best]),
         tested=n_test,
+        delta=delta,
     )
 
 

@@ -25,15 +25,18 @@ def clopper_pearson(hits: ArrayLike, runs: int, error: float) -> tuple[Floats, F
     return low, high
 
 
-def epsilon_bound(likely: ArrayLike, unlikely: ArrayLike, runs: int, error: float) -> Floats:
+def epsilon_bound(
+    likely: ArrayLike, unlikely: ArrayLike, runs: int, error: float, delta: float = 0.0
+) -> Floats:
     """Return a lower bound on epsilon from how often one event was seen on either side, of `runs` each.
 
-    log(p / q) with p at its lower and q at its upper limit, half the error on each; it may be negative, or
-    -inf for an event that was never seen. Pure epsilon-indistinguishability means p <= e^epsilon q, so the
-    bound is above the true epsilon with probability at most `error`. Shapes as the counts.
+    log((p - delta) / q) with p at its lower and q at its upper limit, half the error on each; it may be
+    negative, or -inf for an event that was never seen, or no oftener than delta allows. (epsilon, delta)-
+    indistinguishability means p <= e^epsilon q + delta, so the bound is above the true epsilon at delta with
+    probability at most `error`. Shapes as the counts.
     """
     low, _ = clopper_pearson(likely, runs, error / 2)
     _, high = clopper_pearson(unlikely, runs, error / 2)
     with np.errstate(divide="ignore"):
-        bound: Floats = np.log(low) - np.log(high)
+        bound: Floats = np.log(np.maximum(low - delta, 0.0)) - np.log(high)
     return bound

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from optstream.audit import controls
+from optstream.audit import controls, gaussian_noise
 from optstream.audit.attack import ERROR, Progress, audit
 from optstream.audit.field import FIELD, FieldCase, on_tree
+from optstream.audit.gaussian_noise import EnumeratedGaussian
 from optstream.audit.result import AuditResult
 from optstream.audit.sampler import EnumeratedSampler
-from optstream.audit.subjects import plans
+from optstream.audit.subjects import margins, plans
 from optstream.audit.subjects.mechanism import MechanismSubject
 from optstream.audit.subjects.neighbours import worst_cases
 from optstream.audit.subjects.plans import FLAT, RAGGED, SINGLE
@@ -34,7 +35,7 @@ class Case:
     """
 
     kind: Kind
-    subject: Subject | EnumeratedSampler
+    subject: Subject | EnumeratedSampler | EnumeratedGaussian
 
     @property
     def accountant(self) -> float | None:
@@ -45,7 +46,7 @@ class Case:
     @property
     def charged(self) -> float | None:
         """What the accountant charges this very change; None where it does not say."""
-        if isinstance(self.subject, EnumeratedSampler):
+        if isinstance(self.subject, EnumeratedSampler | EnumeratedGaussian):
             return self.subject.claimed
         return self.subject.charged if isinstance(self.subject, MechanismSubject) else None
 
@@ -71,7 +72,7 @@ class Case:
         Raises:
             ParameterError: As `audit`.
         """
-        if isinstance(self.subject, (controls.SparseVector, EnumeratedSampler)):
+        if isinstance(self.subject, (controls.SparseVector, EnumeratedSampler, EnumeratedGaussian)):
             return self.subject.enumerate()
         return audit(self.subject, n_runs=n_runs, noise=noise, error=error, progress=progress)
 
@@ -93,7 +94,7 @@ def control_cases() -> tuple[Case, ...]:
     Returns:
         Controls, which must exceed their claim, and their honest twins, which must not.
     """
-    broken: Sequence[Subject] = (
+    broken: Sequence[Subject | EnumeratedGaussian] = (
         controls.SparseVector("sparse vector with half the query noise", query_factor=2.0),
         controls.SparseVector("sparse vector that reuses the query noise", shared=True),
         controls.counting_query(inverted=True),
@@ -102,6 +103,8 @@ def control_cases() -> tuple[Case, ...]:
         controls.scaled_noise(by_raw_mean=True),
         controls.points(raw=True),
         controls.redrawn(),
+        gaussian_noise.small_sigma(),
+        gaussian_noise.sum_of_steps(squared=False),
     )
     honest: Sequence[Subject] = (
         controls.SparseVector("sparse vector"),
@@ -109,11 +112,16 @@ def control_cases() -> tuple[Case, ...]:
         controls.fourier(normalised=True),
         controls.scaled_noise(by_raw_mean=False),
         controls.points(raw=False),
+        gaussian_noise.sum_of_steps(squared=True),
     )
     name = "OptStream, the paper's feature scale taken for epsilon"
     paper = mechanism_cases(name, plans.day("paper"), FLAT, [48], claims=1.0)[0]
+    of_margins = (
+        mechanism_cases(f"Laplace, {name}", build, margins.CELLS, [1], claims=margins.CLAIMED)[0]
+        for name, build in margins.BROKEN.items()
+    )
     return (
-        replace(paper, kind="control"),
+        *(replace(case, kind="control") for case in (paper, *of_margins)),
         *(Case("control", subject) for subject in broken),
         *(Case("twin", subject) for subject in honest),
     )
@@ -143,6 +151,8 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *_across(mechanism_cases(f"{l1} 6", plans.short_l1, SINGLE, [5, 6, 7], 3)),
         *mechanism_cases("OptStream, paper, window of 48", plans.day("paper"), FLAT, [48])[:1],
         *(Case("ours", sampler) for sampler in plans.enumerated_samplers()),
+        *mechanism_cases("Laplace beside a margin", margins.beside_a_margin, margins.CELLS, [1])[:1],
+        Case("ours", gaussian_noise.enumerated_window()),
     ]
     for field in FIELD:
         cases += _field_cases(field, days)

@@ -25,7 +25,10 @@ ALPHA = 1000
 
 @dataclass(frozen=True, eq=False)
 class Control:
-    """A small mechanism on two series, `one` and `other`; `draw(series, n_runs, noise)` runs it."""
+    """A small mechanism on two series, `one` and `other`; `draw(series, n_runs, noise)` runs it.
+
+    claimed: its epsilon, at `delta`.
+    """
 
     name: str
     neighbours: str
@@ -33,6 +36,7 @@ class Control:
     one: Integers
     other: Integers
     draw: Draw
+    delta: float = 0.0
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
         """Return the outputs of runs on one side."""

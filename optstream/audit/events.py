@@ -43,7 +43,7 @@ class Event:
 
 
 def choose_events(
-    statistics: Statistics, sides: Sequence[Floats], n_test: int, error: float
+    statistics: Statistics, sides: Sequence[Floats], n_test: int, error: float, delta: float = 0.0
 ) -> tuple[Event, ...]:
     """Return for each family the one event with the largest expected bound in `n_test` further runs of each
     side.
@@ -54,21 +54,25 @@ def choose_events(
     best: dict[str, tuple[float, Event]] = {}
     for column, (family, name) in enumerate(zip(statistics.families, statistics.names, strict=True)):
         bound, threshold, above, likelier = _best_threshold(
-            [side[:, column] for side in sides], n_test, error
+            [side[:, column] for side in sides], n_test, error, delta
         )
         if family not in best or bound > best[family][0]:
             best[family] = bound, Event(family, name, column, threshold, above, likelier)
     return tuple(event for _, event in best.values())
 
 
-def _best_threshold(sides: Sequence[Floats], n_test: int, error: float) -> tuple[float, float, bool, int]:
+def _best_threshold(
+    sides: Sequence[Floats], n_test: int, error: float, delta: float
+) -> tuple[float, float, bool, int]:
     n_runs = len(sides[0])
     pooled = np.sort(np.concatenate(sides))
     thresholds = np.unique(pooled[np.rint(LEVELS * (pooled.size - 1)).astype(int)])
     above = np.stack([n_runs - np.searchsorted(np.sort(side), thresholds) for side in sides])
     # (above or below, side, threshold), as many as the test would count
     hits = np.stack([above, n_runs - above]) * (n_test / n_runs)
-    bounds = np.stack([epsilon_bound(hits[:, side], hits[:, 1 - side], n_test, error) for side in (0, 1)])
+    bounds = np.stack(
+        [epsilon_bound(hits[:, side], hits[:, 1 - side], n_test, error, delta) for side in (0, 1)]
+    )
     likelier, direction, place = np.unravel_index(int(np.argmax(bounds)), bounds.shape)
     largest = float(bounds[likelier, direction, place])
     return largest, float(thresholds[place]), bool(direction == 0), int(likelier)

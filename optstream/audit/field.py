@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from optstream import mechanisms
-from optstream.mechanisms import MECHANISMS, Fast, Fourier, Hierarchical, HistoryInformed, Laplace
+from optstream.mechanisms import MECHANISMS, Fast, Fourier, Gaussian, Hierarchical, HistoryInformed, Laplace
 from optstream.mechanisms.joint_groups import Noise
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.privacy import PrivacyModel
@@ -68,6 +68,7 @@ OWN: dict[str, tuple[FieldCase, ...]] = {
         FieldCase("Fourier, mean", _fourier(1), PrivacyModel("1", 9, 1), lengths=((9,), (8, 8))),
         FieldCase("Fourier", _fourier(2), PrivacyModel("1", 6, 1), lengths=((6,), (4, 6))),
     ),
+    "Gaussian": (FieldCase("Gaussian", Gaussian, PrivacyModel("1", 2, 1, delta="1/1000")),),
     # first publications have a scale of 40 / 4, and distances lie on either side of that
     **{
         name: (FieldCase(name, getattr(mechanisms, name), DECIDING, base=5.0),)
@@ -91,5 +92,6 @@ FIELD = tuple(
 def on_tree(case: FieldCase, tree: AggregationTree) -> Callable[[int], SeriesMechanism]:
     """Return the same at each level of a tree, most at the root, which two roaming leaves move together."""
     shares = ["1/2", *(["1/2"] if tree.n_levels == 2 else ["1/4"] * (tree.n_levels - 1))]
-    model = PrivacyModel("1", 4, 1, unit="roaming", leaves_per_step=2)
+    delta = case.model.delta
+    model = PrivacyModel("1", 4, 1, unit="roaming", leaves_per_step=2, delta=delta)
     return lambda n_steps: Hierarchical(case.build(model), tree, shares)

@@ -1,6 +1,6 @@
 """What an audit found."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 
@@ -12,7 +12,7 @@ class AuditResult:
         mechanism: Its name.
         neighbours: The pair's name.
         method: "sampling" of runs, or "enumeration" of exact probabilities.
-        claimed: The epsilon that the mechanism claims.
+        claimed: The epsilon that the mechanism claims, at `delta`.
         lower_bound: Its true epsilon is at least this, unless the audit was unlucky, which happens with
             probability at most `error`.
         error: 0 for an enumeration.
@@ -22,6 +22,7 @@ class AuditResult:
             probabilities are exact.
         unlikely: How many of the other side did.
         tested: Runs of each side that were counted.
+        delta: At which it claims it; 0 for pure differential privacy.
     """
 
     mechanism: str
@@ -35,6 +36,7 @@ class AuditResult:
     likely: int = 0
     unlikely: int = 0
     tested: int = 0
+    delta: float = 0.0
 
     @classmethod
     def enumerated(
@@ -53,6 +55,17 @@ class AuditResult:
             A result of method "enumeration", with error 0.
         """
         return cls(mechanism, neighbours, "enumeration", claimed, lower_bound, error=0.0, runs=0, event=event)
+
+    def at_delta(self, delta: float) -> "AuditResult":
+        """Return the same result, of an epsilon at this delta.
+
+        Args:
+            delta: At which the mechanism claims it.
+
+        Returns:
+            The result.
+        """
+        return replace(self, delta=delta)
 
     @property
     def exceeds(self) -> bool:

@@ -109,16 +109,28 @@ def noise_factor(
         The factor, whose squares add up to `variances`. None where they do not, for then noise of earlier
         periods is in the values, or they are not linear (medians); and for more than `MOST_ENTRIES`.
     """
-    n_parts = _n_drawn(measured)
-    if variances.size * n_parts > MOST_ENTRIES or not np.isfinite(variances).all():
+    if not fits_factor(measured, len(variances)) or not np.isfinite(variances).all():
         return None
-    rest = estimate(measured)
+    n_parts, rest = _n_drawn(measured), estimate(measured)
     parts = np.zeros((*variances.shape, n_parts))
     for number, (moved, deviation) in enumerate(_moved(measured)):
         parts[..., number] = (estimate(moved) - rest) * (deviation / PUSH)
     squares = (parts**2).sum(axis=-1)
     exact = np.allclose(squares, variances, rtol=SAME, atol=SAME * variances.max(initial=0.0))
     return ErrorFactor(parts) if exact else None
+
+
+def fits_factor(measured: Measured, n_series: int) -> bool:
+    """Return whether a factor would have at most `MOST_ENTRIES`, which is quickly seen.
+
+    Args:
+        measured: Of one period.
+        n_series: How many series the factor is of.
+
+    Returns:
+        Whether it would.
+    """
+    return n_series * measured.n_steps * _n_drawn(measured) <= MOST_ENTRIES
 
 
 def _moved(measured: Measured) -> Iterator[tuple[Measured, float]]:

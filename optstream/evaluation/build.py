@@ -134,7 +134,7 @@ def _pegasus(model: PrivacyModel, cell: Cell) -> PeGaSus:
     epsilon.
     """
     if cell.calibration == "paper":
-        model = model.with_epsilon(model.epsilon * model.window_length, model.leaves_per_step)
+        model = model.with_budget(model.epsilon * model.window_length, model.leaves_per_step)
     return PeGaSus(model, smoother="average" if cell.mechanism.endswith("average") else "median")
 
 

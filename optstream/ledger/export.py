@@ -37,7 +37,7 @@ def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
 
 
 def _streams() -> Select[Any]:
-    of_grant = ("epsilon", "window_length", "windows", "alpha", "unit", "leaves_per_step")
+    of_grant = ("epsilon", "delta", "rho", "window_length", "windows", "alpha", "unit", "leaves_per_step")
     of_stream = ("model", "hierarchy_hash", "calibration", "calendar", "document", "n_events", "head")
     return (
         select(

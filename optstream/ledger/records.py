@@ -104,7 +104,9 @@ class StreamTerms:
         }
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """Return which parts of the privacy guarantee differ from those of other terms.
+        """Return which parts of the privacy guarantee differ from those of other terms, which come after.
+
+        A share that the operator writes is no such part: it may be any that windows have left.
 
         Args:
             other: Terms to compare with.
@@ -114,6 +116,8 @@ class StreamTerms:
             compared.
         """
         ours, theirs = self.guarantee(), other.guarantee()
+        if other.stream_share is None:
+            ours.pop("stream_share", None)
         found = [name for name in {**ours, **theirs} if ours.get(name) != theirs.get(name)]
         # lists of trees may end alike and begin otherwise
         return found if self.trees == other.trees or "hierarchy_hash" in found else [*found, "hierarchy_hash"]
@@ -236,7 +240,8 @@ class WindowLoss:
     """What a window of a privacy budget has lost at most.
 
     Attributes:
-        epsilon: Exact; `math.inf` where the noise of a release in the window was compromised.
+        epsilon: Exact, in the currency of the privacy budget, so rho where that has a delta; `math.inf` where
+            the noise of a release in the window was compromised.
         first_step: Running index of the window's first step.
     """
 
@@ -264,7 +269,7 @@ class GuaranteeLoss:
     @property
     def is_broken(self) -> bool:
         """Whether the window would lose more than the privacy guarantee gives it."""
-        return self.loss.epsilon > self.guarantee.epsilon
+        return self.loss.epsilon > self.guarantee.budget
 
 
 def check_name(value: object, name: str) -> None:

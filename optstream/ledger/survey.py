@@ -189,13 +189,14 @@ class Survey:
             return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in found}
 
     def last_shown(self, stream: str) -> int:
-        """Return the number of the event by which the newest thing that readers have was staged.
+        """Return how many events a stream had once the newest thing that readers have was staged.
 
         Args:
             stream: Name of the stream.
 
         Returns:
-            Of the last release or new estimate that was staged and is published by now; 0 for none.
+            Up to that of the last release or new estimate that was staged and is published by now, as `heads`
+            counts; 0 for none.
         """
         kinds = ("staged", "vintage staged", "published", "vintage published")
         query = select(EventRow.number, EventRow.kind, EventRow.period, EventRow.revision, EventRow.body)
@@ -205,7 +206,7 @@ class Survey:
             for row in connection.execute(of_kind.order_by(EventRow.number)):
                 key = (row.period, row.revision, json.loads(row.body).get("vintage", 0))
                 if row.kind.endswith("staged"):
-                    staged[key] = row.number
+                    staged[key] = row.number + 1  # numbers are from 0
                 else:
                     last = max(last, staged.get(key, 0))
         return last

@@ -8,7 +8,7 @@ import numpy as np
 from optstream.measurement.answers import answers_with_noise
 from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
-from optstream.privacy import JointSpend, StepSpend
+from optstream.privacy import JointSpend
 from optstream.stream import BlockSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
@@ -21,7 +21,7 @@ def measure_blocks(
     """Measure the sum of each part at every series with noise of the spend's own scale and groups.
 
     Privacy: Lemma 3 (linear queries): a changed step that a part covers loses at most the spend's charge;
-    Lemma 16 (joint noise) for a joint spend.
+    Lemma 16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
 
     Args:
         period: The series.
@@ -41,7 +41,7 @@ def measure_blocks(
     exact = np.zeros((len(units), len(parts)), dtype=np.int64)
     for column, part in enumerate(parts):
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
-    n_variances = 1 if isinstance(spend, StepSpend) else len(parts)
+    n_variances = len(parts) if isinstance(spend, JointSpend) else 1
     variances = np.tile(answer_variances(spend, n_variances), (len(units), 1))
     choices: dict[str, Any] = {"blocks": [[part.start, part.stop] for part in parts]}
     if isinstance(spend, JointSpend):

@@ -1,4 +1,6 @@
-"""Noise of linear queries, drawn by what was priced: Laplace for a step spend, joint for a joint spend."""
+"""Noise of linear queries, drawn by what was priced: Laplace for a step spend, joint for a joint spend,
+Gaussian for a Gaussian one.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -7,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.noise import NoiseSource, joint_noise, joint_variance
-from optstream.privacy import JointSpend, StepSpend
+from optstream.noise import NoiseSource, discrete_gaussian, joint_noise, joint_variance
+from optstream.privacy import GaussianSpend, JointSpend, StepSpend
 
-LinearSpend = StepSpend | JointSpend
+LinearSpend = StepSpend | JointSpend | GaussianSpend
 
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
@@ -57,6 +59,8 @@ def check_price(
     priced = priced and Fraction(float(spend.scale)) == spend.scale
     if isinstance(spend, JointSpend):
         priced = priced and (spend.parts, spend.n_nodes) == (tuple(parts), n_series)
+    if isinstance(spend, GaussianSpend):
+        priced = priced and spend.parts == tuple(parts)
     if not priced:
         raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
 
@@ -64,7 +68,8 @@ def check_price(
 def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource) -> NDArray[np.int64]:
     """Return noise of the spend's own scale and groups for the answers of each series.
 
-    Privacy: none; what it is added to is charged by Lemma 3, or Lemmas 15 and 16 for a joint spend.
+    Privacy: none; what it is added to is charged by Lemma 3, by Lemmas 15 and 16 for a joint spend, by Lemmas
+    20 and 20a for a Gaussian one.
 
     Args:
         spend: Of this query, as `check_price` takes it.
@@ -76,8 +81,10 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
         Integers in units, of that shape.
 
     Raises:
-        NoiseError: Whatever `discrete_laplace` or `joint_noise` refuses.
+        NoiseError: Whatever `discrete_laplace`, `joint_noise` or `discrete_gaussian` refuses.
     """
+    if isinstance(spend, GaussianSpend):
+        return discrete_gaussian(noise, float(spend.scale), shape)
     if isinstance(spend, StepSpend):
         return noise.discrete_laplace(float(spend.scale), shape)
     drawn = np.zeros(shape, dtype=np.int64)
@@ -100,9 +107,12 @@ def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
         n_answers: Of each series; for a joint spend as many as it has parts.
 
     Returns:
-        Units squared, shape (n_answers,).
+        Units squared, shape (n_answers,); at most so much for Gaussian noise, whose integers vary a little
+        less than a Gaussian's sigma squared.
     """
     scale = float(spend.scale)
+    if isinstance(spend, GaussianSpend):
+        return np.full(n_answers, scale**2)
     if isinstance(spend, StepSpend):
         return np.full(n_answers, 2.0 * scale**2)
     return np.array([joint_variance(scale, int(size)) for size in _sizes(spend)], dtype=np.float64)

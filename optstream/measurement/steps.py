@@ -1,4 +1,6 @@
-"""Measurements of single steps of plain series, chosen by a public rule, with Laplace or joint noise."""
+"""Measurements of single steps of plain series, chosen by a public rule, with Laplace, joint or Gaussian
+noise.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -19,7 +21,7 @@ def measure_steps(
     """Measure these steps of every series with noise of the spend's own scale and groups.
 
     Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
-    16 (joint noise) for a joint spend.
+    16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
 
     Args:
         period: The series.

@@ -15,6 +15,7 @@ MECHANISMS = (
     "OptStream",
     "Laplace",
     "Uniform",
+    "Gaussian",
     "Sample",
     "Fourier",
     "BudgetDistribution",

@@ -3,6 +3,7 @@ import typing
 
 from .fast import Fast as Fast
 from .fourier import Fourier as Fourier
+from .gaussian.gaussian import Gaussian as Gaussian
 from .hierarchical import Hierarchical as Hierarchical
 from .history_informed.history_informed import HistoryInformed as HistoryInformed
 from .history_informed.tree import HistoryInformedTree as HistoryInformedTree
@@ -15,6 +16,8 @@ from .period_release import Release as Release
 from .sample import Sample as Sample
 from .w_event.budget_absorption import BudgetAbsorption as BudgetAbsorption
 from .w_event.budget_distribution import BudgetDistribution as BudgetDistribution
+from .w_event.personalised import PersonalisedBudgetAbsorption as PersonalisedBudgetAbsorption
+from .w_event.personalised import PersonalisedBudgetDistribution as PersonalisedBudgetDistribution
 
 __all__: list[str]
 MECHANISMS: tuple[str, ...]

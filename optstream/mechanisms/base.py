@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optstream.estimation.error_factor import ErrorFactor, noise_factor
+from optstream.estimation.error_factor import ErrorFactor, fits_factor, noise_factor
 from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
@@ -19,6 +19,7 @@ from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.values import as_period, check_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
+from optstream.privacy.model import Currency
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.hierarchy.tree_map import TreeMap
 
@@ -39,10 +40,12 @@ class Mechanism(Afterwards):
             lie in so many leaves as its `leaves_per_period`, 1 where it has none.
         takes_covariates: Whether public covariates shape its estimates.
         chooses_shares: Whether its class on a tree chooses the levels' shares, from a public `scale`.
+        takes_margin: Whether it may stand on a hierarchy with a margin, which is measured as one more level.
         serves_hours: Whether periods may be hours: it cuts or transforms no day as a whole.
         also_called: Under which other name it stands in `optstream.mechanisms.MECHANISMS`; None mostly.
         tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
             its own.
+        currency: That of the privacy guarantees that it takes: others it refuses when it is made.
     """
 
     model: PrivacyModel
@@ -52,9 +55,11 @@ class Mechanism(Afterwards):
     one_leaf_a_period: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = False
     chooses_shares: ClassVar[bool] = False
+    takes_margin: ClassVar[bool] = False
     serves_hours: ClassVar[bool] = True
     also_called: ClassVar[str | None] = None
     tree_class: ClassVar[str | None] = None
+    currency: ClassVar[Currency] = "epsilon"
 
     @property
     def reads_spends(self) -> bool:
@@ -67,7 +72,7 @@ class Mechanism(Afterwards):
     @property
     @abstractmethod
     def epsilon(self) -> Fraction:
-        """What the plan, repeated without end, costs any window."""
+        """What the plan, repeated without end, costs any window, in the model's currency."""
 
     def expected_by_level(self) -> NDArray[np.float64] | None:
         """Return what a prior expects of each level's nodes once it has learned; free, from public facts.
@@ -164,6 +169,8 @@ class Mechanism(Afterwards):
         Raises:
             ParameterError: As `estimate`.
         """
+        if self.own_tree is not None and not fits_factor(measured, len(self.own_tree.leaf_indices)):
+            return None
         variances = self.noise_variances(measured)
         if variances is None:
             return None

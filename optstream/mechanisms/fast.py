@@ -144,5 +144,5 @@ class Fast(FastParameters, OnlineMechanism):
         points = own_state(state, NAME).get("points", ())
         return CappedSpend(
             0, SAMPLES, first_step, n_steps, most, tuple(points),
-            self._scale(model.epsilon / most), model.alpha_units, model.leaves_per_step,
+            self._scale(model.pure_epsilon / most), model.alpha_units, model.leaves_per_step,
         )  # fmt: skip

@@ -95,10 +95,10 @@ class Fourier(SeriesMechanism):
     def scale(self) -> Fraction:
         """The scale of the noise on every coordinate, in units of the resolution, exactly a float."""
         if self.calibration == "strict":
-            wanted = self.change.worst(self.model.windows) / self.model.epsilon
+            wanted = self.change.worst(self.model.windows) / self.model.pure_epsilon
         else:
             steps = min(self.model.window_length, self._shortest)
-            wanted = self.alpha_units * _root_above(self.n_coefficients * steps) / self.model.epsilon
+            wanted = self.alpha_units * _root_above(self.n_coefficients * steps) / self.model.pure_epsilon
         return self._scale(self.alpha_units / wanted)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[PeriodSpend, ...]:

@@ -30,18 +30,18 @@ class Hierarchical(OnlineMechanism):
     """A mechanism at every level of a tree, and one consistent, bounded series for every node.
 
     Each level has a mechanism of its own, like the given one: the level's nodes are its series, its share of
-    epsilon the model's epsilon. What a mechanism decides (BD and BA whether to publish, FAST when to sample)
-    it decides once for all nodes of a level, so that a customer who changes leaf meets one set of decisions;
-    PeGaSus decides for each node, which its lemma allows: a step costs the same at every node, whatever was
-    decided there. Levels add up. The levels' estimates go through the same least squares as OptStream's, each
-    value weighted by what is known of its noise, so that nodes add up and no leaf lies below `lower_bound`;
-    where that is met, parents keep their estimates (`consistent`'s "held").
+    the budget the model's budget. What a mechanism decides (BD and BA whether to publish, FAST when to
+    sample) it decides once for all nodes of a level, so that a customer who changes leaf meets one set of
+    decisions; PeGaSus decides for each node, which its lemma allows: a step costs the same at every node,
+    whatever was decided there. Levels add up. The levels' estimates go through the same least squares as
+    OptStream's, each value weighted by what is known of its noise, so that nodes add up and no leaf lies
+    below `lower_bound`; where that is met, parents keep their estimates (`consistent`'s "held").
 
     Args:
         mechanism: The pattern, made with the whole stream's model.
         tree: The hierarchy.
-        level_shares: Of its epsilon, exact, one for each level, root first, adding up to at most 1; 0 above
-            the leaves means derived from below.
+        level_shares: Of its epsilon, or rho, exact, one for each level, root first, adding up to at most 1; 0
+            above the leaves means derived from below.
         lower_bound: Of every leaf, in the unit of the readings; None for no bound.
 
     Raises:
@@ -195,7 +195,7 @@ def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
         (
             level,
             whole.mechanism.on_level(
-                whole.model.with_epsilon(whole.model.epsilon * share, together), len(whole.tree.levels[level])
+                whole.model.with_budget(whole.model.budget * share, together), len(whole.tree.levels[level])
             ),
         )
         for level, share in enumerate(whole.level_shares)

@@ -176,7 +176,7 @@ class JointTerms:
         """
         if not self.allowed(model):
             return None
-        unit_scale = model.leaves_per_step * model.alpha_units / model.epsilon
+        unit_scale = model.leaves_per_step * model.alpha_units / model.pure_epsilon
         lengths = self.period_lengths or (model.window_length,)
         found = _best(lengths, model.window_length, model.windows, unit_scale)
         return self.wanted(found, model.window_length, f"periods have {min(lengths)} steps or more")

@@ -86,7 +86,7 @@ class Laplace(OnlineMechanism):
     @property
     def unit_charge(self) -> Fraction:
         """What a step, or a group of joint noise, is charged."""
-        return self.alpha_units / self._scale(self.model.epsilon / self._charges)
+        return self.alpha_units / self._scale(self.model.pure_epsilon / self._charges)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
         """Return one spend: every step, or the groups of joint noise for which all windows have headroom."""
@@ -132,15 +132,15 @@ class Laplace(OnlineMechanism):
                     'n_nodes of Laplace must be given for noise = "joint": a group is priced for the series '
                     "that it is drawn for; a tree says it for each level"
                 )
-            a_step = self.model.epsilon / self.model.window_length
+            a_step = self.model.pure_epsilon / self.model.window_length
             return self._step_spend(SAMPLES, first_step, (1,) * n_steps, a_step)
         chosen, others = groups.of(n_steps), own_state(state, NAME).get("spends", ())
         if others:
             spends = [spend_from_document(one) for one in others]
-            window, most = self.model.window_length, self.model.epsilon
+            window, most = self.model.window_length, self.model.pure_epsilon
             chosen = groups_with_headroom(chosen, first_step, self.unit_charge, spends, window, most)
         assert self.n_nodes is not None  # there would be no groups
-        scale = self._scale(self.model.epsilon / groups.worst)
+        scale = self._scale(self.model.pure_epsilon / groups.worst)
         alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
         return JointSpend(0, SAMPLES, first_step, n_steps, chosen, scale, alpha, self.n_nodes, leaves)
 

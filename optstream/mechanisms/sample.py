@@ -83,4 +83,4 @@ class Sample(OnlineMechanism):
         return tuple(chosen)
 
     def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
-        return self._step_spend(SAMPLES, first_step, weights, self.model.epsilon)
+        return self._step_spend(SAMPLES, first_step, weights, self.model.pure_epsilon)

@@ -31,6 +31,7 @@ class SeriesMechanism(Mechanism):
     """
 
     tree_class: ClassVar[str | None] = "Hierarchical"
+    takes_margin: ClassVar[bool] = True
 
     def on_level(self, model: PrivacyModel, n_nodes: int) -> "SeriesMechanism":
         """Return the same mechanism for the nodes of one level of a tree.

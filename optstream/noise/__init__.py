@@ -1,8 +1,16 @@
 """Where randomness comes from. A noise source is always a required argument; there is no default."""
 
+from optstream.noise.gaussian import discrete_gaussian
 from optstream.noise.joint import joint_noise, joint_variance
 from optstream.noise.secure import secure_noise
 from optstream.noise.simulated import simulated_noise
 from optstream.noise.source import NoiseSource
 
-__all__ = ["NoiseSource", "joint_noise", "joint_variance", "secure_noise", "simulated_noise"]
+__all__ = [
+    "NoiseSource",
+    "discrete_gaussian",
+    "joint_noise",
+    "joint_variance",
+    "secure_noise",
+    "simulated_noise",
+]

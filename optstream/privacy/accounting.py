@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.privacy.gaussian_spend import GaussianSpend
 from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.model import Windows
-from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend, check_currency
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class WindowCost:
     """The worst window.
 
     Attributes:
-        epsilon: What it loses.
+        epsilon: What it loses, in the currency of the spends: rho where they are of Gaussian noise.
         first_step: Running index of its first step.
     """
 
@@ -43,8 +44,9 @@ def worst_window(
     Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of what the spends charge it, a step
     spend the charges of its steps inside the window, a period spend its charge for the number of its steps
     inside the window, a capped spend its points' charges as far as the cap leaves headroom, a joint spend for
-    each group the most steps of one part that the window holds (Lemma 16); a sum over a step's nodes is
-    already in the charge, levels add up.
+    each group the most steps of one part that the window holds (Lemma 16), a Gaussian one for each part the
+    square of its steps that the window holds (Lemma 20); a sum over a step's nodes is already in the charge,
+    levels add up. All of them are in one currency.
 
     Time O(spends * (period + window)) and the length of the history; integers over one common denominator,
     so nothing rounds.
@@ -60,11 +62,12 @@ def worst_window(
         The first of the windows that lose most.
 
     Raises:
-        ParameterError: A spend of no known kind.
+        ParameterError: A spend of no known kind, or spends in epsilon and in rho.
     """
     known = list(spends)
     if not known:
         return NO_COST
+    check_currency(known)
     if windows == "sliding":
         return _worst(known, window_length, touching, None)
     periods = groupby(sorted(known, key=_period), key=_period)
@@ -91,7 +94,9 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
         ParameterError: A spend of no known kind.
     """
     together: dict[tuple[int, ...], list[Spend]] = {}
-    for spend, shifts in repeated:
+    listed = list(repeated)
+    check_currency(spend for spend, _ in listed)
+    for spend, shifts in listed:
         together.setdefault(tuple(sorted(shifts)), []).append(spend)
     # what always comes together is added up once
     charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in together.items()]
@@ -194,6 +199,7 @@ def _meets(touching: range, first_step: int, n_steps: int) -> bool:
 
 def _charge(spends: Sequence[Spend], window_length: int) -> _Charged:
     """Add up what each spend charges the windows that touch it."""
+    check_currency(spends)
     lead = window_length - 1
     first = min(spend.first_step for spend in spends) - lead
     end = max(spend.first_step + spend.n_steps for spend in spends)
@@ -214,7 +220,7 @@ def _denominators(spend: Spend) -> set[int]:
         case CappedSpend():
             weights = {1, spend.cap, *spend.taken_weights}
             return {(weight * spend.unit_charge).denominator for weight in weights}
-        case JointSpend():
+        case JointSpend() | GaussianSpend():
             return {spend.unit_charge.denominator}
     raise ParameterError(f"the accountant cannot price a {type(spend).__name__}")
 
@@ -235,6 +241,8 @@ def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[n
             return _headroom_of_windows(spend, window_length, denominator)
         case JointSpend():
             return spend.steps_charged(window_length).astype(object) * int(spend.unit_charge * denominator)
+        case GaussianSpend():
+            return spend.squares_charged(window_length).astype(object) * int(spend.unit_charge * denominator)
 
 
 def _headroom_of_windows(spend: CappedSpend, window_length: int, denominator: int) -> NDArray[np.object_]:

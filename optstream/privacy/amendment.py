@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from optstream.errors import ParameterError
+from optstream.privacy.gaussian_spend import GaussianSpend
 from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
@@ -25,7 +26,9 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     times as much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not
     deducted; nor is it where windows were aligned and now slide. A joint spend stays as it is: its charge
     holds for any changes of a group's steps (Lemma 16a). One who may change leaves within a period pays a
-    period spend, or a joint one of several nodes, that was planned for one who may not step by step.
+    period spend, or a joint one of several nodes, that was planned for one who may not step by step. A
+    Gaussian spend stays as it is but for its alpha: k neighbours in a row cost k^2 times its charge, and its
+    charge is of any changed steps, in any leaves (Lemma 20).
 
     Args:
         spend: Of one measurement.
@@ -38,7 +41,8 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     Raises:
         ParameterError: A spend of no known kind.
     """
-    leaves = spend.leaves_changed if isinstance(spend, StepSpend | CappedSpend | JointSpend) else 1
+    say_leaves = StepSpend | CappedSpend | JointSpend | GaussianSpend
+    leaves = spend.leaves_changed if isinstance(spend, say_leaves) else 1
     factor = max(1, _ceil(other.alpha / planned.alpha)) * max(
         1, _ceil(Fraction(other.leaves_per_step, leaves))
     )
@@ -66,6 +70,9 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
                     spend.level, spend.stage, spend.first_step, spend.weights,
                     spend.scale, spend.alpha_units * factor, spend.leaves_changed,
                 )  # fmt: skip
+            return replace(spend, alpha_units=spend.alpha_units * factor)
+        case GaussianSpend():
+            # the charge has the square of it
             return replace(spend, alpha_units=spend.alpha_units * factor)
     raise ParameterError(f"a {type(spend).__name__} cannot be priced anew")
 

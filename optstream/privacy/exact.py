@@ -127,3 +127,21 @@ def round_up_to_float(value: Fraction) -> float:
     except OverflowError as error:
         raise ParameterError("a noise scale is too large for a float; epsilon is too small") from error
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def root_above(value: Fraction) -> float:
+    """Return a float whose square is at least a number, and hardly more.
+
+    Args:
+        value: Greater than 0.
+
+    Returns:
+        The smallest such float, or one of the two after it.
+
+    Raises:
+        ParameterError: No float is large enough.
+    """
+    root = math.sqrt(round_up_to_float(value))
+    while Fraction(root) ** 2 < value:
+        root = math.nextafter(root, math.inf)
+    return root

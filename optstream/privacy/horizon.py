@@ -10,8 +10,11 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.privacy.composition import Compose, Draw, composed
+from optstream.privacy.exact import round_up_to_float
+from optstream.privacy.gaussian_spend import GaussianSpend
 from optstream.privacy.joint_spend import JointSpend
-from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend, check_currency
+from optstream.privacy.zero_concentrated import epsilon_of
 
 EACH_STEP = ("samples", "perturber")
 """Stages that draw fresh noise for each step. Of all others, steps in a row may share a draw."""
@@ -27,10 +30,11 @@ class HorizonLoss:
     """The loss (epsilon, delta) for all readings of one customer in a span.
 
     Attributes:
-        epsilon: At most `plain`, at this delta, rounded up.
+        epsilon: At this delta, rounded up; at most `plain` where that is an epsilon.
         delta: Of the loss.
-        plain: The sum of all charges, or of all parts if that is less, at delta 0.
-        composed: How, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything.
+        plain: The sum of all charges, or of all parts if that is less: epsilon at delta 0, or rho.
+        composed: How, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything;
+            "rho" where charges are in rho, whose sum is what is told at delta (Lemma 19).
     """
 
     epsilon: float
@@ -45,6 +49,7 @@ class _Parts:
     pure: Counter[Fraction] = field(default_factory=Counter)
     added: Fraction = Fraction(0)
     plain: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
     adaptive: bool = False
 
 
@@ -65,17 +70,18 @@ def loss_over(
         delta: Of the loss.
         adaptive: Whether what was measured there, or its noise, was chosen by what had been released before;
             then only `window` holds.
-        window: How many steps a window has and what each loses at most, wherever it lies; None where nothing
-            says so.
+        window: How many steps a window has and what each loses at most, in the spends' currency, wherever it
+            lies; None where nothing says so.
         compose: `composed`, or what remembers its results.
 
     Returns:
         The least of the bounds that hold.
 
     Raises:
-        ParameterError: A delta outside [1e-10, 1/10], or a spend of no known kind.
+        ParameterError: A delta outside [1e-10, 1/10], a spend of no known kind, or spends in two currencies.
     """
     known = list(spends)
+    check_currency(known)
     parts = _parts_of(known)
     parts.adaptive |= adaptive
     whole = None
@@ -110,6 +116,7 @@ def loss_of_days(
     """
     if not 0 < n_days <= len(plans):
         raise ParameterError(f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}")
+    check_currency(spend for plan in plans for spend in plan)
     days = [_parts_of(plan) for plan in plans]
     # a draw moved by less, or of a smaller epsilon, loses no more: so count those of at least so much
     draws, pure = Counter[Draw](), Counter[Fraction]()
@@ -121,7 +128,8 @@ def loss_of_days(
     pure.update(dict(_most_of_each([day.pure for day in days], n_days)))
     added = _most([day.added for day in days], n_days)
     plain = _most([day.plain for day in days], n_days)
-    parts = _Parts(draws, pure, added, plain, any(day.adaptive for day in days))
+    rho = _most([day.rho for day in days], n_days)
+    parts = _Parts(draws, pure, added, plain, rho, any(day.adaptive for day in days))
     return _least(parts, delta, None if window is None else _most_windows(plans, n_days, *window), composed)
 
 
@@ -160,6 +168,9 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
     """
     if not LEAST_DELTA <= delta <= LARGEST_DELTA:
         raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
+    if parts.rho:
+        # whole windows say less: what a sum over k of them moves by is squared (Lemma 19)
+        return HorizonLoss(round_up_to_float(epsilon_of(parts.rho, delta)), delta, parts.rho, "rho")
     plain = parts.plain if whole is None else min(parts.plain, sum(whole.elements(), Fraction(0)))
     bounds = [(float(plain), "plain")]
     if not parts.adaptive:
@@ -237,6 +248,9 @@ def _add(parts: _Parts, spend: Spend) -> bool:
             largest, unit = spend.largest_parts, spend.leaves_changed * spend.alpha_units
             parts.plain += sum(largest) * spend.unit_charge
             parts.draws.update((n_steps * unit, spend.scale) for n_steps in largest)
+            return False
+        case GaussianSpend():
+            parts.rho += spend.whole_charge
             return False
     raise ParameterError(f"the loss of a {type(spend).__name__} over a span is not known")
 

@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, pairwise
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import whole
+from optstream.privacy.model import Currency
 
 Group = tuple[range, ...]
 """The parts of one group: steps of a period, counted from its first one. A part is a sum that is measured."""
@@ -54,6 +56,7 @@ class JointSpend:
     alpha_units: int
     n_nodes: int
     leaves_changed: int = 1
+    currency: ClassVar[Currency] = "epsilon"
 
     def __post_init__(self) -> None:
         parts = self.parts
@@ -128,7 +131,19 @@ def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:
     Returns:
         [start, stop] of each part, a list for each group.
     """
-    return [[[part.start, part.stop] for part in group] for group in groups]
+    return [[part_to_document(part) for part in group] for group in groups]
+
+
+def part_to_document(part: range) -> list[int]:
+    """Return a part JSON-ready.
+
+    Args:
+        part: Of a period.
+
+    Returns:
+        Its start and stop.
+    """
+    return [part.start, part.stop]
 
 
 def groups_from_document(document: object) -> tuple[Group, ...]:
@@ -144,10 +159,22 @@ def groups_from_document(document: object) -> tuple[Group, ...]:
         TypeError: It is something else.
         ValueError: Likewise.
     """
-    return tuple(tuple(_parts(group)) for group in _listed(document))
+    return tuple(tuple(parts_from_document(group)) for group in _listed(document))
 
 
-def _parts(group: object) -> Iterator[range]:
+def parts_from_document(group: object) -> Iterator[range]:
+    """Yield the parts of one list of `part_to_document`.
+
+    Args:
+        group: What was read back.
+
+    Yields:
+        A part for each entry.
+
+    Raises:
+        TypeError: It is something else.
+        ValueError: Likewise.
+    """
     for part in _listed(group):
         start, stop = _listed(part)
         if type(start) is not int or type(stop) is not int:

@@ -6,10 +6,13 @@ from typing import Literal, get_args
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import Exact, exact, whole
+from optstream.privacy.zero_concentrated import check_delta, epsilon_of, largest_rho
 
 Unit = Literal["customer", "roaming"]
 Windows = Literal["sliding", "aligned"]
 Calibration = Literal["strict", "paper"]
+Currency = Literal["epsilon", "rho"]
+"""What charges are counted in: epsilon of pure differential privacy, or rho of zero-concentrated one."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +35,10 @@ class PrivacyModel:
             `leaves_per_step` leaves change, each by at most alpha).
         leaves_per_step: 1 for unit "customer".
         windows: "sliding" covers every window; "aligned" only those inside one period.
+        delta: Exact; 0 for pure differential privacy, whose noise is Laplace's or joint. Else in
+            [1e-15, 1/1000], for Gaussian noise.
+        rho: Exact, with a delta alone: what any window may be charged; None for the largest rho that gives
+            (epsilon, delta), rounded down. A part of a guarantee has a smaller one.
 
     Raises:
         ParameterError: Names the parameter, its legal range and what it got.
@@ -44,6 +51,8 @@ class PrivacyModel:
     unit: Unit = "customer"
     leaves_per_step: int = 1
     windows: Windows = "sliding"
+    delta: Fraction = Fraction(0)
+    rho: Fraction | None = None
 
     def __init__(
         self,
@@ -54,6 +63,8 @@ class PrivacyModel:
         unit: Unit = "customer",
         leaves_per_step: int = 1,
         windows: Windows = "sliding",
+        delta: Exact = 0,
+        rho: Exact | None = None,
     ) -> None:
         amounts = {"epsilon": epsilon, "alpha": alpha, "resolution": resolution}
         for name, given in amounts.items():
@@ -74,6 +85,70 @@ class PrivacyModel:
                 'leaves_per_step of PrivacyModel is 1 for unit "customer"; '
                 f'use unit "roaming" for more; got {leaves_per_step}'
             )
+        object.__setattr__(self, "delta", exact(delta, "delta of PrivacyModel"))
+        object.__setattr__(self, "rho", self._checked_rho(rho))
+
+    def _checked_rho(self, given: Exact | None) -> Fraction | None:
+        """Return rho, or None without a delta. Raises ParameterError for more than both allow."""
+        if not self.delta:
+            if given is not None:
+                raise ParameterError("rho of PrivacyModel is for a delta greater than 0, and there is none")
+            return None
+        check_delta(self.delta, "delta of PrivacyModel")
+        most = largest_rho(self.epsilon, self.delta)
+        rho = most if given is None else exact(given, "rho of PrivacyModel")
+        if not 0 < rho <= most:
+            raise ParameterError(
+                f"rho of PrivacyModel must be in (0, {most}], which gives epsilon {self.epsilon} at delta "
+                f"{self.delta}; got {rho}"
+            )
+        return rho
+
+    @property
+    def currency(self) -> Currency:
+        """What the charges of this guarantee are counted in: "rho" with a delta, else "epsilon"."""
+        return "rho" if self.delta else "epsilon"
+
+    @property
+    def budget(self) -> Fraction:
+        """What any window may be charged, in `currency`: what is divided, added up to and compared with."""
+        return self.epsilon if self.rho is None else self.rho
+
+    def told_epsilon(self, amount: Fraction) -> Fraction:
+        """Return what a charge means to people: an epsilon, at this guarantee's delta.
+
+        Args:
+            amount: At least 0, in `currency`.
+
+        Returns:
+            The same where the currency is epsilon; else what so much rho is at delta, rounded up, and never
+            more than `epsilon` for what is within the budget.
+        """
+        if self.rho is None:
+            return amount
+        found = epsilon_of(amount, self.delta)
+        return min(found, self.epsilon) if amount <= self.rho else found
+
+    @property
+    def in_words(self) -> str:
+        """The budget of any window, with its currency."""
+        if self.rho is None:
+            return f"epsilon {self.epsilon}"
+        return f"rho {float(self.rho):.6g} (epsilon {self.epsilon} at delta {float(self.delta):g})"
+
+    @property
+    def pure_epsilon(self) -> Fraction:
+        """Epsilon as a budget for Laplace or joint noise.
+
+        Raises:
+            ParameterError: There is a delta: such noise has no charge in rho.
+        """
+        if self.delta:
+            raise ParameterError(
+                "this mechanism draws Laplace noise, which has no price in a privacy guarantee with a delta: "
+                'leave delta out ([privacy] delta), or take a mechanism of Gaussian noise ("Gaussian")'
+            )
+        return self.epsilon
 
     @property
     def alpha_units(self) -> int:
@@ -98,25 +173,32 @@ class PrivacyModel:
         """
         return min(self.leaves_per_step, n_leaves)
 
-    def with_epsilon(self, epsilon: Fraction, leaves_per_step: int) -> "PrivacyModel":
-        """Return the privacy guarantee that one level of a tree keeps.
+    def with_budget(self, budget: Fraction, leaves_per_step: int | None = None) -> "PrivacyModel":
+        """Return the privacy guarantee that a part of the whole keeps: a level of a tree, or a stream.
 
         Args:
-            epsilon: The level's part of it.
-            leaves_per_step: As many changes at a step as the leaves below can make.
+            budget: The part's own, in `currency`.
+            leaves_per_step: As many changes at a step as the leaves below can make; None for as many as here.
 
         Returns:
-            The same guarantee otherwise.
+            The same guarantee otherwise; epsilon and delta are those of the whole where the currency is rho.
+
+        Raises:
+            ParameterError: It is not greater than 0, or more in rho than epsilon and delta allow.
         """
-        return replace(self, epsilon=epsilon, leaves_per_step=leaves_per_step)
+        leaves = self.leaves_per_step if leaves_per_step is None else leaves_per_step
+        if self.delta:
+            return replace(self, rho=budget, leaves_per_step=leaves)
+        return replace(self, epsilon=budget, leaves_per_step=leaves)
 
     def to_document(self) -> dict[str, str | int]:
         """Return the model as plain text and integers, for manifests and the ledger.
 
         Returns:
-            Its fields by name, fractions as text.
+            Its fields by name, fractions as text; delta and rho only where there is a delta.
         """
+        names = [field.name for field in fields(self) if self.delta or field.name not in ("delta", "rho")]
         return {
-            field.name: str(value) if isinstance(value := getattr(self, field.name), Fraction) else value
-            for field in fields(self)
+            name: str(value) if isinstance(value := getattr(self, name), Fraction) else value
+            for name in names
         }

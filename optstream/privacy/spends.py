@@ -1,14 +1,16 @@
 """What a measurement cost: frozen facts. How they are added up is `accounting`'s business."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact_from_text
+from optstream.privacy.gaussian_spend import GaussianSpend, parts_of_document, parts_to_document
 from optstream.privacy.joint_spend import JointSpend, groups_from_document, groups_to_document
+from optstream.privacy.model import Currency
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ class StepSpend:
     scale: Fraction
     alpha_units: int
     leaves_changed: int = 1
+    currency: ClassVar[Currency] = "epsilon"
 
     @property
     def n_steps(self) -> int:
@@ -81,6 +84,7 @@ class PeriodSpend:
     stage: str
     first_step: int
     charges: tuple[Fraction, ...]
+    currency: ClassVar[Currency] = "epsilon"
 
     def __post_init__(self) -> None:
         if len(self.charges) < 2 or self.charges[0] != 0 or any(a > b for a, b in pairwise(self.charges)):
@@ -127,6 +131,7 @@ class CappedSpend:
     alpha_units: int
     leaves_changed: int = 1
     taken_weights: tuple[int | Fraction, ...] = ()
+    currency: ClassVar[Currency] = "epsilon"
 
     def __post_init__(self) -> None:
         if self.taken_weights and len(self.taken_weights) != len(self.taken):
@@ -143,8 +148,33 @@ class CappedSpend:
         return zip(self.taken, self.taken_weights or (1,) * len(self.taken), strict=True)
 
 
-Spend = StepSpend | PeriodSpend | CappedSpend | JointSpend
-KINDS = {"step": StepSpend, "period": PeriodSpend, "capped": CappedSpend, "joint": JointSpend}
+Spend = StepSpend | PeriodSpend | CappedSpend | JointSpend | GaussianSpend
+KINDS = {
+    "step": StepSpend,
+    "period": PeriodSpend,
+    "capped": CappedSpend,
+    "joint": JointSpend,
+    "gaussian": GaussianSpend,
+}
+
+
+def check_currency(spends: Iterable[Spend], currency: Currency | None = None) -> None:
+    """Refuse charges that are not counted alike: no sum of epsilons and rhos is a privacy guarantee.
+
+    Args:
+        spends: That are to be added up.
+        currency: That all of them must be in; None for any, all in the same.
+
+    Raises:
+        ParameterError: One of them is in another currency.
+    """
+    # what is no spend at all, the accountant refuses
+    found = {getattr(spend, "currency", "epsilon") for spend in spends} | ({currency} if currency else set())
+    if len(found) > 1:
+        raise ParameterError(
+            "charges in epsilon (Laplace and joint noise) and in rho (Gaussian noise) are never added up: a "
+            "privacy budget has one of them, epsilon alone, or epsilon with a delta"
+        )
 
 
 def spend_to_document(spend: Spend) -> dict[str, Any]:
@@ -160,6 +190,8 @@ def spend_to_document(spend: Spend) -> dict[str, Any]:
     values = {field.name: getattr(spend, field.name) for field in fields(spend)}
     if isinstance(spend, JointSpend):
         values["groups"] = groups_to_document(spend.groups)
+    if isinstance(spend, GaussianSpend):
+        values["parts"] = parts_to_document(spend.parts)
     return {"kind": kind} | {name: _plain(value) for name, value in values.items()}
 
 
@@ -204,6 +236,9 @@ def _read(given: dict[str, Any]) -> Spend:
         case "joint":
             common |= {"n_steps": int(given["n_steps"]), "groups": groups_from_document(given["groups"])}
             return JointSpend(**common, n_nodes=int(given["n_nodes"]), **_scaled(given))
+        case "gaussian":
+            common |= {"n_steps": int(given["n_steps"]), "parts": parts_of_document(given["parts"])}
+            return GaussianSpend(**common, **_scaled(given))
         case kind:
             known = ", ".join(KINDS)
             raise ParameterError(f"a spend of kind {kind!r} cannot be priced; known kinds: {known}")

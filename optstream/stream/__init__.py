@@ -7,6 +7,7 @@ from optstream.stream.feature import Feature
 from optstream.stream.hierarchy.dated_hierarchy import DatedHierarchy
 from optstream.stream.hierarchy.tree_change import TreeChange
 from optstream.stream.hierarchy.units import Unit
+from optstream.stream.lattice import Lattice
 from optstream.stream.measured import Measured
 from optstream.stream.period import Hour, day_of, follows, partition_of, period_from, period_from_partition
 from optstream.stream.private_period import PrivatePeriod
@@ -22,6 +23,7 @@ __all__ = [
     "FeatureSums",
     "FourierCoordinates",
     "Hour",
+    "Lattice",
     "Measured",
     "PrivatePeriod",
     "PublicDays",

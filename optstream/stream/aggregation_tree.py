@@ -43,7 +43,7 @@ class AggregationTree:
         """
         roots = [name for name, parent in parents.items() if parent is None]
         if len(roots) != 1:
-            found = "none" if not roots else _some(roots)
+            found = "none" if not roots else some_of(roots)
             raise ParameterError(
                 f"a hierarchy must have exactly one root (a node without parent); got {found}"
             )
@@ -64,7 +64,7 @@ class AggregationTree:
             level = sorted((child for name in level for child in children[name]), key=position.__getitem__)
         if len(nodes) != len(parents):
             lost = sorted(set(parents) - set(nodes))
-            raise ParameterError(f"the hierarchy has a cycle through {_some(lost)}")
+            raise ParameterError(f"the hierarchy has a cycle through {some_of(lost)}")
         index = {name: number for number, name in enumerate(nodes)}
         return cls(tuple(nodes), tuple(-1 if (up := parents[name]) is None else index[up] for name in nodes))
 
@@ -78,6 +78,35 @@ class AggregationTree:
             (node, None if up < 0 else self.nodes[up])
             for node, up in zip(self.nodes, self.parents, strict=True)
         )
+
+    @property
+    def tree(self) -> "AggregationTree":
+        """The same hierarchy without its margin, if it has one."""
+        return self
+
+    def level_name(self, level: int) -> str:
+        """Return what a level is called.
+
+        Args:
+            level: Its number, the root's 0.
+
+        Returns:
+            Such as "level 1"; of a margin its name.
+        """
+        return f"level {level}"
+
+    def children_of(self, node: str) -> tuple[str, ...]:
+        """Return the nodes that add up to one.
+
+        Args:
+            node: Its name.
+
+        Returns:
+            Names in the order of `nodes`; of the root without those of a margin; none of a leaf.
+        """
+        index = self.nodes.index(node)
+        parts, wholes = self.sums[0]
+        return tuple(self.nodes[part] for part in parts[wholes == index])
 
     @cached_property
     def leaves(self) -> tuple[str, ...]:
@@ -101,6 +130,11 @@ class AggregationTree:
             above = parents[above]
         return depths
 
+    @cached_property
+    def heights(self) -> NDArray[np.int64]:
+        """How many levels above the deepest each node stands, (n_nodes,)."""
+        return self.n_levels - 1 - self.depths
+
     @property
     def n_levels(self) -> int:
         """How many levels it has, the root's included."""
@@ -116,6 +150,14 @@ class AggregationTree:
     def leaves_below(self) -> NDArray[np.int64]:
         """How many leaves each node covers, (n_nodes,)."""
         return self.add_up(np.ones((len(self.leaves), 1), dtype=np.int64))[:, 0]
+
+    @cached_property
+    def sums(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """Who adds up to whom: (nodes, the node that each is a part of), places in `nodes`.
+
+        Of each entry the parts of a node add up to it.
+        """
+        return ((np.arange(1, len(self.nodes)), np.array(self.parents[1:], dtype=np.int64)),)
 
     def leaves_in(self, nodes: Collection[str]) -> NDArray[np.float64]:
         """Return which leaves some nodes are made of, (n_leaves,): 1 where one lies in them, else 0.
@@ -169,7 +211,14 @@ class AggregationTree:
         return totals
 
 
-def _some(names: Sequence[str]) -> str:
-    """Return the first few names: a hierarchy may have a million."""
+def some_of(names: Sequence[str]) -> str:
+    """Return the first few names: a hierarchy may have a million.
+
+    Args:
+        names: Of nodes.
+
+    Returns:
+        At most `MOST_NAMED` of them, quoted, and how many more there are.
+    """
     shown = ", ".join(f"{name!r:.80}" for name in names[:MOST_NAMED])
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

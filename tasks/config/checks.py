@@ -14,7 +14,8 @@ from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
 from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.config.tables.mechanisms import Mechanism, kinds_with
+from tasks.config.tables.margins import margin_of, margin_problems
+from tasks.config.tables.mechanisms import Mechanism, kinds_with, names_in
 from tasks.config.tables.published import Published
 from tasks.config.tables.questions import question_problems
 from tasks.config.tables.schedule import schedule_problems
@@ -56,6 +57,7 @@ def cross_checks(
         problems += _bounds(sections["stream"], sections["privacy"], trees)
     if "budget" in present:
         problems += _budget(sections["budget"], trees)
+    problems += margin_problems(sections)
     if {"input", "privacy"} <= present:
         problems += factor_problems(sections["input"], sections["privacy"])
     if {"input", "published"} <= present:
@@ -80,10 +82,11 @@ def _trees(
     if parents is None or hierarchy is None:
         return (), []
     given, changes = tuple(parents.items()), changes_of(hierarchy.changes)
-    problems = [f"hierarchy: {problem}" for problem in hierarchy_problems(given, changes)]
+    margin = margin_of(hierarchy)
+    problems = [f"hierarchy: {problem}" for problem in hierarchy_problems(given, changes, margin)]
     if problems:
         return (), problems
-    return tuple(tree for _, tree in DatedHierarchy(given, changes).periods), []
+    return tuple(tree for _, tree in DatedHierarchy(given, changes, margin).periods), []
 
 
 def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
@@ -131,6 +134,16 @@ def _hours(sections: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
+    if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
+        yield (
+            f"privacy.delta is for mechanism.name {names_in('rho')}, of Gaussian noise; that of "
+            f"{mechanism.name!r} has its price in epsilon alone: leave delta out, or take another mechanism"
+        )
+    if mechanism.kind.currency == "rho" and privacy.delta is None:
+        yield (
+            f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
+            'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
+        )
     if privacy.calibration == "paper" and not mechanism.kind.has_paper_scales:
         names = kinds_with("has_paper_scales")
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
@@ -240,7 +253,9 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
 
 def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
     levels = budget.levels if isinstance(budget.levels, tuple) else ()
-    for key, shares in (("levels", levels), ("stages", budget.stages or ())):
+    whole = (*levels, *budget.margins.values())
+    of_levels = "levels and budget.margins" if budget.margins else "levels"
+    for key, shares in ((of_levels, whole), ("stages", budget.stages or ())):
         if sum(shares) > 1:
             yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
     if (budget.stream_share == "model") != bool(budget.shared_with):
@@ -252,8 +267,10 @@ def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
     if not trees or not levels:
         return
-    if len(levels) != trees[0].n_levels:
-        yield f"budget.levels must have a share for each of {trees[0].n_levels} levels; got {len(levels)}"
+    tree = trees[0].tree
+    if len(levels) != tree.n_levels:
+        below = ", the cells' among them, and a margin's in budget.margins" if tree is not trees[0] else ""
+        yield f"budget.levels must have a share for each of {tree.n_levels} levels{below}; got {len(levels)}"
         return
     with_leaves = {int(tree.depths[index]) for tree in trees for index in tree.leaf_indices}
     for level in sorted(with_leaves):

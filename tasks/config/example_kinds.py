@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from optstream.errors import ParameterError
+from optstream.mechanisms import mechanism_named
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.mechanisms import MECHANISMS, NAMES
 
@@ -159,6 +160,10 @@ def _with_mechanism(text: str, kind: Kind) -> str:
         }
     table = "".join(f"{line:32}# {said}\n" if said else f"{line}\n" for line, said in lines.items())
     text = _changed(text, r"^\[mechanism\].*\n(?:.+\n)+", table)
+    if mechanism_named(kind.mechanism).currency == "rho":
+        given = 'delta = "1e-6"'.ljust(32) + "# beside the factor e^epsilon; far less than 1 / customers"
+        text = _changed(text, "c times as much, c epsilon", "c times as much, c^2 rho")
+        text = _changed(text, r"^(epsilon = .*)$", rf"\g<1>\n{given}")
     for gone in (r"^stages = .*\n", r"^\[sampling\].*\n(?:.+\n)+\n", r"^\[features\].*\n(?:.+\n)+\n"):
         text = _changed(text, gone, "")
     return text

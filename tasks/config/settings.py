@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
@@ -14,11 +13,12 @@ from pydantic import Field, SerializeAsAny
 
 from optstream.catalogue.nodes import NodeFacts, called
 from optstream.catalogue.questions.question import Question
-from optstream.catalogue.statements.statement import TREE
+from optstream.catalogue.statements.statement import MARGIN, TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, DatedHierarchy, Feature, day_of
+from optstream.stream.hierarchy.margin import Margin
 from optstream.stream.public_days import PublicDays
 from tasks.config.clocks import Clocks
 from tasks.config.paths import absolute
@@ -27,6 +27,7 @@ from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import Layout, layouts_of
+from tasks.config.tables.margins import margin_of
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.questions import Questions, asked_of
 from tasks.config.tables.schedule import EVERY_HOUR, Schedule
@@ -68,6 +69,7 @@ def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyMode
         unit=stream.unit,
         leaves_per_step=stream.leaves_per_step,
         windows=privacy.windows,
+        delta=privacy.delta or 0,
     )
 
 
@@ -118,14 +120,14 @@ class Settings(Clocks):
     def model_of(self, revision: int) -> PrivacyModel:
         """Return the part of the privacy guarantee that a release is planned under.
 
-        Its epsilon is its share of what the stream plans with: first releases have what is not kept back, all
+        Its budget is its share of what the stream plans with: first releases have what is not kept back, all
         restatements together what is.
 
         Args:
             revision: 0 for first releases.
 
         Returns:
-            The model, with that epsilon.
+            The model, with that budget.
 
         Raises:
             BudgetError: It is a restatement, and nothing is kept back for them.
@@ -137,17 +139,22 @@ class Settings(Clocks):
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
         share = self.stream_share * (kept_back if revision else 1 - kept_back)
-        return replace(self.model, epsilon=self.model.epsilon * share)
+        return self.model.with_budget(self.model.budget * share)
 
     @property
     def kept_for_restatements(self) -> Fraction:
         """The most that all restatements of the stream may cost any window."""
-        return self.model.epsilon * self.stream_share * self.budget.restatement_share
+        return self.model.budget * self.stream_share * self.budget.restatement_share
 
     @cached_property
     def dated_hierarchy(self) -> DatedHierarchy:
         """The oldest tree and its changes; `tree_of` is what holds on a day."""
-        return DatedHierarchy(self.parents, changes_of(self.hierarchy.changes))
+        return DatedHierarchy(self.parents, changes_of(self.hierarchy.changes), self.margin)
+
+    @cached_property
+    def margin(self) -> Margin | None:
+        """What makes cells of the leaves; None where there is a tree alone."""
+        return margin_of(self.hierarchy)
 
     def tree_of(self, day: date) -> AggregationTree:
         """Return the aggregation tree that holds on a day.
@@ -181,6 +188,8 @@ class Settings(Clocks):
         if self.declared_leaves is not None and "declared_leaves" in self.mechanism.kind.__dataclass_fields__:
             described["leaves_per_period"] = self.declared_leaves
         described["level_shares"] = [str(share) for share in self.level_shares]
+        if self.margin is not None:
+            described[MARGIN] = self.margin.name
         if self.dated_hierarchy.changes:
             described[TREE] = self.dated_hierarchy.hash_of(day)
         return described
@@ -249,9 +258,12 @@ class Settings(Clocks):
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
-        """As configured, or with "model" what the prior expects to be best: of public figures alone."""
+        """As configured, or with "model" what the prior expects to be best: of public figures alone.
+
+        One for each level, root first, then the margin's.
+        """
         levels = self.budget.levels
-        return levels if isinstance(levels, tuple) else self._kept_shares
+        return (*levels, *self.budget.margins.values()) if isinstance(levels, tuple) else self._kept_shares
 
     @cached_property
     def _kept_shares(self) -> tuple[Fraction, ...]:
@@ -371,6 +383,8 @@ class Settings(Clocks):
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
         document = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
+        if self.margin is not None:
+            document["margin"] = [self.margin.name, *self.margin.nodes]
         if self.hierarchy.changes:
             document["hierarchy_changes"] = [one.to_document() for one in self.dated_hierarchy.changes]
         return hash_of(document)

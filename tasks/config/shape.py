@@ -37,7 +37,13 @@ def hash_of(document: dict[str, Any]) -> str:
     for key in ("publisher", "licence", "about"):
         del document["published"][key]
     # Keys that came later change no hash of a configuration without them.
-    for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0"), ("region", None)):
+    for key, absent in (
+        ("changes", []),
+        ("factor", "1"),
+        ("supplier_rounding", "0"),
+        ("region", None),
+        ("margin", None),
+    ):
         if document["input"][key] == absent:
             del document["input"][key]
     for one in document["covariates"]["given"]:
@@ -50,11 +56,14 @@ def hash_of(document: dict[str, Any]) -> str:
         del document["privacy"]["counts"]
     if document["budget"]["stream_share"] == "1":
         del document["budget"]["stream_share"]
+    if not document["budget"]["margins"]:
+        del document["budget"]["margins"]
     del document["budget"]["shared_with"]
     del document["privacy"]["population_file"]
     if document["stream"]["period"] == "day":
         del document["stream"]["period"]
-    absent_keys = ("stream", "leaves_per_period"), ("mechanism", "noise"), ("privacy", "budget_alpha")
+    absent_keys = [("stream", "leaves_per_period"), ("mechanism", "noise")]
+    absent_keys += [("privacy", "budget_alpha"), ("privacy", "delta")]
     for table, key in absent_keys:
         if document[table].get(key) is None:
             document[table].pop(key, None)

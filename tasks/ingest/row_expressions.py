@@ -4,6 +4,7 @@ from functools import lru_cache
 
 import polars as pl
 
+from optstream.stream.hierarchy.margin import BETWEEN
 from tasks.config import Settings
 from tasks.config.tables.fields import LONGEST_COLUMN
 from tasks.ingest.arrival.files import scan_file
@@ -29,7 +30,7 @@ def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
     """The needed columns of the file, and its row numbers: a dump may hold other columns of any name."""
     columns = file.layout
     needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
-    needed += [] if columns.region is None else [columns.region]
+    needed += [one for one in (columns.region, columns.margin) if one is not None]
     return scan(file).select(needed).with_row_index(ROW)
 
 
@@ -37,12 +38,14 @@ def leaf_of(file: SourceFile) -> pl.Expr:
     """The index of each row's leaf, uint32; the first of a row whose region is none, or null."""
     if file.layout.region is None:
         return pl.lit(file.leaf, pl.UInt32)
-    return _named_leaf(file.layout.region, file.leaves).fill_null(0)
+    return _named_leaf(file).fill_null(0)
 
 
-def _named_leaf(region: str, leaves: tuple[str, ...]) -> pl.Expr:
+def _named_leaf(file: SourceFile) -> pl.Expr:
     # an integer and the same digits as text name the same leaf
-    return pl.col(region).cast(pl.String).cast(_type_of(leaves), strict=False).to_physical().cast(pl.UInt32)
+    columns = [one for one in (file.layout.region, file.layout.margin) if one is not None]
+    name = pl.concat_str([pl.col(column).cast(pl.String) for column in columns], separator=BETWEEN)
+    return name.cast(_type_of(file.leaves), strict=False).to_physical().cast(pl.UInt32)
 
 
 @lru_cache(maxsize=4)
@@ -54,8 +57,7 @@ def step_of(file: SourceFile) -> pl.Expr:
     """The step of each row, int64; negative: why it has none."""
     stamp = pl.col(file.layout.timestamp).to_physical() - file.start
     step = stamp // file.length
-    region = file.layout.region
-    known = pl.lit(True) if region is None else _named_leaf(region, file.leaves).is_not_null()
+    known = pl.lit(True) if file.layout.region is None else _named_leaf(file).is_not_null()
     return (
         pl.when(~known)
         .then(NO_LEAF)

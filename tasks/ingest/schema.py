@@ -64,7 +64,8 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
     except UNREADABLE:
         return replace(file, broken="unreadable")
     columns = file.layout
-    if {columns.timestamp, columns.value, columns.region or columns.value} - {*schema}:
+    of_leaf = [one for one in (columns.region, columns.margin) if one is not None]
+    if {columns.timestamp, columns.value, *of_leaf} - {*schema}:
         return replace(file, broken="columns", found=_few(schema))
     if (columns.customer in schema) != settings.metered:
         return replace(file, broken="other_schema", found=_few(schema))
@@ -78,7 +79,7 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         return replace(file, broken="value_type")
     if customer is not None and not _names(customer):
         return replace(file, broken="customer_type")
-    if columns.region is not None and not _names(schema[columns.region]):
+    if not all(_names(schema[one]) for one in of_leaf):
         return replace(file, broken="region_type")
     start = _start(settings.calendar, day, aware=stamp.time_zone is not None)
     if start is None:

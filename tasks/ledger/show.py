@@ -77,9 +77,7 @@ def _page(
     if not first and not last and newest is not None:
         # unasked, only the windows that the last release or a later one meets
         stretches = _from(stretches, newest - model.window_length + 1)
-    windows = tuple(
-        _window(calendar, model.epsilon, one) for one in stretches if one.charged or first or last
-    )
+    windows = tuple(_window(calendar, model.budget, one) for one in stretches if one.charged or first or last)
     free = None if calendar is None or free_from is None else calendar.local_time(free_from)
     shared = ledger.shared_window(terms.grant, steps) if steps else None
     return BudgetSummary(terms.grant, terms, calendar, pages, headrooms, windows, free_from, free, shared)
@@ -154,7 +152,7 @@ def _day(
         (one.charged for one in takewhile(lambda one: one.first_start < first + n_steps, near)),
         default=Fraction(0),
     )
-    headroom = DayHeadroom(day, model.epsilon - charged)
+    headroom = DayHeadroom(day, model.budget - charged)
     if not plan:
         return headroom
     try:
@@ -174,7 +172,7 @@ def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
     return stretches[bisect_left(stretches, start, key=lambda one: one.last_start) :]
 
 
-def _window(calendar: Calendar | None, epsilon: Fraction, one: Stretch) -> WindowHeadroom:
+def _window(calendar: Calendar | None, budget: Fraction, one: Stretch) -> WindowHeadroom:
     starts = (one.first_start, one.last_start)
     first, last = (None if calendar is None else calendar.local_time(start) for start in starts)
-    return WindowHeadroom(*starts, first, last, epsilon - one.charged)
+    return WindowHeadroom(*starts, first, last, budget - one.charged)

@@ -17,7 +17,9 @@ _CALENDAR = re.compile(r"([0-9]+) min, (.+?), (elapsed|fixed)(, by the hour)?")
 
 @dataclass(frozen=True)
 class ChargedRelease:
-    """A release and what it is charged: the most that it alone takes from any window."""
+    """A release and what it is charged: the most that it alone takes from any window, in the privacy budget's
+    currency.
+    """
 
     period: str
     revision: int
@@ -93,7 +95,7 @@ class BudgetSummary:
         )
         parts = ", ".join(f"{name} {_amount(lost)}" for name, lost in self.shared.by_stream)
         return (
-            f"{parts}; together {_amount(self.shared.total)} of {_amount(self.terms.model.epsilon)}, in the "
+            f"{parts}; together {_amount(self.shared.total)} of {_amount(self.terms.model.budget)}, in the "
             f"fullest window of these days, which begins at {begin}"
         )
 
@@ -107,7 +109,7 @@ def in_words(one: GuaranteeLoss) -> str:
     lost = f"some window would lose {float(one.loss.epsilon):.6g}"
     if one.free_from is None:
         return lost
-    gives = float(one.guarantee.epsilon)
+    gives = float(one.guarantee.budget)
     return f"{lost} by privacy guarantee {one.number}, which gives {gives:.6g} and holds for days in it"
 
 

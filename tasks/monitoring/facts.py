@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from fractions import Fraction
 from functools import cached_property
 
 from optstream.catalogue import Catalogue, find_catalogue
@@ -155,7 +156,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         refused=_refused(settings, unreleased),
         budget=budget_of(settings, ledger)
         if ledger
-        else Budget(settings.model.epsilon, settings.model.epsilon * 0, settings.model.window_length),
+        else Budget(settings.model.budget, Fraction(0), settings.model.window_length, settings.model),
         page=_page(settings, ledger) if ledger and releases else None,
         audit=last_audit(settings),
         unlike=unlike_days(newest),

@@ -3,6 +3,9 @@
 from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
 
+import numpy as np
+from numpy.typing import NDArray
+
 from optstream.stream import AggregationTree
 
 ALIKE = 0.5
@@ -53,7 +56,8 @@ def likeness(one: str, other: str) -> float:
 
 def lacking(tree: AggregationTree, leaves: Collection[str]) -> tuple[str, ...]:
     """The fewest nodes that cover exactly these leaves: a node stands for all leaves below it."""
-    whole = _whole(tree, set(leaves))
+    tree = tree.tree  # a margin's nodes cover them a second time
+    whole = _covered(tree, leaves) == tree.leaves_below
     return tuple(
         name
         for number, name in enumerate(tree.nodes)
@@ -63,19 +67,11 @@ def lacking(tree: AggregationTree, leaves: Collection[str]) -> tuple[str, ...]:
 
 def touched(tree: AggregationTree, leaves: Collection[str]) -> tuple[int, ...]:
     """For each level, how many of its nodes cannot be known without these leaves."""
+    hit = _covered(tree, leaves) > 0
+    return tuple(int(hit[level.start : level.stop].sum()) for level in tree.levels)
+
+
+def _covered(tree: AggregationTree, leaves: Collection[str]) -> NDArray[np.int64]:
+    """How many of these leaves lie below each node, or are it."""
     known = set(leaves)
-    hit = [name in known for name in tree.nodes]
-    for number in range(len(tree.nodes) - 1, 0, -1):
-        if hit[number]:
-            hit[tree.parents[number]] = True
-    return tuple(sum(hit[number] for number in level) for level in tree.levels)
-
-
-def _whole(tree: AggregationTree, leaves: set[str]) -> list[bool]:
-    """Whether all leaves below each node, or it itself, are among these."""
-    inner = set(tree.parents)
-    whole = [number in inner or name in leaves for number, name in enumerate(tree.nodes)]
-    for number in range(len(tree.nodes) - 1, 0, -1):
-        if not whole[number]:
-            whole[tree.parents[number]] = False
-    return whole
+    return tree.add_up(np.array([[name in known] for name in tree.leaves], dtype=np.int64))[:, 0]

@@ -56,7 +56,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
             refused.append(day)
         else:
             after, recent = max(after, losses[0].loss.epsilon), [*recent, *plan]
-    return BackfillCost(model.epsilon, before, after, tuple(refused))
+    return BackfillCost(model.budget, before, after, tuple(refused))
 
 
 def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]) -> tuple[Spend, ...]:

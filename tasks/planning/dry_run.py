@@ -11,9 +11,10 @@ import numpy as np
 from optstream.errors import ParameterError
 from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
-from optstream.privacy import CappedSpend, JointSpend, Spend, StepSpend, worst_window
+from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, Spend, StepSpend, worst_window
 from tasks.config import Settings
 from tasks.covariates.reading import read_covariates
+from tasks.planning.currencies import compare_currencies
 from tasks.planning.expected_errors import expected_errors, warnings_of
 from tasks.planning.plan_horizon import plan_horizons
 from tasks.planning.preview import Band, DryRun, Expected, Level, Noise, NumberOfPoints, Period, Stage
@@ -43,7 +44,7 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
     return DryRun(
         stream=settings.stream.name,
         window_length=settings.privacy.window,
-        grant=settings.model.epsilon,
+        grant=settings.model.budget,
         epsilon=mechanism.epsilon,
         points_known=mechanism.noise_is_known,
         periods=periods,
@@ -53,6 +54,8 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
             *(one.why for one in read_covariates(settings, max(days)).unread),
             *_warnings(settings, mechanism, periods[0]),
         ),
+        model=settings.model,
+        currencies=compare_currencies(settings, days[0]),
     )
 
 
@@ -85,6 +88,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
             tuple(_stage(mechanism, spend, n_steps) for spend in spends if spend.level == level),
             bands[level] if bands else None,
             expected[level],
+            mechanism.tree.level_name(level),
         )
         for level, nodes in enumerate(mechanism.tree.levels)
     )
@@ -98,7 +102,12 @@ def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
     noise = tuple(
-        Noise(of, float(scale * mechanism.model.resolution), _joint_over(spend))
+        Noise(
+            of,
+            float(scale * mechanism.model.resolution),
+            _joint_over(spend),
+            isinstance(spend, GaussianSpend),
+        )
         for of, scale in _scales(mechanism, spend, n_steps).items()
     )
     return Stage(spend.stage, _worst(mechanism.model, [spend]), noise)
@@ -109,7 +118,7 @@ def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fract
     if isinstance(spend, CappedSpend):
         # a step that is given only a part of the weight gets more noise
         return {"answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale}
-    if isinstance(spend, StepSpend | JointSpend):
+    if isinstance(spend, StepSpend | JointSpend | GaussianSpend):
         return {"answers": spend.scale}
     return mechanism.by_level[spend.level].period_scales(n_steps)
 

@@ -78,14 +78,15 @@ def warnings_of(
     for level, one in enumerate(expected):
         if one is None:
             continue
+        called = tree.level_name(level)
         if one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured:
             found.append(
-                f"level {level}: error {one.error:.3g} at a typical {one.size:.3g}: as good as nothing; "
+                f"{called}: error {one.error:.3g} at a typical {one.size:.3g}: as good as nothing; "
                 "give it a larger share of epsilon, a larger epsilon, or leave it out of what is used"
             )
         elif level in with_leaves and one.error > high - low:
             found.append(
-                f"level {level}: error {one.error:.3g}, and a reading lies between {float(low):g} and "
+                f"{called}: error {one.error:.3g}, and a reading lies between {float(low):g} and "
                 f"{float(high):g} anyway: as good as nothing; publish fewer leaves or take a larger epsilon"
             )
     return tuple(found)

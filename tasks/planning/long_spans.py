@@ -16,9 +16,12 @@ _made: dict[tuple[object, ...], list[dict[str, Any]]] = {}
 def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpan, ...]:
     """Return what all readings of one customer in 30 and in 365 days lose by the configured plan, rounded up.
 
-    Public facts alone: a function of the configuration and the day's year. Costs no privacy.
+    Public facts alone: a function of the configuration, the stream's share and the day's year. Costs no
+    privacy.
     """
-    plan = (settings.configuration_hash, terms_of(settings).hierarchy_hash, day.year, revision > 0)
+    # a share that the model chooses is a function of other streams' files, too
+    share = str(settings.stream_share)
+    plan = (settings.configuration_hash, share, terms_of(settings).hierarchy_hash, day.year, revision > 0)
     if plan not in _made:
         _made[plan] = kept(settings.long_spans_file, plan, lambda: _documents(settings, day, revision))
     return tuple(LongSpan.from_document(span) for span in _made[plan])

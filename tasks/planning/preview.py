@@ -7,21 +7,26 @@ from fractions import Fraction
 from typing import Any
 
 from optstream.noise import joint_variance
+from optstream.privacy import PrivacyModel
 from optstream.privacy.horizon import HorizonLoss
+from tasks.planning.currencies import Currencies
 
 
 @dataclass(frozen=True)
 class Noise:
     """One kind of noise. of: what it is added to. scale, deviation: in the unit of the readings. joint_over:
-    the most answers that share joint noise; 1 for Laplace noise.
+    the most answers that share joint noise; 1 for Laplace noise. is_gaussian: its scale is its deviation.
     """
 
     of: str
     scale: float
     joint_over: int = 1
+    is_gaussian: bool = False
 
     @property
     def deviation(self) -> float:
+        if self.is_gaussian:
+            return self.scale
         return math.sqrt(joint_variance(self.scale, self.joint_over))
 
 
@@ -61,9 +66,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the tree. epsilon: what its plan, repeated, costs any window. No stages: derived.
+    """One level of the tree, or its margin. name: "level 1", or the margin's. No stages: derived.
 
-    band: None where the draw decides how noisy a value is. expected: None where nothing public tells.
+    epsilon: what its plan, repeated, costs any window. band: None where the draw decides the noise.
+    expected: None where nothing public tells.
     """
 
     level: int
@@ -72,6 +78,7 @@ class Level:
     stages: tuple[Stage, ...]
     band: Band | None
     expected: Expected | None
+    name: str
 
 
 @dataclass(frozen=True)
@@ -96,12 +103,13 @@ class NumberOfPoints:
 
 @dataclass(frozen=True)
 class DryRun:
-    """What releasing some days would cost, and how noisy it would be.
+    """What releasing some days would cost, and how noisy it would be; amounts in the currency of `model`.
 
     epsilon: what the plan, repeated without end, costs any window. points_known: False where the draw
     chooses them; then OptStream's bands are those of equally spaced ones, and others have none. horizons:
     numbers of days, and what all readings of one customer in so many lose by this plan. warnings: of
-    covariates that cannot be read, and of levels that are as good as nothing.
+    covariates that cannot be read, and of levels that are as good as nothing. model: the whole stream's.
+    currencies: of the first day, where every step is measured.
     """
 
     stream: str
@@ -113,6 +121,12 @@ class DryRun:
     suggestions: tuple[NumberOfPoints, ...]
     horizons: tuple[tuple[int, HorizonLoss], ...] = ()
     warnings: tuple[str, ...] = ()
+    model: PrivacyModel | None = None
+    currencies: Currencies | None = None
+
+    @property
+    def currency(self) -> str:
+        return "epsilon" if self.model is None else self.model.currency
 
     @property
     def fits(self) -> bool:
@@ -151,12 +165,31 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
             for n_days, loss in found.horizons
         ],
         "warnings": list(found.warnings),
+        **_in_rho(found),
+        **({} if found.currencies is None else {"currencies": _currencies_document(found.currencies)}),
+    }
+
+
+def _in_rho(found: DryRun) -> dict[str, Any]:
+    """What the keys called epsilon hold where they do not hold epsilon, and what the plan is at delta."""
+    if found.model is None or found.model.currency == "epsilon":
+        return {}
+    told = found.model.told_epsilon(found.epsilon)
+    return {"currency": "rho", "delta": str(found.model.delta), "plan_at_delta": _price(told)}
+
+
+def _currencies_document(found: Currencies) -> dict[str, Any]:
+    return {
+        "delta": str(found.delta),
+        "better": found.better,
+        "levels": [asdict(one) for one in found.levels],
     }
 
 
 def _level_document(level: Level) -> dict[str, Any]:
     return {
         "level": level.level,
+        "name": level.name,
         "n_nodes": level.n_nodes,
         "plan": _price(level.epsilon),
         "stages": [

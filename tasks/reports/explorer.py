@@ -81,6 +81,7 @@ def _index(facts: PublicFacts) -> dict[str, Any]:
         "steps": [int(n) for n in daily.steps],
         "block": BLOCK,
         "z": Z,
+        "margin": facts.margin,
         "nodes": [_row(node, places, facts.about.nodes.get(node.name, NodeFacts())) for node in facts.nodes],
     }
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement
 from optstream.catalogue.about import About
 from optstream.catalogue.hours.day_entry import day_entries
+from optstream.catalogue.statements.statement import MARGIN
 
 Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"
@@ -152,6 +153,17 @@ class PublicFacts:
     def n_drawn(self) -> int:
         """How many nodes have curves."""
         return 0 if self.daily is None else int(self.daily.mean.shape[0])
+
+    @property
+    def margin(self) -> str | None:
+        """What the last level is called, where the newest release states that it is a margin; else None."""
+        stated = None if self.statement is None else self.statement.mechanism.get(MARGIN)
+        return stated if isinstance(stated, str) else None
+
+    def title_of(self, level: int) -> str:
+        """Return what a level is called where a sentence begins: "Level 1", or "Margin sector"."""
+        last = max((node.level for node in self.nodes), default=0)
+        return f"Level {level}" if self.margin is None or level < last else f"Margin {self.margin}"
 
     @property
     def level_shares(self) -> tuple[str, ...]:

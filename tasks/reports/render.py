@@ -124,7 +124,7 @@ def _values(
         "legend": used_states(marks),
         "last": last,
         "months": list(month_spans(last)),
-        "level_rows": level_rows(last, by_level if operator is None else operator.nodes),
+        "level_rows": level_rows(last, by_level if operator is None else operator.nodes, facts.margin),
         "by_level": by_level,
         "shares": facts.level_shares if operator is None else operator.shares,
         "stretches": found[:STRETCHES_SHOWN],

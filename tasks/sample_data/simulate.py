@@ -3,7 +3,7 @@
 The simulated truth is public: its randomness is numpy's, seeded, and not that of the noise.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
@@ -22,6 +22,7 @@ from tasks.sample_data.load_shapes import daily_load, day_generator, region_of, 
 from tasks.sample_data.write_dumps import dump_folder, write_dump
 
 PLAIN = Layout(value="load_mw")
+NO_CELLS: Mapping[str, tuple[str, str]] = {}
 Schema = Literal["aggregated", "metered"]
 CUSTOMER_MEAN_KW = 1.0
 """Mean draw of a simulated customer; a reading is the energy of its step, in kWh."""
@@ -48,6 +49,7 @@ def simulate(
     mean: float | None = None,
     customers_per_leaf: int = 30,
     counts: bool = False,
+    cells: Mapping[str, tuple[str, str]] = NO_CELLS,
 ) -> Simulated:
     """Write one dump for each leaf and day: `<folder>/region=<leaf>/date=<day>/part-0.parquet` and a marker.
     Where the layout has a column of regions it is one for each day: `<folder>/date=<day>/part-0.parquet`.
@@ -55,7 +57,8 @@ def simulate(
     A leaf that is the code of a French region gets that region's public mean, unless `mean` is given; any
     other leaf gets a mean around `mean` (1000 without one) by its name. With "metered", each leaf has
     `customers_per_leaf` customers with readings in kWh a step instead, and `mean` is their mean draw in kW.
-    layout_of: how each day's dumps are laid out. counts: readings are rounded to whole numbers.
+    cells: of leaves that are cells, the region, whose public mean their means add up to, and the node of the
+    margin. layout_of: how each day's dumps are laid out. counts: readings are rounded to whole numbers.
     Timestamps: UTC for day "elapsed", wall clock without zone for day "fixed".
     The same seed, leaf and day give the same dump, whatever range is asked for; a second run changes nothing.
 
@@ -84,11 +87,11 @@ def simulate(
                 if schema == "metered":
                     rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
                 else:
-                    rows = aggregated_day(leaf, day, calendar, seed, mean)
+                    rows = aggregated_day(leaf, day, calendar, seed, mean, cells)
                 if counts:
                     rows = rows.with_columns(pl.col("value").round())
                 found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
-            rows = as_laid_out(pl.concat(found), layout)
+            rows = as_laid_out(pl.concat(found), layout, cells)
             for period in periods:
                 own_rows = rows if period == day else _of_hour(rows, layout, period, calendar)
                 written += write_dump(
@@ -102,22 +105,43 @@ def _of_hour(rows: pl.DataFrame, layout: Layout, hour: date, calendar: Calendar)
     return rows.filter(pl.col(layout.timestamp).is_in(_stamps(hour, calendar).implode()))
 
 
-def as_laid_out(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+def as_laid_out(
+    rows: pl.DataFrame, layout: Layout, cells: Mapping[str, tuple[str, str]] = NO_CELLS
+) -> pl.DataFrame:
     """The columns timestamp, value and, where they are, customer and region under the layout's names.
 
+    cells: of each leaf its region and its node of the margin, where these are two columns.
     Values are in the column's own unit: times the factor they are the reading, as the nearest float.
     """
     if layout.factor != 1:
         own = [float(Fraction(str(value)) / layout.factor) for value in rows["value"]]
         rows = rows.with_columns(value=pl.Series(own, dtype=pl.Float64))
     names = {"timestamp": layout.timestamp, "value": layout.value, "customer": layout.customer}
+    if layout.margin is not None:
+        of_row = [cells[leaf] for leaf in rows["region"]]
+        rows = rows.with_columns(
+            pl.Series("region", [region for region, _ in of_row]),
+            pl.Series(layout.margin, [node for _, node in of_row]),
+        )
     names |= {} if layout.region is None else {"region": layout.region}
     return rows.rename(names, strict=False)
 
 
-def aggregated_day(leaf: str, day: date, calendar: Calendar, seed: int, mean: float | None) -> pl.DataFrame:
+def aggregated_day(
+    leaf: str,
+    day: date,
+    calendar: Calendar,
+    seed: int,
+    mean: float | None,
+    cells: Mapping[str, tuple[str, str]] = NO_CELLS,
+) -> pl.DataFrame:
     """One leaf's day: columns timestamp and value (rounded to 0.1), a row a step."""
-    load = daily_load(region_of(leaf, mean), leaf, day, calendar, seed)
+    whole, node = cells.get(leaf, (leaf, None))
+    region = region_of(whole, mean)
+    if node is not None:  # its node's share of the region, the same in all regions
+        sizes = {one: 1 + stable_hash(one) % 4 for own, one in cells.values() if own == whole}
+        region = region._replace(mean_mw=region.mean_mw * sizes[node] / sum(sizes.values()))
+    load = daily_load(region, leaf, day, calendar, seed)
     return pl.DataFrame({"timestamp": _stamps(day, calendar), "value": np.round(load, 1)})
 
 

@@ -33,6 +33,10 @@ class Model(Part):
     unit: Literal["customer", "roaming"]
     leaves_per_step: Positive
     windows: Literal["sliding", "aligned"]
+    delta: OrAbsent[Annotated[Fraction, Field(description="beside epsilon, for Gaussian noise alone")]] = None
+    rho: OrAbsent[
+        Annotated[Fraction, Field(description="the most of it, zero-concentrated privacy, in any window")]
+    ] = None
 
 
 class Mechanism(Part):
@@ -61,7 +65,7 @@ class Mechanism(Part):
 
 
 class Noise(Part):
-    """The noise of one measurement; the last three keys are of joint noise alone."""
+    """The noise of one measurement; three keys are of joint noise alone, and law of Gaussian noise."""
 
     model_config = ConfigDict(
         json_schema_extra={"dependentRequired": {one: [key for key in JOINT if key != one] for one in JOINT}},
@@ -73,6 +77,9 @@ class Noise(Part):
     noise: OrAbsent[str] = None
     joint_over: OrAbsent[Count] = None
     n_nodes: OrAbsent[Positive] = None
+    law: OrAbsent[
+        Annotated[Literal["discrete Gaussian"], Field(description="scale is then its standard deviation")]
+    ] = None
 
 
 class LongSpan(Part):
@@ -81,8 +88,8 @@ class LongSpan(Part):
     n_days: Positive
     epsilon: Fraction
     delta: Fraction
-    plain_sum: Annotated[Fraction, Field(description="epsilon at delta 0")]
-    composed: Literal["draws", "windows", "plain"]
+    plain_sum: Annotated[Fraction, Field(description="epsilon at delta 0, or rho")]
+    composed: Literal["draws", "windows", "plain", "rho"]
 
 
 class StandardErrors(Part):

@@ -94,6 +94,10 @@ class Budget(Part):
     spent_float: float | None
     left: Amount
     left_float: float | None
+    currency: OrAbsent[
+        Annotated[Literal["rho"], Field(description="where amounts are rho of zero-concentrated privacy")]
+    ] = None
+    in_words: OrAbsent[Text] = None
     windows: Annotated[list[Window], Field(description="those that the last release or a later one meets")]
     days: list[DayLeft]
 

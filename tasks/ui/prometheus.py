@@ -87,9 +87,9 @@ def samples(snapshot: Snapshot, now: datetime) -> Iterable[Sample]:
             for severity in Severity:
                 yield "optstream_alarms", (kind.value, severity.value), float(alarms[kind, severity])
     budget = view.facts.budget
-    yield "optstream_window_epsilon_granted", (), float(budget.grant)
-    yield "optstream_window_epsilon_charged", (), float(budget.spent)
-    yield "optstream_window_epsilon_headroom", (), float(budget.left)
+    yield "optstream_window_epsilon_granted", (), budget.told(budget.grant)
+    yield "optstream_window_epsilon_charged", (), budget.told(budget.spent)
+    yield "optstream_window_epsilon_headroom", (), budget.told(budget.grant) - budget.told(budget.spent)
     listed = [day.day for day in view.days if day.listed is not None]
     if listed:
         yield "optstream_newest_day_age_seconds", (), (now - ends_at(settings, max(listed))).total_seconds()

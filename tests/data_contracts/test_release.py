@@ -9,6 +9,7 @@ from data_contracts.judge import judge
 from data_contracts.release import CONTRACT, LINEAGE, refusals, release_metrics
 from optstream.errors import ContractError
 from optstream.stream import AggregationTree, Feature
+from optstream.stream.hierarchy.margin import Margin
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "a": "N", "b": "N"})
 FEATURES = [Feature((range(0, 2), range(2, 4)), "halves")]
@@ -16,12 +17,12 @@ STATEMENT = {**dict.fromkeys(LINEAGE, "stated"), "period": "2025-01-15", "revisi
 VALUES = TREE.add_up(np.arange(12.0).reshape(3, 4))
 
 
-def rows(values):
+def rows(values, tree=TREE):
     n_nodes, n_steps = values.shape
     return pl.DataFrame(
         {
             "step": pl.Series(np.tile(np.arange(n_steps), n_nodes), dtype=pl.Int32),
-            "node": np.repeat(TREE.nodes, n_steps),
+            "node": np.repeat(tree.nodes, n_steps),
             "load": values.ravel(),
         }
     )
@@ -31,7 +32,7 @@ def metrics_of(frame, *, lower_bound=Fraction(0), statement=STATEMENT, **changes
     return release_metrics(
         date(2025, 1, 15),
         frame,
-        TREE,
+        changes.pop("tree", TREE),
         changes.pop("features", FEATURES),
         value_column="load",
         resolution=changes.pop("resolution", Fraction(1, 1000)),
@@ -183,3 +184,17 @@ def test_metrics_are_quantities_of_each_node():
     assert found["not_whole"].to_list() == [1, 0, 0, 0, 0]
     assert found["total"].to_list() == pytest.approx([*VALUES.sum(axis=1)], abs=3e-3)
     assert found["lineage_absent"].to_list() == [len(LINEAGE), 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("off", ["FR", "N", "x", "N-x"])
+def test_beside_a_margin_nodes_must_add_up_both_ways(off):
+    """The root, a region, a sector and a cell: what is off is found in each way that it is summed."""
+    lattice = Margin("sector", ("x", "y")).on(
+        AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR"})
+    )
+    values = lattice.add_up(np.arange(16.0).reshape(4, 4))
+    assert metrics_of(rows(values, lattice), tree=lattice)["children_minus_parent"].sum() == 0
+    values[lattice.nodes.index(off), 2] += 1.0
+    found = metrics_of(rows(values, lattice), tree=lattice)
+    hit = set(found.filter(pl.col("children_minus_parent") > 0)["region"])
+    assert hit == {"FR": {"FR"}, "N": {"FR", "N"}, "x": {"FR", "x"}, "N-x": {"N", "x"}}[off]

@@ -13,7 +13,9 @@ from pathlib import Path
 import polars as pl
 
 from optstream.ledger import open_ledger
+from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
+from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.contracts.results import RAW, newest_results
 from tasks.release import steps as chunk
@@ -96,6 +98,7 @@ class Installation:
                 seed=1,
                 schema=settings.input.schema_,
                 layout_of=settings.input_of,
+                cells=tree.cells if isinstance(tree, Lattice) else {},
             )
 
     def run(self, **changes):
@@ -186,3 +189,11 @@ def in_another_unit(installation, region, day, factor):
     """Multiply the readings of a region's dump of a day."""
     for path in (installation.folder / f"dumps/region={region}/date={day}").glob("*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * factor).write_parquet(path)
+
+
+def with_delta(text, mechanism):
+    """A configuration's text for a mechanism, with a delta where its noise is priced in rho."""
+    kind = mechanism_named(mechanism)
+    if kind is None or kind.currency == "epsilon":
+        return text
+    return text.replace('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')

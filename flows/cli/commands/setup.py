@@ -9,6 +9,7 @@ import typer
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, First, Last, days_between, examples, new_app
 from optstream.errors import OptStreamError
+from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.config.example_kinds import MOST_LEVELS, Kind, example_of
 from tasks.config.tables.mechanisms import MECHANISMS
@@ -68,6 +69,7 @@ def simulate(
             schema=settings.input.schema_,
             layout_of=settings.input_of,
             counts=settings.privacy.counts,
+            cells=tree.cells if isinstance(tree, Lattice) else {},
         )
         for tree, days in groupby(days_between(first, last), settings.tree_of)
     ]

@@ -64,8 +64,12 @@ def as_toml(keys: Mapping[str, Mapping[str, Any]]) -> str:
         return "    (nothing to change)"
     lines = []
     for table, entries in keys.items():
-        lines += [f"    [{table}]", *(f"    {key} = {json.dumps(value)}" for key, value in entries.items())]
+        lines += [f"    [{table}]", *(_line(key, value) for key, value in entries.items())]
     return "\n".join(lines)
+
+
+def _line(key: str, value: Any) -> str:
+    return f"    # {key}: leave it out" if value is None else f"    {key} = {json.dumps(value)}"
 
 
 def _advice_document(advice: Advice, settings: Settings, data: str) -> dict[str, Any]:

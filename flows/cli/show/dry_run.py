@@ -6,7 +6,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
-from flows.cli.show.ledger_book import rounded_up
+from flows.cli.show.ledger_book import plain_sum, rounded_up
+from tasks.planning.currencies import Currencies
 from tasks.planning.preview import DryRun, Level, Period, dry_run_document
 
 WIDTH = 80
@@ -20,7 +21,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     terminal.say(f"{found.stream}: a dry run; nothing is read, drawn or charged")
     for period in found.periods:
         terminal.say(f"\n{_days(period)}, {period.n_steps} steps; numbers in the unit of the readings")
-        terminal.console.print(_costs(period))
+        terminal.console.print(_costs(period, found.currency))
         if any(level.expected and level.expected.size is not None for level in period.levels):
             terminal.say("\nexpected error of a published value, beside the typical size of its node")
             terminal.console.print(_expected(period))
@@ -38,14 +39,36 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         terminal.say("\n" + fill(warning, WIDTH))
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
     terminal.say(
-        f"\nany {found.window_length} steps lose at most epsilon {float(found.epsilon):.6g} by this plan, "
-        f"and may lose {float(found.grant):g}: it {verdict}"
+        f"\nany {found.window_length} steps lose at most {found.currency} {float(found.epsilon):.6g} by this "
+        f"plan, and may lose {_granted(found)}: it {verdict}"
     )
+    if found.currencies is not None:
+        _show_currencies(found, found.currencies, terminal)
     for n_days, loss in found.horizons:
         terminal.say(
             f"a customer's {n_days} days: epsilon up to {rounded_up(loss.epsilon)} "
-            f"at delta {float(loss.delta):g}; plain sum {rounded_up(loss.plain)}"
+            f"at delta {float(loss.delta):g}; {plain_sum(loss)}"
         )
+
+
+def _granted(found: DryRun) -> str:
+    return found.model.in_words if found.model and found.currency == "rho" else f"{float(found.grant):g}"
+
+
+def _show_currencies(found: DryRun, told: Currencies, terminal: Terminal) -> None:
+    """The noise of a measured step under either currency, and which has less."""
+    epsilon, delta = "epsilon" if found.model is None else f"epsilon {found.model.epsilon}", float(told.delta)
+    terminal.say("\nstandard deviation of a step's own noise at each level, by currency")
+    table = plain_table("level", epsilon, f"{epsilon}, delta {delta:g}", n_texts=1)
+    for one in told.levels:
+        table.add_row(str(one.level), f"{one.epsilon:.4g}", f"{one.rho:.4g}")
+    terminal.console.print(table)
+    less = {
+        "epsilon": "Laplace noise, in epsilon alone, has less",
+        "rho": f'Gaussian noise has less: [mechanism] name = "Gaussian", [privacy] delta = "{delta:g}"',
+        None: "each has less at some level",
+    }
+    terminal.say(less[told.better])
 
 
 def _days(period: Period) -> str:
@@ -53,21 +76,26 @@ def _days(period: Period) -> str:
     return f"{period.days[0]}" + (f" and {others} more like it" if others else "")
 
 
-def _costs(period: Period) -> Table:
+def _costs(period: Period, currency: str) -> Table:
     """A line for each noise; a level's last line is its plan in any window, repeated without end."""
-    table = plain_table("level", "stage", "noise on", "epsilon", "scale", "deviation", n_texts=3)
+    table = plain_table("level", "stage", "noise on", currency, "scale", "deviation", n_texts=3)
     for level in period.levels:
         for stage in level.stages:
             price = f"{float(stage.epsilon):.6g}"
             for noise in stage.noise:
                 numbers = (f"{noise.scale:.6g}", f"{noise.deviation:.6g}")
                 of = noise.of if noise.joint_over == 1 else f"{noise.of}, joint over {noise.joint_over}"
-                table.add_row(str(level.level), escape(stage.name), of, price, *numbers)
+                table.add_row(_short(level), escape(stage.name), of, price, *numbers)
                 price = ""
         note = "all, in any window" if level.stages else "derived"
-        table.add_row(str(level.level), note, "", f"{float(level.epsilon):.6g}", "", "")
+        table.add_row(_short(level), note, "", f"{float(level.epsilon):.6g}", "", "")
     table.add_row("all", "this day alone", "", f"{float(period.epsilon):.6g}", "", "")
     return table
+
+
+def _short(level: Level) -> str:
+    """Return the level's number, or the margin's name."""
+    return escape(level.name.removeprefix("level "))
 
 
 def _expected(period: Period) -> Table:
@@ -75,14 +103,14 @@ def _expected(period: Period) -> Table:
     for level in period.levels:
         found = level.expected
         figures = [f"{one:.3g}" for one in (found.error, found.size) if one is not None] if found else []
-        table.add_row(str(level.level), str(level.n_nodes), *figures)
+        table.add_row(_short(level), str(level.n_nodes), *figures)
     return table
 
 
 def _bands(period: Period) -> Table:
     table = plain_table("level", "nodes", "typical", "least", "most", n_texts=1)
     for level in period.levels:
-        table.add_row(str(level.level), str(level.n_nodes), *_band(level))
+        table.add_row(_short(level), str(level.n_nodes), *_band(level))
     return table
 
 

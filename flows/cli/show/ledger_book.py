@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
+from optstream.privacy.horizon import HorizonLoss
 from tasks.ledger.horizon import Horizon
 from tasks.ledger.show_pages import BudgetSummary, DayHeadroom, StreamPage
 
@@ -24,7 +25,7 @@ def show_book(
         model = page.terms.model
         terminal.say(
             f"privacy budget {page.name}: "
-            f"epsilon {model.epsilon} in any window of {model.window_length} steps "
+            f"{model.in_words} in any window of {model.window_length} steps "
             f"({page.terms.calendar}; {model.windows} windows)"
         )
         for stream in page.streams:
@@ -52,6 +53,7 @@ COMPOSED = {
     "draws": "exact composition of the noise that was drawn",
     "windows": "composition of whole periods, each with the whole epsilon of the windows that it takes",
     "plain": "the plain sum, which no composition that holds here is below",
+    "rho": "the sum of rho, of zero-concentrated privacy",
 }
 
 
@@ -66,7 +68,8 @@ def show_horizon(found: Horizon, terminal: Terminal) -> None:
         f"privacy budget {found.grant}, {span}: all readings of one customer lose at most epsilon "
         f"{rounded_up(loss.epsilon)} at delta {float(found.delta):g}"
     )
-    terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {rounded_up(loss.plain)}")
+    of_sum = "rho" if loss.composed == "rho" else "plain sum, at delta 0"
+    terminal.say(f"{COMPOSED[loss.composed]}; {of_sum}: {rounded_up(loss.plain)}")
 
 
 def _horizon(found: Horizon) -> str:
@@ -76,7 +79,7 @@ def _horizon(found: Horizon) -> str:
         return f"{span}: noise was compromised, so all is lost"
     return (
         f"{span}: all readings of one customer lose at most epsilon {rounded_up(found.loss.epsilon)} "
-        f"at delta {float(found.delta):g}; plain sum {rounded_up(found.loss.plain)}"
+        f"at delta {float(found.delta):g}; {plain_sum(found.loss)}"
     )
 
 
@@ -132,7 +135,9 @@ def _free(page: BudgetSummary) -> str:
     if page.free_from is None:
         return "nothing was ever charged: every window has all of it"
     where = _when(page.free_from, page.free_from_time)
-    return f"windows that begin at {where} or later have all of it, {page.terms.model.epsilon}"
+    model = page.terms.model
+    whole = model.in_words if model.delta else str(model.epsilon)
+    return f"windows that begin at {where} or later have all of it, {whole}"
 
 
 def clock(moment: datetime) -> str:
@@ -147,6 +152,11 @@ def rounded_down(amount: Fraction | float) -> str:
     if isinstance(amount, float):
         return "nothing: noise was compromised"
     return f"{floor(amount * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")
+
+
+def plain_sum(loss: HorizonLoss) -> str:
+    """The sum of all charges, in their own currency."""
+    return f"{'rho' if loss.composed == 'rho' else 'plain sum'} {rounded_up(loss.plain)}"
 
 
 def rounded_up(amount: Fraction | float) -> str:

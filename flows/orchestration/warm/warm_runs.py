@@ -22,6 +22,7 @@ from typing import Any
 
 from data_contracts import judge
 from flows.orchestration.warm.warm_start import address_of
+from tasks.ingest.sandbox.process import begin_early
 
 IMPORTED = (
     "prefect.engine",
@@ -33,7 +34,6 @@ IMPORTED = (
     "tasks.contracts.judging",
     "tasks.ingest.validate",
     "tasks.release.judge_rows",
-    "tasks.ingest.sandbox.process",
     "optstream.measurement.grouping",
     "optstream.measurement.steps",
 )
@@ -109,6 +109,7 @@ def _become(document: dict[str, Any], streams: list[int]) -> None:
     os.environ.clear()
     os.environ.update(document["env"])
     os.chdir(document["folder"])
+    begin_early()  # while Prefect asks its server what is to be run
     sys.argv = ["prefect.engine"]
     from prefect.context import refresh_global_settings_context
 

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
 from io import StringIO
 from pathlib import Path
 
@@ -47,8 +48,13 @@ def main(path: Path) -> int:
     if not pid:  # nothing was begun
         os.execv(sys.executable, [sys.executable, *FRESH])
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, _: os.kill(int(pid), number))
+        signal.signal(number, lambda number, _: _pass_on(int(pid), number))
     return int(said.readline() or CRASHED)
+
+
+def _pass_on(pid: int, number: int) -> None:
+    with suppress(ProcessLookupError):  # it is over, and how it ended is on its way
+        os.kill(pid, number)
 
 
 if __name__ == "__main__":

@@ -53,8 +53,13 @@ class MechanismSubject:
 
     @property
     def accountant(self) -> float:
-        """What the accountant says that any window loses."""
-        return float(max(mechanism.epsilon for mechanism in self.mechanisms))
+        """What the accountant says that any window loses: epsilon, at `delta`."""
+        return float(max(one.model.told_epsilon(one.epsilon) for one in self.mechanisms))
+
+    @property
+    def delta(self) -> float:
+        """At which the mechanism is held to its epsilon."""
+        return float(self.mechanisms[0].model.delta)
 
     @property
     def claimed(self) -> float:
@@ -69,7 +74,7 @@ class MechanismSubject:
         """
         model, noise = self.mechanisms[0].model, simulated_noise(0)
         charges = {
-            worst_window(spends, self.pair.span, model.windows).epsilon
+            model.told_epsilon(worst_window(spends, self.pair.span, model.windows).epsilon)
             for spends in (self._spends(side, noise) for side in (0, 1) for _ in range(PRICED_RUNS))
         }
         return float(charges.pop()) if len(charges) == 1 else None

@@ -97,7 +97,7 @@ def released_products(shares: dict[str, Fraction], *, one_budget: bool) -> Seque
         for name, share in shares.items():
             terms = _terms(name, "people" if one_budget else name)
             ledger.enrol(terms, NOW)
-            mechanism = Laplace(terms.model.with_epsilon(EPSILON * share, terms.model.leaves_per_step))
+            mechanism = Laplace(terms.model.with_budget(EPSILON * share))
             if _is_reserved(ledger, name, mechanism):
                 found.append((name, mechanism))
         return found

@@ -11,12 +11,12 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms.base import Mechanism
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
-from optstream.stream import AggregationTree, Calendar, Feature, PublicDays
+from optstream.stream import AggregationTree, Calendar, Feature, Lattice, PublicDays
 from optstream.stream.covariate import Covariate
 
 KIND = "kind"
 PARTS = (
-    *(PrivacyModel, AggregationTree, Feature, PublicDays, Calendar),
+    *(PrivacyModel, AggregationTree, Lattice, Feature, PublicDays, Calendar),
     *(EquallySpaced, L1Sampling, Covariate),
 )
 """What mechanisms are made of; nothing else is ever made from a document."""
@@ -79,7 +79,11 @@ def _described(value: Any) -> Any:
         return [_described(one) for one in value]
     name = type(value).__name__
     if is_dataclass(value) and _kinds().get(name) is type(value):
-        return {KIND: name, **{one.name: _described(getattr(value, one.name)) for one in fields(value)}}
+        told = [one.name for one in fields(value)]
+        if isinstance(value, PrivacyModel) and not value.delta:
+            # keys that came later: a mechanism without them is described as it always was
+            told = [name for name in told if name not in ("delta", "rho")]
+        return {KIND: name, **{name: _described(getattr(value, name)) for name in told}}
     raise ParameterError(f"a {name} has no document")
 
 

@@ -115,7 +115,7 @@ def _variant(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
         else " Whether a customer has readings at all (rows are the supplier's sums)."
     )
     return {
-        "variant_name": "Pure DP",
+        "variant_name": "zCDP" if deployment.model.delta else "Pure DP",
         "data_domain": f"Series of readings with {rows} of {deployment.step_minutes} minutes, each between "
         f"{low} and {high} in the unit of {dataset.catalogue.value_column}; others are clamped.",
         "unprotected_quantities": "The hierarchy and its nodes, the calendar, bounds and parameters, which "
@@ -145,13 +145,30 @@ def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         f"inside one window of {model.window_length} consecutive steps"
         f"{'' if model.windows == 'sliding' else ' of one day'}, {_where(model)}, each reading by at most "
         f"{decimal_below(change)} in the unit of {dataset.catalogue.value_column}. A change at most c times "
-        f"as large, c a whole number, costs at most c times epsilon. {leaves}Where the manifest of a day in "
+        f"as large, c a whole number, costs at most {_larger(model)}. {leaves}Where the manifest of a day in "
         "the window limits that further, this holds for what that one covers.",
-        "privacy_parameters": {"epsilon": _rounded_up(epsilon)},
+        "privacy_parameters": _parameters(model, epsilon),
         "privacy_parameters_details": " ".join(
             [in_force, *compromised, *earlier, *longer, "Longer spans add up."]
         ),
     }
+
+
+def _parameters(model: PrivacyModel, epsilon: Fraction) -> dict[str, float]:
+    """The keys of the card; rho and delta only where the currency is rho."""
+    found = {"epsilon": _rounded_up(epsilon)}
+    return found if model.rho is None else found | {"delta": float(model.delta), "rho": float(model.rho)}
+
+
+def _larger(model: PrivacyModel) -> str:
+    """What a change c times as large costs."""
+    return "c^2 times rho" if model.delta else "c times epsilon"
+
+
+def _at_delta(model: PrivacyModel) -> str:
+    if model.rho is None:
+        return ""
+    return f" at delta {float(model.delta):g}, from rho {float(model.rho):.6g} of zero-concentrated privacy,"
 
 
 def _who(model: PrivacyModel) -> str:
@@ -166,7 +183,8 @@ def _where(model: PrivacyModel) -> str:
 def _guarantee(model: PrivacyModel, change: Fraction) -> str:
     kind = "sliding" if model.windows == "sliding" else "aligned with days"
     return (
-        f"epsilon at most {_rounded_up(model.epsilon):g} for any {model.window_length} consecutive steps "
+        f"epsilon at most {_rounded_up(model.epsilon):g}{_at_delta(model)} for any {model.window_length} "
+        "consecutive steps "
         f"({kind}), changes of a reading of at most {decimal_below(change)}"
     )
 
@@ -213,14 +231,17 @@ def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
     statement = dataset.statement
     parameters = ", ".join(f"{key} {value}" for key, value in deployment.mechanism.items() if key != "name")
     noise = "" if statement is None else f" Code version {statement.code_version}."
+    law, without = "discrete Laplace (or joint, as each release's manifest says)", "floating point"
+    if deployment.model.delta:
+        # floats decide there where they must agree with fractions (Lemma 20a)
+        law, without = "discrete Gaussian", "rounding"
     return {
         "preprocessing_and_hyperparameter_tuning": "Readings are clamped to public bounds and rounded to "
         f"{_shown(deployment.model.resolution)}. Parameters come from the configuration, from public series, "
         "or from measurements that were charged; none is tuned on readings.",
-        "mechanisms": f"{deployment.mechanism['name']} ({parameters}). Noise is discrete Laplace (or joint, "
-        "as each release's manifest says), drawn exactly on integers from the operating system's "
-        "generator, so no floating point is in the draw. No time of a run reaches a reader. Scales are in "
-        "manifests/."
+        "mechanisms": f"{deployment.mechanism['name']} ({parameters}). Noise is {law}, drawn exactly on "
+        f"integers from the operating system's generator, so no {without} is in the draw. No time of a run "
+        "reaches a reader. Scales are in manifests/."
         f"{noise}",
         "justification": "The guarantee's lemmas, and tests that attack them, are in the project's document "
         "on privacy.",

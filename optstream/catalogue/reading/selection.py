@@ -5,14 +5,13 @@ from datetime import date
 
 import polars as pl
 
-from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.metadata.dataset import Column, columns_of
 from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.reading.as_of import rows_as_of
-from optstream.catalogue.reading.read import catalogue_reader, read_rows
+from optstream.catalogue.reading.read import read_rows
 from optstream.catalogue.rows import joined_rows
-from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.sums.period_sums import Period, period_columns
 from optstream.errors import ParameterError
@@ -25,35 +24,6 @@ _TIMES: Mapping[Period, str] = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%
 """How SDMX writes a day, a week and a month."""
 
 
-def select_rows(
-    folder: Location | str,
-    nodes: Collection[str] = (),
-    first: date | None = None,
-    last: date | None = None,
-    public_key: GivenKeys | None = None,
-) -> pl.DataFrame:
-    """Return the published rows of some nodes on some days. Reads the files of these days alone.
-
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        nodes: Their names; none for all.
-        first: The first local day; None for the first that is published.
-        last: The last local day; None for the last that is published.
-        public_key: The publisher's, as for `read_published`.
-
-    Returns:
-        Columns and order of `read_published`; days that are not published are absent.
-
-    Raises:
-        ParameterError: No published day of the span has a node of one of these names, or no day of the span
-            is published.
-        PublicationError: As for `read_published`.
-    """
-    storage = open_storage(folder)
-    catalogue = catalogue_reader(storage, public_key)()
-    return rows_of(storage, catalogue, nodes, first, last, verify=public_key is not None)
-
-
 def rows_of(
     storage: Storage,
     catalogue: Catalogue,
@@ -64,24 +34,25 @@ def rows_of(
     verify: bool = False,
     as_of: AsOf | None = None,
 ) -> pl.DataFrame:
-    """Return the rows of a catalogue that was read, as `select_rows` does.
+    """Return the published rows of some nodes on some days. Reads the files of these days alone.
 
     Args:
         storage: The published folder.
         catalogue: Read from it, and checked where it was to be signed.
-        nodes: As for `select_rows`.
-        first: Likewise.
-        last: Likewise.
+        nodes: Their names; none for all.
+        first: The first local day; None for the first that is published.
+        last: The last local day; None for the last that is published.
         verify: Whether to compare the hashes of files and rows.
         as_of: The day in whose hierarchy all rows are wanted, as for `read_published`, and the hierarchies as
             read; None for each day's own.
 
     Returns:
-        Likewise.
+        Columns and order of `read_published`; days that are not published are absent.
 
     Raises:
-        ParameterError: Likewise.
-        PublicationError: Likewise.
+        ParameterError: No published day of the span has a node of one of these names, or no day of the span
+            is published.
+        PublicationError: As for `read_published`.
     """
     entries = [
         entry
@@ -110,7 +81,7 @@ def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFra
     """Return rows with a column `name` after `node`: what each node is called, null of one without a name.
 
     Args:
-        rows: As `select_rows` or `period_sums` returns them.
+        rows: As `rows_of` or `period_sums` returns them.
         facts: Of the nodes that have a name or a place, as `about.json` tells.
 
     Returns:
@@ -125,7 +96,7 @@ def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFra
 
 
 def exported_columns(value: str, names: Collection[str]) -> tuple[Column, ...]:
-    """Return the columns of `select_rows`, or of `period_sums`, with their meanings.
+    """Return the columns of `rows_of`, or of `period_sums`, with their meanings.
 
     Args:
         value: Name of the published values.
@@ -148,7 +119,7 @@ def as_sdmx_csv(rows: pl.DataFrame, value: str, period: Period | None = None) ->
     are left out, for they have no time. The dataflow has no structure message: columns are as here.
 
     Args:
-        rows: As `select_rows` returns them, or as `period_sums` does.
+        rows: As `rows_of` returns them, or as `period_sums` does.
         value: Name of the published values.
         period: That of `period_sums`; None for rows by step.
 

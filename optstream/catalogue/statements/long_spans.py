@@ -11,7 +11,7 @@ from optstream.privacy.exact import exact_from_text
 
 DIGITS = 4
 """Significant ones that are stated: the same figure on machines whose floats round differently."""
-COMPOSED = ("draws", "windows", "plain")
+COMPOSED = ("draws", "windows", "plain", "rho")
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,9 @@ class LongSpan:
         n_days: How many days, at least 1.
         epsilon: The loss at `delta`, exact.
         delta: The most that is added to any probability beside the factor e^epsilon; between 0 and 1.
-        plain_sum: The loss at delta 0, exact: the sum over all days.
-        composed: What was composed, "draws" or "windows"; "plain" where that is no less than `plain_sum`.
+        plain_sum: The sum over all days, exact: the loss at delta 0, or rho.
+        composed: What was composed, "draws" or "windows"; "plain" where that is no less than `plain_sum`,
+            "rho" where `plain_sum` is that.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -59,7 +60,7 @@ class LongSpan:
             epsilon: The loss at `delta`.
             delta: Between 0 and 1; not rounded.
             plain_sum: The loss at delta 0.
-            composed: "draws", "windows" or "plain".
+            composed: "draws", "windows", "plain" or "rho".
 
         Returns:
             The span.
@@ -102,15 +103,17 @@ class LongSpan:
 
 def in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> str:
     """Return one sentence for all spans. decimal: writes an amount, rounded up."""
+    in_rho = any(span.composed == "rho" for span in spans)
     told = ", ".join(
         f"in {span.n_days} days at most epsilon {decimal(span.epsilon)} at delta {float(span.delta):g} "
-        f"(plain sum {decimal(span.plain_sum)})"
+        f"({'rho' if in_rho else 'plain sum'} {decimal(span.plain_sum)})"
         for span in spans
     )
+    holds = "rho is that of zero-concentrated privacy" if in_rho else "the plain sum holds at delta 0"
     return (
         "Where all readings of a customer on several days in a row change, this one among them, each day "
         f"released once under this plan, they lose {told}, delta being the most that is added to any "
-        "probability beside the factor e^epsilon; the plain sum holds at delta 0."
+        f"probability beside the factor e^epsilon; {holds}."
     )
 
 

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeGuard
 
-from optstream.privacy import JointSpend
+from optstream.privacy import GaussianSpend, JointSpend
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import Spend, StepSpend
+
+GAUSSIAN = "discrete Gaussian"
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,7 @@ class NoiseScale:
             the measurement.
         joint_over: How many measurements share joint noise at most; None for Laplace noise.
         n_nodes: Of the level, with joint noise; else None.
+        is_gaussian: Whether the noise is discrete Gaussian, and `scale` its sigma.
     """
 
     level: int
@@ -28,6 +31,7 @@ class NoiseScale:
     scale: Fraction | None
     joint_over: int | None = None
     n_nodes: int | None = None
+    is_gaussian: bool = False
 
     @property
     def needs_one_leaf(self) -> bool:
@@ -42,11 +46,13 @@ class NoiseScale:
 
         Returns:
             `scale` in the unit of the values and `scale_units` in units of the resolution, both exact, and
-            the rest; `joint_over` and `n_nodes` for joint noise alone.
+            the rest; `joint_over` and `n_nodes` for joint noise alone, `law` for Gaussian noise alone.
         """
         scale = None if self.scale is None else str(self.scale * resolution)
         units = None if self.scale is None else str(self.scale)
         document = {"level": self.level, "stage": self.stage, "scale": scale, "scale_units": units}
+        if self.is_gaussian:
+            return document | {"law": GAUSSIAN}
         return document if self.joint_over is None else document | self._groups
 
     @property
@@ -73,7 +79,8 @@ class NoiseScale:
         """
         units = document["scale_units"]
         scale = None if units is None else exact_from_text(units)
-        found = cls(int(document["level"]), str(document["stage"]), scale)
+        is_gaussian = document.get("law") == GAUSSIAN
+        found = cls(int(document["level"]), str(document["stage"]), scale, is_gaussian=is_gaussian)
         if "joint_over" not in document:
             return found
         return replace(found, joint_over=int(document["joint_over"]), n_nodes=int(document["n_nodes"]))
@@ -95,6 +102,8 @@ def _noise_of(spend: Spend) -> NoiseScale:
     if isinstance(spend, JointSpend):
         largest = max((len(group) for group in spend.groups), default=0)
         return NoiseScale(spend.level, spend.stage, spend.scale, largest, spend.n_nodes)
+    if isinstance(spend, GaussianSpend):
+        return NoiseScale(spend.level, spend.stage, spend.scale, is_gaussian=True)
     return NoiseScale(spend.level, spend.stage, spend.scale if _has_one_scale(spend) else None)
 
 

@@ -25,6 +25,8 @@ from optstream.stream.calendar import DayKind
 from optstream.stream.period import period_from
 
 FORMAT = "optstream.statement/1"
+MARGIN = "margin"
+"""Key of `mechanism`: what the last level is called, where it is a margin."""
 TREE = "tree_sha256"
 """In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LONGEST_TEXT = 200
@@ -45,8 +47,9 @@ class ReleaseStatement:
         model: The privacy guarantee.
         mechanism: {"name": …} with all its parameters, JSON-ready.
         calibration: "strict", or "paper" for the noise scales of the papers.
-        epsilon_plan: What the plan, repeated, costs any window, as accounted, exact.
-        epsilon_own: What this release's measurements alone cost any window, as accounted, exact.
+        epsilon_plan: What the plan, repeated, costs any window, as accounted, exact; at the model's delta, if
+            it has one, rounded up (`PrivacyModel.told_epsilon`).
+        epsilon_own: What this release's measurements alone cost any window, likewise.
         noise: `noise_scales` of the release's spends.
         simulated: Whether it was drawn with seeded noise; such a release cannot be published.
         code_version: Of the program that made it.
@@ -172,16 +175,18 @@ class ReleaseStatement:
         sentences = [
             f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "
             f"{model.window_length} consecutive steps of {self.step_minutes} minutes ({straddle}) by at most "
-            f"a factor e^epsilon, with epsilon at most {_decimal(self.epsilon_plan)}; the measurements of "
-            f"this release alone cost at most {_decimal(self.epsilon_own)}.",
+            f"a factor e^epsilon{self._delta_in_words}, with epsilon at most {_decimal(self.epsilon_plan)}; "
+            f"the measurements of this release alone cost at most {_decimal(self.epsilon_own)}.",
+            *([self._rho_in_words] if model.delta else []),
             "A window that also holds releases made under another plan, restatements, or other streams that "
             f"share this stream's privacy budget costs at most {_decimal(self.epsilon_of_grant)} with all "
             "of them together. Where the statement of one of those limits the leaves of a period, or names "
             "a larger rounding of the supplier's, this figure holds for what that statement covers too.",
             f"This covers changes of each reading by at most {self.covered_in_words} in the unit of "
             f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
-            "c times epsilon. Whether a customer has readings at all is covered only where each row of the "
-            "input is one customer's, clamped to at most that size above and below 0.",
+            f"{'c^2 times rho' if model.delta else 'c times epsilon'}. Whether a customer has readings at "
+            "all is covered only where each row of the input is one customer's, clamped to at most that size "
+            "above and below 0.",
             *([long_spans.in_words(self.long_spans, _decimal)] if self.long_spans else []),
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the guarantee.",
@@ -209,6 +214,20 @@ class ReleaseStatement:
                 f"holds, not the {_decimal(model.epsilon)} that was asked for."
             )
         return " ".join(sentences)
+
+    @property
+    def _delta_in_words(self) -> str:
+        delta = float(self.model.delta)
+        return f", and by at most delta = {delta:g} added to any probability" if delta else ""
+
+    @property
+    def _rho_in_words(self) -> str:
+        assert self.model.rho is not None  # there is a delta
+        return (
+            "The noise is Gaussian, and what is added up is rho of zero-concentrated privacy: any window has "
+            f"at most {float(self.model.rho):.6g} of it, which gives epsilon {_decimal(self.model.epsilon)} "
+            "at that delta; every other delta has an epsilon of its own, and none is 0."
+        )
 
     @property
     def beside(self) -> tuple[tuple[str, str], ...]:

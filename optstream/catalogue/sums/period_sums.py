@@ -33,7 +33,7 @@ def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable
     """Return a row for each period and node, with the sum of its published days and how sure that is. Pure.
 
     Args:
-        rows: As `select_rows` returns them.
+        rows: As `rows_of` returns them.
         value: Name of the published values.
         period: Of which there are sums.
         errors: Of the days, as far as they are published, rising; each is let go before the next is taken.

@@ -89,6 +89,7 @@ class SummedDay:
         period: The local day, or hour.
         nodes: Names.
         parents: {node: the node above it}, None at the root.
+        margin: Nodes of a margin: they are on a level more than one below that of the node above them.
         values: (n_nodes, n_steps), in the unit of the values; 0 in a slot that the day has not.
         errors: How its errors hang together; None where that is not published.
         noise_is_all: Whether the whole errors are those of the noise.
@@ -102,6 +103,7 @@ class SummedDay:
     errors: DayErrors | None
     noise_is_all: bool
     first_step: int = 0
+    margin: frozenset[str] = frozenset()
 
     def weights(self, nodes: Mapping[str, float]) -> Floats:
         """Return the weight of each node, (n_nodes,).
@@ -155,15 +157,17 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
     """
     rows = read_rows(storage, catalogue, entry, verify)
     errors = read_errors(storage, entry, read_statement(storage, entry), rows)
-    labels = rows.select("node", "parent").unique("node", maintain_order=True)
+    labels = rows.select("node", "parent", "level").unique("node", maintain_order=True)
     nodes = tuple(labels["node"])
     figures = rows.sort(pl.col("node").cast(pl.Enum(nodes)), "step")
     values = figures[catalogue.value_column].to_numpy().reshape(len(nodes), -1)
     noise, _ = error_columns(catalogue.value_column)
     known = noise in rows.columns and bool(rows[noise].is_not_null().any())
     parents = dict(zip(nodes, labels["parent"], strict=True))
+    levels = dict(zip(nodes, labels["level"], strict=True))
+    margin = frozenset(node for node, up in parents.items() if up and levels[node] > levels[up] + 1)
     begins = int(rows["step"].to_numpy().min())
-    return SummedDay(entry.period, nodes, parents, np.nan_to_num(values), errors, known, begins)
+    return SummedDay(entry.period, nodes, parents, np.nan_to_num(values), errors, known, begins, margin)
 
 
 def read_errors(
@@ -286,6 +290,12 @@ def _variance(days: Sequence[SummedDay], chosen: Sequence[tuple[Floats, Floats]]
 def _check_apart(day: SummedDay, nodes: Iterable[str]) -> None:
     """Raise ParameterError for a node that lies in another of them, or is named twice."""
     named = set(nodes)
+    beside = sorted(named & day.margin)
+    if beside and len(beside) < len(named):
+        raise ParameterError(
+            f"nodes of a sum: {beside[0]!r:.80} is of the margin, and others are not: they may share cells; "
+            "take nodes of the margin alone, or none of them"
+        )
     for name in named:
         above = day.parents.get(name)
         while above is not None:

@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 from optstream.estimation.hierarchy.dual import Dual
 from optstream.estimation.hierarchy.families import Families
 from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.estimation.lattice.bounded import solve_bounded_lattice
 from optstream.estimation.optimality import Optimality
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, Lattice
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +54,7 @@ def solve_bounded(
         lower_bound: of every leaf at every step, in the unit of the targets.
         free: (n_nodes, n_steps), any series that add up, such as `closed_form.project`; the answer is sought
             as a change of them, so that large values cost no digits.
-        families: of the tree, where they are at hand.
+        families: of a tree without margin, where they are at hand.
 
     Returns:
         The values (n_nodes, n_steps), leaves at least the bound and inner nodes their sums, which also holds
@@ -63,6 +64,8 @@ def solve_bounded(
     and Toh 2018 for such a dual with a line search). docs/decisions/0015-bounded-program.md says what else
     was tried.
     """
+    if isinstance(tree, Lattice):
+        return solve_bounded_lattice(problem, tree, lower_bound, free)
     families = families or Families.of(tree)
     n_steps = problem.rows.shape[1]
     bounds = lower_bound - free[families.leaves]
@@ -100,6 +103,6 @@ def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) 
     Returns:
         A problem over the same queries.
     """
-    rate = min(HOLD, MOST_HELD ** (1.0 / max(tree.n_levels - 1, 1)))
-    held = rate ** (tree.n_levels - 1.0 - tree.depths)
+    heights = tree.heights
+    held = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)
     return LeastSquares(problem.rows, free @ problem.rows.T, problem.weights * held[:, None])

@@ -3,8 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.errors import ParameterError
 from optstream.estimation.hierarchy.problem import LeastSquares
-from optstream.stream import AggregationTree
+from optstream.estimation.lattice.free import reconcile_lattice
+from optstream.stream import AggregationTree, Lattice
 
 
 def project(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:
@@ -15,15 +17,29 @@ def project(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]
     and return x = S z, (…, n_nodes, n_steps). Where the weights are an outer product of a node's and a
     query's, the normal equations (S' V S) z (T' U T) = S' V Y U T are a Kronecker product: each node's series
     is fitted on its own with one factor for all, then the tree reconciles them by scalar precisions;
-    otherwise by precision matrices. Exact; the factors serve every period of a batch. Costs no privacy.
+    otherwise by precision matrices. Exact; the factors serve every period of a batch. Beside a margin:
+    `reconcile_lattice`, by scalar precisions alone. Costs no privacy.
     """
     factors = problem.separated()
+    if factors is None and isinstance(tree, Lattice):
+        return tree.add_up(reconcile_lattice(problem.targets, _weights_of_steps(problem), tree))
     if factors is None:
         return tree.add_up(reconcile_correlated(problem, tree))
     by_node, by_query = factors
     weighted = by_query[:, None] * problem.rows
     time_factor = np.linalg.solve(problem.rows.T @ weighted, weighted.T)
-    return tree.add_up(reconcile(problem.targets @ time_factor.T, by_node, tree))
+    fitted = problem.targets @ time_factor.T
+    if isinstance(tree, Lattice):
+        every_step = np.broadcast_to(by_node[:, None], (len(by_node), fitted.shape[-1]))
+        return tree.add_up(reconcile_lattice(fitted, every_step, tree))
+    return tree.add_up(reconcile(fitted, by_node, tree))
+
+
+def _weights_of_steps(problem: LeastSquares) -> NDArray[np.float64]:
+    """Return the weights where every query is a step. Raises ParameterError for features."""
+    if len(problem.rows) > problem.rows.shape[1]:
+        raise ParameterError("features are not taken with a margin: leave features or margin out")
+    return problem.weights
 
 
 def reconcile_correlated(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:

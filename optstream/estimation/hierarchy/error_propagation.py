@@ -10,8 +10,9 @@ from optstream.errors import ParameterError
 from optstream.estimation.hierarchy.problem import LeastSquares, least_squares, targets_of
 from optstream.estimation.hierarchy.tree_noise import noise_through_tree
 from optstream.estimation.holding import UNKNOWN
+from optstream.estimation.lattice.free import lattice_variances
 from optstream.estimation.reconstruction import interpolation_matrix, seen_points
-from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
+from optstream.stream import AggregationTree, Feature, FeatureSums, Lattice, Measured
 
 Floats = NDArray[np.float64]
 
@@ -51,8 +52,11 @@ def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) ->
     """Return the variance of each value once the nodes add up, step by step, (n_nodes, n_steps).
 
     weights: (n_nodes, n_steps), what each node's value counts in the least squares. own: the variance that
-    noise gives it before; nan where that is not known, and then for all nodes of that step. Costs no privacy.
+    noise gives it before; nan where that is not known, and then for all nodes of that step; beside a margin
+    it is not known either where some value counts otherwise than by its noise. Costs no privacy.
     """
+    if isinstance(tree, Lattice):
+        return lattice_variances(weights, own, tree)
     entering = weights**2 * np.where(weights > 0, own, 0.0)
     return noise_through_tree(weights[..., None, None], entering[..., None, None], tree)[..., 0, 0]
 

@@ -13,7 +13,7 @@ from optstream.estimation.hierarchy.closed_form import project
 from optstream.estimation.hierarchy.families import Families
 from optstream.estimation.hierarchy.problem import LeastSquares, least_squares
 from optstream.estimation.optimality import Optimality, worst
-from optstream.stream import AggregationTree, Feature, Measured
+from optstream.stream import AggregationTree, Feature, Lattice, Measured
 
 Floats = NDArray[np.float64]
 BoundRule = Literal["held", "joint"]
@@ -101,7 +101,7 @@ def consistent(
         return Consistent(series, None)
     flat = series.reshape(-1, *series.shape[-2:])
     below = np.flatnonzero(np.any(flat[:, tree.leaf_indices] < lower_bound, axis=(-2, -1)))
-    families = Families.of(tree) if below.size else None
+    families = Families.of(tree) if below.size and not isinstance(tree, Lattice) else None
     targets = problem.targets.reshape(-1, *problem.targets.shape[-2:])
     found = []
     for number in below:

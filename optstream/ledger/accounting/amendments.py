@@ -11,10 +11,14 @@ from optstream.ledger.database.schema import AmendmentRow, GrantRow, GuaranteeCo
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
-from optstream.privacy.spends import spend_from_document
+from optstream.privacy.spends import check_currency, spend_from_document
 
-GUARANTEE_COLUMNS = ("epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows")
-"""The columns that a privacy budget and each of its amendments have in common."""
+GUARANTEE_COLUMNS = (
+    "epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows", "delta", "rho",
+)  # fmt: skip
+"""The columns that a privacy budget and each of its amendments have in common. A guarantee of epsilon alone
+has neither of the last two, and no event about it names them.
+"""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,10 @@ class Guarantees:
     def price(self, spend: Spend, number: int) -> Spend:
         """Return a spend that was planned under privacy guarantee `number`, by the privacy guarantee in force
         (Lemma 12).
+
+        Raises ParameterError for one in another currency than its own privacy guarantee.
         """
+        check_currency((spend,), self.by_number[number].currency)
         if number == self.now:
             return spend
         return repriced(spend, self.by_number[number], self.in_force)
@@ -66,6 +73,8 @@ def _model(row: GuaranteeColumns) -> PrivacyModel:
         unit=row.unit,
         leaves_per_step=row.leaves_per_step,
         windows=row.windows,
+        delta=0 if row.delta is None else exact_from_text(row.delta),
+        rho=None if row.rho is None else exact_from_text(row.rho),
     )
 
 
@@ -73,7 +82,7 @@ def first_guarantee(
     connection: Connection, name: str, calendar: str, guarantee: Mapping[str, str | int]
 ) -> int:
     """Insert a privacy budget; return its key."""
-    wanted = {column: guarantee[column] for column in GUARANTEE_COLUMNS}
+    wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
     grant_id = insert_row(
         connection, GrantRow, name=name, calendar=calendar, longest_spend=0, amendment=0, **wanted
     )
@@ -87,7 +96,7 @@ def next_guarantee(
     """Put another privacy guarantee in force; return its number. Earlier ones stay, for what was planned
     under them.
     """
-    wanted = {column: guarantee[column] for column in GUARANTEE_COLUMNS}
+    wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
     number = grant.amendment + 1
     connection.execute(insert(AmendmentRow).values(grant_id=grant.id, number=number, **wanted))
     change = update(GrantRow).where(GrantRow.id == grant.id)

@@ -99,7 +99,7 @@ class History:
         used.
         """
         cost = self.cost(guarantees)
-        if only or cost.epsilon <= guarantees.in_force.epsilon:
+        if only or cost.epsilon <= guarantees.in_force.budget:
             return cost
         return self._cost_of_planned(guarantees)
 

@@ -6,10 +6,10 @@ from fractions import Fraction
 
 from sqlalchemy import Connection, select
 
+from optstream.ledger.accounting.amendments import guarantees_of
 from optstream.ledger.accounting.charges import charged_to_grant, having_one_of, window_reach
 from optstream.ledger.database.schema import GrantRow, SpendRow
 from optstream.privacy import Spend
-from optstream.privacy.exact import exact_from_text
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Spent:
 
     adaptive: whether what was measured there was chosen by what was released before: any plan within a window
     of it, also one that was settled since, left something to be decided. window: how many steps a window has
-    and what the privacy budget gives each; None where windows do not slide, or an amendment changed them.
+    and what the privacy budget gives each, in its currency; None where windows do not slide, or an amendment
+    changed them.
     """
 
     spends: tuple[Spend, ...]
@@ -34,7 +35,7 @@ def spent_over(connection: Connection, grant: GrantRow, steps: range) -> Spent:
     near = select(SpendRow.document).where(*having_one_of(grant, window_reach(grant, steps)))
     window = None
     if grant.windows == "sliding" and grant.amendment == 0:
-        window = (grant.window_length, exact_from_text(grant.epsilon))
+        window = (grant.window_length, guarantees_of(connection, grant).in_force.budget)
     plans = connection.execute(near).scalars()
     # of a capped spend the steps, or what each of them pays, were still to be chosen
     adaptive = any(json.loads(document)["kind"] == "capped" for document in plans)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, and_, insert, select, update
 
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, SpendRow
 from optstream.privacy import Spend, charged_to_windows
-from optstream.privacy.spends import spend_from_document, spend_to_document
+from optstream.privacy.spends import check_currency, spend_from_document, spend_to_document
 
 PlainSpend = tuple[int, int, int, str]
 """The columns COLUMNS of a spend's row, which its hash is made of."""
@@ -42,7 +42,11 @@ def hash_of_lines(grant_id: int, lines: str) -> str:
 def store(
     connection: Connection, grant: GrantRow, release_id: int, generation: int, plan: Sequence[Spend]
 ) -> None:
-    """Append a generation of a release's spends; it is charged once the release's row names it."""
+    """Append a generation of a release's spends; it is charged once the release's row names it.
+
+    Raises ParameterError for spends in another currency than the privacy budget's.
+    """
+    check_currency(plan, "epsilon" if grant.delta is None else "rho")
     common = {"grant_id": grant.id, "release_id": release_id, "generation": generation}
     if not plan:
         return

@@ -13,7 +13,7 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from optstream.privacy.model import Unit, Windows
 
-SCHEMA = "0005"
+SCHEMA = "0006"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
@@ -41,7 +41,10 @@ Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
 
 class GuaranteeColumns:
-    """What a budget privacy guarantees: now, and in each of its amendments."""
+    """What a budget privacy guarantees: now, and in each of its amendments.
+
+    delta, rho: None where it is an epsilon alone.
+    """
 
     epsilon: Mapped[str]
     window_length: Mapped[int]
@@ -49,6 +52,8 @@ class GuaranteeColumns:
     unit: Mapped[Unit]
     leaves_per_step: Mapped[int]
     windows: Mapped[Windows]
+    delta: Mapped[str | None]
+    rho: Mapped[str | None]
 
 
 class GrantRow(GuaranteeColumns, Row):

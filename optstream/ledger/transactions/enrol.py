@@ -5,6 +5,7 @@ amendment.
 import json
 from dataclasses import replace
 from datetime import datetime
+from fractions import Fraction
 
 from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, func, or_, select, update
 
@@ -23,9 +24,11 @@ OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
 FIXED = ("grant", "calendar")
 """What no amendment changes: the budget owner, and which time a step is."""
 
+HASH = "hierarchy_hash"
 HIERARCHY = "hierarchy"
 """The event by which trees of steps to come are changed."""
-REMEDY = "restore the configuration, or declare the change with `optstream ledger amend`"
+DECLARE = "declare the change with `optstream ledger amend`"
+REMEDY = f"restore the configuration, or {DECLARE}"
 
 _LOCKED_STREAM = select(StreamRow).where(StreamRow.name == bindparam("stream")).with_for_update()
 _GRANT = select(GrantRow).where(GrantRow.id == bindparam("grant"))
@@ -90,18 +93,12 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         if known == terms:
             return
         changed = known.differing(terms)
-        if terms.stream_share is None and "stream_share" in changed:
-            changed.remove("stream_share")  # the operator's own number: it may be any that windows have left
         if changed and _has_releases(connection, stream.id):
-            if changed == ["hierarchy_hash"]:
+            if changed == [HASH]:
                 _change_trees(connection, stream, known, terms, now)
                 return
-            if changed == ["stream_share"]:
-                raise LedgerError(
-                    f"stream {terms.stream!r} has releases that plan with {known.stream_share} of epsilon, "
-                    f"and public facts would now choose {terms.stream_share}: it does not move any more; "
-                    f'write [budget] stream_share = "{known.stream_share}"'
-                )
+            if "stream_share" in changed and {"stream_share", HASH}.issuperset(changed):
+                raise LedgerError(_share_would_move(terms, known.stream_share))
             raise LedgerError(
                 f"stream {terms.stream!r} has releases, and its {', '.join(changed)} differ from what they "
                 f"were made under: {REMEDY}"
@@ -117,6 +114,19 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         connection.execute(change.values(grant_id=grant_id, **_columns(terms)))
     body = event_body(terms, amendment)
     append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
+
+
+def _share_would_move(terms: StreamTerms, known: Fraction | None) -> str:
+    """Say that a stream with releases keeps its share, and what to write."""
+    if known is None:
+        return (
+            f"stream {terms.stream!r} has releases that plan with a number of its own, and public facts "
+            f"would choose {terms.stream_share} of epsilon: keep it, or {DECLARE}"
+        )
+    return (
+        f"stream {terms.stream!r} has releases that plan with {known} of epsilon, and public facts would now "
+        f'choose {terms.stream_share}: it does not move any more; write [budget] stream_share = "{known}"'
+    )
 
 
 def _refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: int) -> None:
@@ -174,8 +184,9 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
         now: The caller's time.
 
     Raises:
-        LedgerError: The stream is not enrolled; nothing differs; the privacy budget or the calendar differs,
-            which nothing can change; or a release is drawn, or being drawn, and not published.
+        LedgerError: The stream is not enrolled; nothing differs; the privacy budget, the calendar or the
+            currency differs, which nothing can change; chosen shares would add up to more than 1; or a
+            release is drawn, or being drawn, and not published.
     """
     check_name(reason, "reason of an amendment")
     stream, grant = lock(connection, terms.stream)
@@ -191,12 +202,14 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
             "cannot be amended alone, for what was drawn is priced by that: change alpha and budget_alpha by "
             "the same factor"
         )
+    check_currency_kept(known, terms)
     fixed = [name for name in FIXED if name in changed]
     if fixed:
         raise LedgerError(
             f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
             "to its population, step by step; restore the configuration"
         )
+    _refuse_more_than_all(connection, terms, grant.id)
     _refuse_open_draws(connection, grant)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
     number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
@@ -208,6 +221,26 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
         change = update(StreamRow).where(StreamRow.id == member.id)
         connection.execute(change.values(**_columns(agreed)))
         append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+
+
+def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
+    """Refuse terms in another currency than those under which something was charged.
+
+    Args:
+        known: In force.
+        terms: That would be.
+
+    Raises:
+        LedgerError: One is in epsilon alone and the other in rho; it says what to do instead.
+    """
+    if known.model.currency == terms.model.currency:
+        return
+    raise LedgerError(
+        f"the currency of stream {terms.stream!r} cannot be amended: what it was charged is counted in "
+        f"{known.model.currency}, and would be in {terms.model.currency} ([privacy] delta). End it, and "
+        "begin a stream of another name and population with a day that begins a whole window or more "
+        "after its last step: no window then holds steps of both"
+    )
 
 
 def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:
@@ -262,7 +295,8 @@ def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
     model = dict(json.loads(stream.model))
     budget_alpha, share = model.pop("budget_alpha", None), model.pop("stream_share", None)
-    amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
+    names = ("epsilon", "alpha", "resolution", "delta", "rho")
+    amounts = {name: exact_from_text(model[name]) for name in names if name in model}
     return StreamTerms(
         stream=stream.name,
         grant=grant,
@@ -291,7 +325,7 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
     grant = one_row(connection, query)
     if grant is None:
         return first_guarantee(connection, terms.grant, terms.calendar, wanted), 0
-    differing = [name for name in OF_GRANT if getattr(grant, name) != wanted[name]]
+    differing = [name for name in OF_GRANT if getattr(grant, name) != wanted.get(name)]
     if not differing:
         return grant.id, grant.amendment
     members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars().all()

@@ -28,7 +28,8 @@ from optstream.ledger.records import (
 from optstream.ledger.transactions.enrol import lock, terms_of
 from optstream.ledger.transactions.held import Key, describe, find_row, held
 from optstream.ledger.transactions.transitions import give_up
-from optstream.privacy import JointSpend, PeriodSpend, Spend
+from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
+from optstream.privacy.spends import check_currency
 
 UNKNOWN_AT_FIRST = (
     "measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised"
@@ -120,7 +121,8 @@ def reserve(
             was begun by this owner, or under another plan; an earlier revision is unfinished; a head is not
             the ledger's; `terms` are not the stream's any more, or the plan is priced for another alpha or
             unit.
-        ParameterError: The plan is empty, or a name, the revision, `now` or `lease` is outside its range.
+        ParameterError: The plan is empty or in another currency than the privacy budget, or a name, the
+            revision, `now` or `lease` is outside its range.
     """
     now = lease_time(connection, now)
     request = Request(
@@ -128,6 +130,7 @@ def reserve(
     )
     row, grant = lock(connection, stream)
     check_contains(connection, catalogue_heads)
+    check_currency(request.plan, "epsilon" if grant.delta is None else "rho")
     _check_guarantee(connection, row, request)
     release = find_row(connection, *request.key)
     if release is None:
@@ -291,12 +294,12 @@ def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:
     )
     if kept.free_from is None:
         return (
-            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.epsilon)}. "
+            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.budget)}{_told(model)}. "
             "Nothing was reserved: release it with less, or a later period whose windows have headroom"
         )
     return (
         f"{window} by privacy guarantee {kept.number} of privacy budget {grant.name!r} "
-        f"(epsilon {_exactly(model.epsilon)}, window {model.window_length}, "
+        f"({model.currency} {_exactly(model.budget)}, window {model.window_length}, "
         f"alpha {_exactly(model.alpha)}), which days in that window were "
         "released under and keep. Nothing was reserved: release it with less, or wait for a period that "
         f"begins at step {kept.free_from} or later"
@@ -307,3 +310,8 @@ def _exactly(amount: Fraction | float) -> str:
     if isinstance(amount, float):
         return "everything (noise in it was compromised)"
     return str(amount) if amount.denominator == 1 else f"{amount} (about {float(amount):.6g})"
+
+
+def _told(model: PrivacyModel) -> str:
+    """Return what a budget in rho stands for; nothing for one of epsilon alone."""
+    return f" in rho (epsilon {model.epsilon} at delta {float(model.delta):g})" if model.delta else ""

@@ -150,5 +150,5 @@ def _says(body: Said | None, terms: StreamTerms) -> bool:
     """Return whether the last event about a stream's terms tells these."""
     told = event_body(terms, 0)
     # those that not every stream's terms have: a row that lacks them where the event has them was edited
-    names = {*told, "hierarchy", "own_alpha", "stream_share"} - {"amendment"}
+    names = {*told, "hierarchy", "own_alpha", "stream_share", "delta", "rho"} - {"amendment"}
     return body is not None and all(body.get(name) == told.get(name) for name in names)

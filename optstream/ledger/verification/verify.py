@@ -98,7 +98,7 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
         terms = readable_terms(connection, stream)
         guarantee = terms.guarantee() if terms else {}
         # terms that cannot be read are told with their stream
-        differing = [name for name in OF_GRANT if guarantee and guarantee[name] != getattr(grant, name)]
+        differing = [name for name in OF_GRANT if guarantee and guarantee.get(name) != getattr(grant, name)]
         if differing:
             yield f"{budget}: {', '.join(differing)} differ from those of stream {stream.name!r}"
     if not _guarantees_as_recorded(grant, kept, account):
@@ -138,10 +138,10 @@ def _windows(connection: Connection, grant: GrantRow, history: History) -> Itera
         yield f"{budget}: some of its spends cannot be read, so its windows have no price"
         return
     for number, guarantee, cost in costs:
-        if cost.epsilon > guarantee.epsilon:
+        if cost.epsilon > guarantee.budget:
             told = (
                 f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
-                f"more than {guarantee.epsilon}"
+                f"more than {guarantee.budget}"
             )
             kept = f", which privacy guarantee {number} allows: days in it were released under that"
             yield told + (kept if grant.amendment else "")

@@ -113,7 +113,7 @@ class BlockPlan(OnlineMechanism):
     @property
     def unit_charge(self) -> Fraction:
         """What a measured step is charged, or a step of a group's largest part in a window."""
-        return self.alpha_units / self._scale(self.model.epsilon / self._charges)
+        return self.alpha_units / self._scale(self.model.pure_epsilon / self._charges)
 
     @property
     def _charges(self) -> int:
@@ -149,7 +149,7 @@ class BlockPlan(OnlineMechanism):
         """What its blocks are chosen by, without a relative noise where there is no public scale."""
         model, noise = self.model, None
         if self.scale is not None:
-            noise = float(model.leaves_per_step * model.alpha / model.epsilon) / self.scale
+            noise = float(model.leaves_per_step * model.alpha / model.pure_epsilon) / self.scale
         slots = self.public_days.steps_per_day
         count = self.scale if self.counts else None
         given = self.n_blocks, self.block_length, self.prior_components
@@ -188,7 +188,7 @@ class BlockPlan(OnlineMechanism):
             self.unit_charge,
             [spend_from_document(one) for one in memory.get("spends", ())],
             self.model.window_length,
-            self.model.epsilon,
+            self.model.pure_epsilon,
         )
 
     def _spend(self, groups: tuple[Group, ...], n_steps: int, first_step: int) -> LinearSpend:
@@ -201,9 +201,9 @@ class BlockPlan(OnlineMechanism):
                 )
             measured = set(chain.from_iterable(chain.from_iterable(groups)))
             weights = tuple(int(step in measured) for step in range(n_steps))
-            return self._step_spend(BLOCKS, first_step, weights, self.model.epsilon / self._charges)
+            return self._step_spend(BLOCKS, first_step, weights, self.model.pure_epsilon / self._charges)
         assert self.n_nodes is not None  # there would be no groups
-        scale = self._scale(self.model.epsilon / joint.worst)
+        scale = self._scale(self.model.pure_epsilon / joint.worst)
         alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
         return JointSpend(0, BLOCKS, first_step, n_steps, groups, scale, alpha, self.n_nodes, leaves)
 
@@ -223,7 +223,7 @@ def _joint_groups(mechanism: BlockPlan) -> BlockGroups | None:
     if not terms.allowed(model):
         return None
     lengths = terms.period_lengths or (model.window_length,)
-    unit_scale = mechanism.alpha_units / model.epsilon
+    unit_scale = mechanism.alpha_units / model.pure_epsilon
     blocks = mechanism.blocks
     found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
     laplace = 2 * (blocks.n_blocks * blocks.length) ** 2

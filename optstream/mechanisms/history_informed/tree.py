@@ -34,6 +34,7 @@ from optstream.privacy.exact import Exact
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
 from optstream.stream.hierarchy.tree_map import TreeMap
+from optstream.stream.lattice import refuse_margin
 
 ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
@@ -83,6 +84,7 @@ class HistoryInformedTree(Hierarchical):
             raise ParameterError(
                 f"mechanism of HistoryInformedTree must be a HistoryInformed; got {type(mechanism).__name__}"
             )
+        refuse_margin(tree, "HistoryInformedTree")
         shares = level_shares
         if isinstance(shares, str):
             shares = chosen_shares(mechanism, tree, shares)

@@ -135,8 +135,9 @@ def states_with_parts(
         A state for each measured level.
     """
     chosen = layers_with_headroom(
-        [_layer(levels, period) for levels in sets], period.start, others, model.window_length, model.epsilon
-    )
+        [_layer(levels, period) for levels in sets],
+        period.start, others, model.window_length, model.pure_epsilon,
+    )  # fmt: skip
     return {
         str(level): {
             "mechanism": NAME,

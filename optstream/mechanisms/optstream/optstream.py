@@ -301,12 +301,14 @@ def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
             sampling=mechanism.sampling,
             features=tuple(feature.name for feature in mechanism.features),
             calibration=mechanism.calibration,
-            epsilon_sampling=mechanism.model.epsilon * share * stages.get("sampling", Fraction(0)),
-            epsilon_samples=mechanism.model.epsilon * share * stages["samples"],
-            epsilon_features=mechanism.model.epsilon * share * stages.get("features", Fraction(0)),
+            epsilon_sampling=mechanism.model.pure_epsilon * share * stages.get("sampling", Fraction(0)),
+            epsilon_samples=mechanism.model.pure_epsilon * share * stages["samples"],
+            epsilon_features=mechanism.model.pure_epsilon * share * stages.get("features", Fraction(0)),
             shortest_period=mechanism.shortest_period,
             n_nodes=len(mechanism.tree.levels[level]),
-            groups=_groups(mechanism, level, together, mechanism.model.epsilon * share * stages["samples"]),
+            groups=_groups(
+                mechanism, level, together, mechanism.model.pure_epsilon * share * stages["samples"]
+            ),
         )
         for level, share in enumerate(mechanism.level_shares)
         if share > 0

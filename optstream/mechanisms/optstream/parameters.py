@@ -10,6 +10,7 @@ from optstream.measurement.sampling import check_n_samples
 from optstream.mechanisms.shares import checked_level_shares, checked_shares
 from optstream.privacy.exact import whole
 from optstream.stream import Feature
+from optstream.stream.lattice import refuse_margin
 
 
 def settled(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -20,6 +21,7 @@ def settled(given: Mapping[str, Any]) -> dict[str, Any]:
     if weights not in ("variance", "paper"):
         raise ParameterError(f'weights of OptStream must be "variance" or "paper"; got {weights!r}')
     _check_features(features)
+    refuse_margin(given["tree"], "OptStream")
     sampling, window = given["sampling"], given["model"].window_length
     if not isinstance(sampling, (EquallySpaced, L1Sampling)):
         raise ParameterError(f"sampling of OptStream must be EquallySpaced or L1Sampling; got {sampling!r}")

@@ -123,7 +123,7 @@ class PeGaSus(OnlineMechanism):
         return replace(measured, state={"mechanism": NAME, **(measured.state or {})})
 
     def _spends(self, n_steps: int, first_step: int) -> tuple[StepSpend, StepSpend]:
-        share, a_step = Fraction(self.perturber_share), self.model.epsilon / self.model.window_length
+        share, a_step = Fraction(self.perturber_share), self.model.pure_epsilon / self.model.window_length
         weights = (1,) * n_steps
         return (
             self._step_spend(PERTURBER, first_step, weights, a_step * share),

@@ -21,6 +21,7 @@ from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+from optstream.stream.lattice import refuse_margin
 from optstream.stream.state import public_part
 
 NAME = "GroupedBelow"
@@ -66,6 +67,7 @@ class PeGaSusTree(Hierarchical):
             raise ParameterError(
                 f"mechanism of PeGaSusTree must be a PeGaSus; got {type(mechanism).__name__}"
             )
+        refuse_margin(tree, 'PeGaSus with groups = "children"')
         super().__init__(mechanism, tree, level_shares, lower_bound)
 
     @property

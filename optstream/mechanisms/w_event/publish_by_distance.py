@@ -118,10 +118,10 @@ class PublishByDistance(OnlineMechanism):
 
     @property
     def _for_publications(self) -> Fraction:
-        return self.model.epsilon * (1 - self.distance_share)
+        return self.model.pure_epsilon * (1 - self.distance_share)
 
     def _distance(self, n_steps: int, first_step: int) -> StepSpend:
-        a_step = self.model.epsilon * self.distance_share / self.model.window_length
+        a_step = self.model.pure_epsilon * self.distance_share / self.model.window_length
         return self._step_spend(DISTANCE, first_step, (1,) * n_steps, a_step)
 
     def _publications(self, n_steps: int, first_step: int, taken: list[tuple[int, int]]) -> CappedSpend:

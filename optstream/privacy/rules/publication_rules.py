@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from math import ceil
 
+from optstream.privacy.gaussian_spend import GaussianSpend
 from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend
@@ -112,7 +113,7 @@ def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list
     """
     taken: Counter[int] = Counter()
     for spend in spends:
-        if spend.stage != PUBLICATIONS or isinstance(spend, PeriodSpend | JointSpend):
+        if spend.stage != PUBLICATIONS or isinstance(spend, PeriodSpend | JointSpend | GaussianSpend):
             continue
         charges = (spend.unit_charge,) * spend.n_steps if isinstance(spend, CappedSpend) else spend.charges
         for step, charge in enumerate(charges):

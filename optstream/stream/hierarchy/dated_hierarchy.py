@@ -10,9 +10,11 @@ from functools import cached_property
 
 from optstream.errors import ParameterError
 from optstream.stream.aggregation_tree import AggregationTree
+from optstream.stream.hierarchy.margin import Margin
 from optstream.stream.hierarchy.tree_change import TreeChange
 from optstream.stream.hierarchy.tree_map import TreeMap, unchanged
 from optstream.stream.hierarchy.units import Unit, changes_of, units_of
+from optstream.stream.lattice import Lattice
 from optstream.stream.period import day_of
 
 MOST_HIERARCHY_CHANGES = 1000
@@ -26,6 +28,7 @@ class DatedHierarchy:
     Args:
         parents: (node, parent) of the oldest tree in order, the root's parent None.
         changes: By day, rising.
+        margin: What makes cells of the leaves, on all days; None for a tree alone.
 
     Raises:
         ParameterError: The oldest tree is no tree, or a change cannot be made: names change, code and rule.
@@ -33,9 +36,10 @@ class DatedHierarchy:
 
     parents: tuple[tuple[str, str | None], ...]
     changes: tuple[TreeChange, ...] = ()
+    margin: Margin | None = None
 
     def __post_init__(self) -> None:
-        for problem in hierarchy_problems(self.parents, self.changes):
+        for problem in hierarchy_problems(self.parents, self.changes, self.margin):
             raise ParameterError(problem)
 
     @classmethod
@@ -61,7 +65,10 @@ class DatedHierarchy:
     def periods(self) -> tuple[tuple[date | None, AggregationTree], ...]:
         """Each tree with the first day on which it holds, None for the oldest; by day."""
         parents: dict[str, str | None] = dict(self.parents)
-        found: list[tuple[date | None, AggregationTree]] = [(None, AggregationTree.from_parents(parents))]
+        oldest = AggregationTree.from_parents(parents)
+        found: list[tuple[date | None, AggregationTree]] = [
+            (None, oldest if self.margin is None else self.margin.on(oldest))
+        ]
         for change in self.changes:
             parents = change.applied(parents)
             found.append((change.valid_from, AggregationTree.from_parents(parents)))
@@ -152,20 +159,22 @@ class DatedHierarchy:
             identifies the list, and a list that goes on from another holds that one's.
         """
         tree = self.periods[0][1]
-        found: list[tuple[date | None, str]] = [(None, _sha256([tree.nodes, tree.parents]))]
+        beside = [tree.margin, tree.members] if isinstance(tree, Lattice) else []
+        found: list[tuple[date | None, str]] = [(None, _sha256([tree.nodes, tree.parents, *beside]))]
         for change in self.changes:
             found.append((change.valid_from, _sha256([found[-1][1], change.to_document()])))
         return tuple(found)
 
 
 def hierarchy_problems(
-    parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeChange]
+    parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeChange], margin: Margin | None = None
 ) -> Iterator[str]:
     """Find why these are no dated hierarchy.
 
     Args:
         parents: (node, parent) of the oldest tree.
         changes: In the order of the configuration.
+        margin: Beside the tree.
 
     Yields:
         In words, the change, the code and the rule; the first change that cannot be made is the last looked
@@ -187,6 +196,9 @@ def hierarchy_problems(
     if problems:
         yield from problems
         return
+    if margin is not None:
+        yield from _no_margin(parents, changes, margin)
+        return
     n_levels = AggregationTree.from_parents(now).n_levels
     used: dict[str, date | None] = dict.fromkeys(now)
     before: date | None = None
@@ -207,6 +219,20 @@ def hierarchy_problems(
             return
         used |= dict.fromkeys(change.beginning, change.valid_from)
         before = change.valid_from
+
+
+def _no_margin(
+    parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeChange], margin: Margin
+) -> Iterator[str]:
+    if changes:
+        yield (
+            f"changes and margin {margin.name!r:.80} are not taken together: publish the days from a "
+            "change on as a stream of their own, under the same privacy population, or leave one out"
+        )
+    try:
+        margin.on(AggregationTree.from_parents(dict(parents)))
+    except ParameterError as error:
+        yield str(error)
 
 
 def _no_tree(parents: dict[str, str | None], n_levels: int | None = None) -> Iterator[str]:

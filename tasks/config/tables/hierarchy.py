@@ -13,6 +13,7 @@ from optstream.storage.parquet_limits import Limits, claims_of
 from tasks.config.tables.areas import read_areas
 from tasks.config.tables.fields import is_node_name
 from tasks.config.tables.hierarchy_changes import changes_of
+from tasks.config.tables.margins import margin_of
 from tasks.config.tables.sections import Hierarchy
 
 LARGEST_FILE = 64 * 2**20
@@ -74,7 +75,15 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
         problems.append(f"{key} must name each node once")
     if problems:
         return None, problems
-    codes = {*parents, *(code for change in changes_of(section.changes) for code in change.beginning)}
+    margin = margin_of(section)
+    beside = (
+        () if margin is None else (*margin.nodes, *(one for leaf in parents for one in margin.cells_of(leaf)))
+    )
+    codes = {
+        *parents,
+        *beside,
+        *(code for change in changes_of(section.changes) for code in change.beginning),
+    }
     facts, problems = _facts_of(told, codes)
     if section.areas is not None:
         areas, wrong = read_areas(folder / section.areas, codes)

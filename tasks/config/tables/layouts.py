@@ -29,6 +29,7 @@ class Layout:
         valid_from: The first day; None for the oldest layout.
         region: Column of the leaves' names, where one folder holds the rows of all; None where each leaf has
             a folder. The same in every layout of a stream.
+        margin: Column of the margin's nodes, where a row's leaf is the cell of its region and of that node.
     """
 
     value: str
@@ -39,6 +40,7 @@ class Layout:
     file_list: str | None = None
     valid_from: date | None = None
     region: str | None = None
+    margin: str | None = None
 
     @property
     def announcement(self) -> str:
@@ -76,7 +78,7 @@ def layouts_of(source: Input) -> tuple[Layout, ...]:
     """Every layout, oldest first."""
     marker = None if source.file_list is not None else source.marker or DEFAULT_MARKER
     oldest = Layout(source.value, source.timestamp, source.customer, source.factor, marker, source.file_list)
-    oldest = replace(oldest, region=source.region)
+    oldest = replace(oldest, region=source.region, margin=source.margin)
     found = [oldest]
     for change in source.changes:
         found.append(_changed(found[-1], change))
@@ -123,7 +125,7 @@ def _change(named: str, change: Change, before: Layout, now: Layout) -> Iterator
 def _columns(named: str, source: Input, layout: Layout) -> Iterator[str]:
     columns = [layout.timestamp, layout.value]
     columns += [layout.customer] if source.schema_ == "metered" else []
-    columns += [] if layout.region is None else [layout.region]
+    columns += [one for one in (layout.region, layout.margin) if one is not None]
     if len(set(columns)) < len(columns):
         yield f"{named} must be different columns; got {columns}"
 

@@ -44,6 +44,11 @@ class Mechanism(Section):
         """The mechanism's class, which says what is true of it (`optstream.mechanisms.base`); loads it."""
         return getattr(mechanisms, self.name)
 
+    @property
+    def takes_margin(self) -> bool:
+        """Whether it may stand on a hierarchy with a margin."""
+        return bool(self.kind.takes_margin)
+
     def check(self, model: PrivacyModel) -> None:
         """Raise ParameterError for a key outside its range, or that does not fit another or the model."""
         self.kind(model, **self.parameters)
@@ -108,6 +113,11 @@ class PeGaSus(Mechanism):
         "median", description='"median", "average" or "james_stein"'
     )
     groups: Literal["own", "children"] = Field("own", description='"own" or "children"')
+
+    @property
+    def takes_margin(self) -> bool:
+        """With groups of its own: those of children are refined along one tree."""
+        return self.groups == "own"
 
 
 class Fast(Mechanism):
@@ -212,6 +222,11 @@ def names_with(table: str) -> str:
 def kinds_with(fact: str) -> str:
     """Those of whose class a fact is true, as a message says them; loads them all."""
     return " and ".join(f'"{name}"' for name in MECHANISMS if getattr(getattr(mechanisms, name), fact))
+
+
+def names_in(currency: str) -> str:
+    """Those that are priced in a currency, as a message says them; loads them all."""
+    return " or ".join(f'"{name}"' for name in MECHANISMS if getattr(mechanisms, name).currency == currency)
 
 
 def section_of(table: Any) -> type[Mechanism] | None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, SecretStr
 
 from optstream.stream.hierarchy.dated_hierarchy import MOST_HIERARCHY_CHANGES
+from optstream.stream.lattice import MOST_MARGIN_NODES
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.fields import (
@@ -26,7 +27,7 @@ from tasks.config.tables.fields import (
     Share,
     StepLength,
 )
-from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
+from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange, NodeNames
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.published import COLUMN, FOLDER, PLACE, Published
 from tasks.config.tables.questions import Questions
@@ -67,6 +68,11 @@ class Stream(Section):
 
 class Privacy(Section):
     epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
+    delta: Positive | None = Field(
+        None,
+        description="for mechanisms of Gaussian noise alone: what may be added to any probability beside the "
+        'factor e^epsilon, a decimal string in [1e-15, 1/1000], such as "1e-6"',
+    )
     window: Count
     population: Name = Field(
         description="the name of the source and its customers, to whom the privacy budget belongs: 1 to 64 "
@@ -122,6 +128,10 @@ class Hierarchy(Section):
         max_length=MOST_HIERARCHY_CHANGES,
         description=f"a list of at most {MOST_HIERARCHY_CHANGES} tables, each headed {HIERARCHY_CHANGES}",
     )
+    margins: dict[Name, Annotated[NodeNames, Field(min_length=1, max_length=MOST_MARGIN_NODES)]] = Field(
+        default_factory=dict,
+        description='a table of one margin = ["its", "nodes"], which makes a cell of each leaf and node',
+    )
 
 
 class Budget(Section):
@@ -131,6 +141,10 @@ class Budget(Section):
     ) = Field(
         description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
         'with HistoryInformed and its scale also "model"',
+    )
+    margins: dict[Name, Share] = Field(
+        default_factory=dict,
+        description='a table margin = "share" in [0, 1], for that of hierarchy.margins; 0: derived',
     )
     stream_share: PositiveShare | Literal["model"] = Field(
         "1",
@@ -189,7 +203,8 @@ class Change(Section):
 class Input(Section):
     """Columns, factor, marker and file list are the oldest layout's: for a day ask `Settings.input_of`.
 
-    With `region` the rows of all leaves lie in one folder a day, on all days.
+    With `region` the rows of all leaves lie in one folder a day, on all days; with `margin` a cell's code is
+    that of its region and of its node of the margin, from two columns.
     """
 
     folder: str = Field(min_length=1, description=PLACE)
@@ -198,6 +213,7 @@ class Input(Section):
     value: Column = Field(description=COLUMN)
     customer: Column = Field("customer_id", description=COLUMN)
     region: Column | None = Field(None, description=COLUMN)
+    margin: Column | None = Field(None, description=COLUMN)
     factor: Positive = Field("1", validate_default=True, description=FACTOR)
     marker: FileName | None = Field(None, description=MARKER)
     file_list: FileName | None = Field(None, description=FILE_LIST)

@@ -90,6 +90,11 @@ def seconds_of(settings: Settings) -> float:
     return 60.0 * step_minutes(settings.input.time_limit)
 
 
+def begin_early() -> None:
+    """Begin a process for the first reader to come, so that its imports take nobody's time."""
+    IDLE.append(_Process())
+
+
 def _idle() -> "_Process | None":
     """A process that nobody asks now, if one lives; those of a process that this one was forked from are not
     its own.

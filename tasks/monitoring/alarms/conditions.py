@@ -283,7 +283,7 @@ def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> It
                 Kind.BUDGET,
                 settings.stream.name,
                 f"{one.day}: a run would be refused: the windows over it have "
-                f"{max(0.0, float(one.left)):.3g} of epsilon {float(facts.budget.grant):g} left; "
+                f"{max(0.0, float(one.left)):.3g} of {facts.budget.in_words} left; "
                 "`optstream ledger show` says what was spent",
                 one.day,
             )

@@ -19,7 +19,9 @@ ORDINARY_DAY = date(2025, 1, 15)
 
 @dataclass(frozen=True)
 class Choice:
-    """A way to release the stream. keys: what to write into the configuration, by table."""
+    """A way to release the stream. keys: what to write into the configuration, by table; None for a key that
+    goes.
+    """
 
     label: str
     keys: Mapping[str, Mapping[str, Any]]
@@ -32,8 +34,17 @@ def changed(settings: Settings, **tables: Any) -> Settings:
     return type(settings).model_construct(**fields | tables)
 
 
+def without_delta(settings: Settings) -> Settings:
+    """Return the settings under epsilon alone, which promises more than with a delta."""
+    return changed(settings, privacy=settings.privacy.model_copy(update={"delta": None}))
+
+
 def mechanism_choices(settings: Settings) -> Iterator[Choice]:
-    """The configured mechanism, and every other under the same model, tree and level shares."""
+    """The configured mechanism, and every other under the same model, tree and level shares.
+
+    Beside a delta also those that are priced in epsilon alone, without it, unless other streams share the
+    budget and with it the currency. No delta is ever added: it is a weaker promise, for a person to make.
+    """
     yield Choice("as configured", {}, settings)
     budget = settings.budget.model_copy(update={"stages": None})
     numbers = [number for number in NUMBERS if number <= settings.privacy.window]
@@ -46,13 +57,18 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
             keys = {**tables, "mechanism": {"name": name, **tables.get("mechanism", {})}}
             if "features" in section.tables and not featured:
                 keys["features"] = {}
-            own_tables = {
+            own_tables: dict[str, Any] = {
                 "mechanism": section(**keys["mechanism"]),
                 "sampling": Sampling(**keys["sampling"]) if "sampling" in keys else None,
                 "features_": settings.features_ if featured else Features(),
                 "budget": budget,
             }
             label = f"{name}{suffix}{', features' if featured else ''}"
+            of_epsilon = settings.privacy.delta is not None and own.kind.currency == "epsilon"
+            if of_epsilon and settings.stream_share == 1:
+                keys["privacy"] = {"delta": None}
+                own_tables["privacy"] = settings.privacy.model_copy(update={"delta": None})
+                label += ", epsilon alone"
             yield Choice(label, keys, changed(settings, **own_tables))
 
 

@@ -29,6 +29,7 @@ from tasks.planning.advice.candidates import (
     with_level_shares,
     with_number_levels,
     with_scale,
+    without_delta,
 )
 from tasks.planning.advice.drawn_series import Values, drawn_series
 from tasks.planning.expected_errors import squared_errors, warnings_of
@@ -97,8 +98,13 @@ class Judge:
         scale: where the configuration has none.
 
         Raises:
-            ConfigurationError: Neither says the public size of a typical leaf.
+            ConfigurationError: Neither says the public size of a typical leaf, or there is a margin.
         """
+        if settings.margin is not None:
+            raise ConfigurationError(
+                f"{settings.file}: plans with hierarchy.margins are not compared: the series by which plans "
+                "are judged are of a tree; compare without the margin"
+            )
         known = getattr(settings.mechanism, "scale", None) or scale
         if known is None:
             raise ConfigurationError(f"{settings.file}: {NO_SCALE}")
@@ -110,7 +116,9 @@ class Judge:
         own = self.settings.mechanism
         section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
         told = section.model_copy(update={"scale": self.scale})
-        return mechanism_for(with_number_levels(changed(self.settings, mechanism=told)), self.day)
+        return mechanism_for(
+            with_number_levels(changed(without_delta(self.settings), mechanism=told)), self.day
+        )
 
     @cached_property
     def sizes(self) -> tuple[tuple[float, float], ...]:

@@ -17,7 +17,7 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
     Args:
         settings: As loaded from its file.
         keys: What to set, by table. A table [mechanism] with a name replaces the old one, and tables that
-            the mechanism does not take are left out.
+            the mechanism does not take are left out. A share of the stream takes the place of a chosen one.
         path: A file that does not exist, in the folder of the configuration.
 
     Raises:
@@ -37,7 +37,12 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
         if name in OWN_TABLES or name not in document:
             document[name] = tomlkit.table()
         for key, value in table.items():
-            document[name][key] = value
+            if value is None:
+                document[name].pop(key, None)
+            else:
+                document[name][key] = value
+    if "stream_share" in keys.get("budget", {}):
+        document["budget"].pop("shared_with", None)  # a number is not chosen
     if mechanism:
         taken = MECHANISMS[mechanism.get("name", settings.mechanism.name)].tables
         for name in OWN_TABLES - set(taken):

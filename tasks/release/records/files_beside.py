@@ -21,6 +21,7 @@ from optstream.catalogue.reading.read import read_beside
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.stated_errors import ErrorsOf
 from optstream.errors import LedgerError, OptStreamError
+from optstream.estimation.error_factor import fits_factor
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
@@ -187,7 +188,7 @@ def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) 
     same noise have the same terms, which are worked out once.
     """
     measured, known = release.measured, release.noise_standard_errors
-    if known is None:
+    if known is None or not fits_factor(measured, len(tree.leaf_indices)):
         return None
     if not mechanism.adaptive:
         with suppress(OptStreamError):

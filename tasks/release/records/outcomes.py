@@ -8,6 +8,8 @@ from math import isfinite
 from typing import Any
 
 from optstream.ledger import Ledger
+from optstream.privacy import PrivacyModel
+from optstream.privacy.model import Currency
 from optstream.stream import Calendar
 from tasks.config import Settings
 from tasks.release.day import Ended
@@ -17,16 +19,35 @@ from tasks.release.day import Ended
 class Budget:
     """What the privacy budget gives any window, and what its worst window has been charged so far.
 
-    spent: infinite where noise was compromised.
+    grant, spent: in the currency of `model`, which is epsilon where it is None. spent: infinite where noise
+    was compromised.
     """
 
     grant: Fraction
     spent: Fraction | float
     window_length: int
+    model: PrivacyModel | None = None
 
     @property
     def left(self) -> Fraction | float:
         return self.grant - self.spent
+
+    @property
+    def currency(self) -> Currency:
+        return "epsilon" if self.model is None else self.model.currency
+
+    @property
+    def in_words(self) -> str:
+        """What any window may lose."""
+        if self.model is None or self.model.currency == "epsilon":
+            return f"epsilon {float(self.grant):g}"
+        return self.model.in_words
+
+    def told(self, amount: Fraction | float) -> float:
+        """An amount as an epsilon: in rho, at the guarantee's delta."""
+        if self.model is None or isinstance(amount, float):
+            return float(amount)
+        return float(self.model.told_epsilon(amount))
 
 
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
@@ -44,7 +65,7 @@ def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> 
         spent = max(ledger.window_spent(grant, span.start, len(span)).epsilon for span in spans)
     else:
         spent = ledger.worst(grant).epsilon
-    return Budget(model.epsilon, spent, model.window_length)
+    return Budget(model.budget, spent, model.window_length, model)
 
 
 def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:
@@ -87,6 +108,7 @@ def budget_document(budget: Budget) -> dict[str, Any]:
         **amount_document("grant", budget.grant),
         **amount_document("spent", budget.spent),
         **amount_document("left", budget.left),
+        **({"currency": "rho", "in_words": budget.in_words} if budget.currency == "rho" else {}),
     }
 
 

@@ -156,16 +156,23 @@ def last_marks(marks: Sequence[Mark]) -> Sequence[Mark]:
     return marks[-RECENT_DAYS:]
 
 
-def level_rows(marks: Sequence[Mark], n_nodes: Sequence[int]) -> tuple[LevelRow, ...]:
-    """A row a level, a cell a day. n_nodes: of each level."""
+def level_rows(
+    marks: Sequence[Mark], n_nodes: Sequence[int], margin: str | None = None
+) -> tuple[LevelRow, ...]:
+    """A row a level, a cell a day. n_nodes: of each level. margin: the last one's name, if it is one."""
+    last = len(n_nodes) - 1
     return tuple(
-        LevelRow(level_name(level, count), tuple(_cell(mark, level, count) for mark in marks))
+        LevelRow(
+            level_name(level, count, margin if level == last else None),
+            tuple(_cell(mark, level, count) for mark in marks),
+        )
         for level, count in enumerate(n_nodes)
     )
 
 
-def level_name(level: int, n_nodes: int) -> str:
-    return f"Level {level}, {n_nodes:,} node{'' if n_nodes == 1 else 's'}"
+def level_name(level: int, n_nodes: int, margin: str | None = None) -> str:
+    title = f"Level {level}" if margin is None else f"Margin {margin}"
+    return f"{title}, {n_nodes:,} node{'' if n_nodes == 1 else 's'}"
 
 
 def _cell(mark: Mark, level: int, n_nodes: int) -> tuple[str, str, str]:

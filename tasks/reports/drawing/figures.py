@@ -1,6 +1,6 @@
 """The curves of a node, ready for a page: paths, labels, words for those who do not see them, a table."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -70,9 +70,24 @@ def figures_of(facts: PublicFacts, unit: str, quantity: str, most: int | None = 
         return ()
     named = partial(called, facts=facts.about.nodes)
     return tuple(
-        _figure(facts.daily, facts.recent, number, node, f"{quantity} of {named(node.name)}", unit, named)
+        _figure(
+            facts.daily,
+            facts.recent,
+            number,
+            node,
+            f"{quantity} of {named(node.name)}",
+            unit,
+            _place(facts, node),
+        )
         for number, node in enumerate(facts.nodes[: facts.n_drawn][:most])
     )
+
+
+def _place(facts: PublicFacts, node: Node) -> str:
+    if node.parent is None:
+        return "the root"
+    title = facts.title_of(node.level)
+    return f"part of {called(node.parent, facts.about.nodes)}, {title[0].lower()}{title[1:]}"
 
 
 def _figure(
@@ -82,13 +97,12 @@ def _figure(
     node: Node,
     subject: str,
     unit: str,
-    named: Callable[[str], str],
+    place: str,
 ) -> Figure:
     plots = [_recent_plot(recent, number, subject, unit)]
     n_recent = (recent.last - recent.first).days + 1
     if daily.n_days > n_recent:
         plots.append(_daily_plot(daily, number, subject, unit))
-    place = "the root" if node.parent is None else f"part of {named(node.parent)}, level {node.level}"
     split = daily.n_days - n_recent
     days = [_day_row(daily, number, column) for column in range(daily.n_days - 1, split - 1, -1)]
     months = list(_month_rows(daily, number, split))

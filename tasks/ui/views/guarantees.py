@@ -57,9 +57,14 @@ def _rows(
         span = f"{min(own)} to {max(own)}" if own else ""
         window = f"{model.windows}, {model.window_length} step{'' if model.window_length == 1 else 's'}"
         yield GuaranteeRow(
-            number, amount(model.epsilon), window, decimal(model.alpha), span, number == newest, steps,
-            float(model.epsilon),
+            number, _epsilon(model), window, decimal(model.alpha), span, number == newest, steps,
+            float(model.budget),
         )  # fmt: skip
+
+
+def _epsilon(model: PrivacyModel) -> str:
+    """Epsilon, and what else is promised beside it."""
+    return f"{amount(model.epsilon)}{f' at delta {float(model.delta):g}' if model.delta else ''}"
 
 
 def _counted(model: PrivacyModel) -> tuple[object, ...]:

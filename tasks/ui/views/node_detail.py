@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from optstream.stream import AggregationTree, days_from
+from optstream.stream import days_from
 from tasks.reports.drawing.figures import Z
 
 DAY = 86_400
@@ -72,12 +72,6 @@ class Span:
     def with_week_before(self) -> list[date]:
         """Return the days that a page of it needs: the week before, too."""
         return days_from(self.first - timedelta(days=7), self.last)
-
-
-def children_of(tree: AggregationTree, node: str) -> tuple[str, ...]:
-    """Return the children of a node, in the tree's order; none of a leaf."""
-    index = tree.nodes.index(node)
-    return tuple(name for name, parent in zip(tree.nodes, tree.parents, strict=True) if parent == index)
 
 
 def node_curve(

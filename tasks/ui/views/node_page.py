@@ -12,7 +12,7 @@ from tasks.reports.drawing.figures import Z
 from tasks.reports.numbers import quantity_of, unit_of
 from tasks.ui.node_facts import read_nodes, read_replaced
 from tasks.ui.snapshot import Snapshot
-from tasks.ui.views.node_detail import MOST_CHILDREN, SPANS, NodeCurve, Span, children_of, node_curve
+from tasks.ui.views.node_detail import MOST_CHILDREN, SPANS, NodeCurve, Span, node_curve
 
 MOST_ROWS = 500
 """Of the table, the newest."""
@@ -62,7 +62,7 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
         "node": node,
         "called": settings.called,
         "parent": tree.nodes[above] if above >= 0 else None,
-        "children": children_of(tree, node),
+        "children": tree.children_of(node),
         "quantity": quantity_of(value),
         "unit": unit_of(value),
         "span": span,
@@ -80,7 +80,7 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
 def curve_of(snapshot: Snapshot, node: str, span: Span) -> NodeCurve:
     """Return the lines of a node's page. Raises PublicationError as `read_nodes`."""
     settings = _settings(snapshot)
-    children = children_of(_tree_with(settings, node, span), node)
+    children = _tree_with(settings, node, span).children_of(node)
     stacked = children[:MOST_CHILDREN]
     rows = read_nodes(settings, {node, *stacked}, span.with_week_before())
     short = span.n_days <= MOST_DAYS_REPLACED

@@ -52,7 +52,7 @@ def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] =
     """
     if page is None or not page.windows:
         return None
-    grant, windows = page.terms.model.epsilon, page.windows
+    grant, windows = page.terms.model.budget, page.windows
     charged = [_charged(grant, one) for one in windows]
     begin, end = windows[0].first_step, windows[-1].last_step + 1
     kept = [(one.limit, _inside(one.steps, begin, end)) for one in guarantees if one.steps is not None]

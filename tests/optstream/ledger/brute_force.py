@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend
+from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, StepSpend
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,10 @@ def cost(spend, planned, other, same, start):
         if not same and (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:
             return times * unit * sum(map(sum, held))
         return times * unit * sum(map(max, held))
+    if isinstance(spend, GaussianSpend):
+        moved = times * spend.leaves_changed * spend.alpha_units
+        held = [sum(spend.first_step + step in inside for step in part) for part in spend.parts]
+        return sum((n * moved) ** 2 for n in held) / (2 * spend.scale**2)
     assert isinstance(spend, CappedSpend)
     unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
     if wide > 1 or (not same and (planned.windows, other.windows) == ("aligned", "sliding")):
@@ -98,7 +102,7 @@ def broken(guarantees, charged, beside=None):
                 for one, spend in spends
             ]
             total = sum((amount for _, amount in lost), Fraction(0))
-            if total > model.epsilon or any(known and amount > 0 for known, amount in lost):
+            if total > model.budget or any(known and amount > 0 for known, amount in lost):
                 yield number, window, total
 
 

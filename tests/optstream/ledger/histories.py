@@ -38,6 +38,7 @@ from optstream.mechanisms import (
     BudgetDistribution,
     Fast,
     Fourier,
+    Gaussian,
     Hierarchical,
     HistoryInformed,
     HistoryInformedTree,
@@ -80,6 +81,8 @@ MECHANISMS = {
     "JointBlocks": joint_blocks,
 }
 JOINT = ("JointLaplace", "JointBlocks")
+BY_CURRENCY = {"epsilon": ("0", MECHANISMS), "rho": ("1/1000000", {"Gaussian": Gaussian})}
+"""The delta of every guarantee, and what is released under it."""
 FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
 LEASE = timedelta(minutes=10)
 AT_ONCE = 100
@@ -115,6 +118,7 @@ class Histories(RuleBasedStateMachine):
 
     ledger = None
     counts = None
+    currency = "epsilon"
 
     def __init__(self):
         super().__init__()
@@ -153,8 +157,11 @@ class Histories(RuleBasedStateMachine):
     def _guarantee(self, guarantee):
         self.guarantee = guarantee
         unit, leaves = guarantee["unit"]
+        delta, _ = BY_CURRENCY[self.currency]
         named = {name: guarantee[name] for name in ("epsilon", "window_length", "alpha", "windows")}
-        self.guarantees.append(PrivacyModel(**named, resolution="1", unit=unit, leaves_per_step=leaves))
+        self.guarantees.append(
+            PrivacyModel(**named, resolution="1", unit=unit, leaves_per_step=leaves, delta=delta)
+        )
 
     @rule(dice=st.integers(0, 2**32))
     def step(self, dice):
@@ -170,7 +177,8 @@ class Histories(RuleBasedStateMachine):
             self.change_tree(random.choice(self.names), random.choice(DAYS), random.choice(sorted(TREES)))
         else:
             self.release(
-                random.choice(self.names), random.randrange(len(DAYS) - 1), random.choice(sorted(MECHANISMS)),
+                random.choice(self.names), random.randrange(len(DAYS) - 1),
+                random.choice(sorted(BY_CURRENCY[self.currency][1])),
                 random.choice(["1", "1/2", "1/2", "1/5"]), random.choice(FATES), random.randrange(1000),
             )  # fmt: skip
 
@@ -219,9 +227,9 @@ class Histories(RuleBasedStateMachine):
         key, first_step, n_steps = (stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
         tree = TREES[self.tree_at(stream, first_step)]
         model = self.terms(stream).model
-        own = model.with_epsilon(model.epsilon * Fraction(share), model.leaves_per_step)
+        own = model.with_budget(model.budget * Fraction(share))
         try:
-            made = on_tree(MECHANISMS[mechanism](own), tree)
+            made = on_tree(BY_CURRENCY[self.currency][1][mechanism](own), tree)
             _ = made.levels  # where joint noise cannot be had, it says so
         except ParameterError:
             # customers change leaf, the scale is too small for a group, or a period has one block
@@ -336,7 +344,7 @@ def each_stream_by_itself():
         yield
 
 
-def run(url, histories, chosen_seed, n_steps=14):
+def run(url, histories, chosen_seed, n_steps=14, currency="epsilon"):
     """Run so many histories on the ledger at `url`; raise AssertionError for the first broken guarantee.
 
     Returns how often each thing happened.
@@ -345,7 +353,9 @@ def run(url, histories, chosen_seed, n_steps=14):
         ["histories", "guarantees", "amendments", "reserved", "refused", "refused by an earlier guarantee",
          "compromised", "products", "joint noise", "joint blocks", "changes", "changes refused", *FATES], 0,
     )  # fmt: skip
-    machine = type("Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts})
+    machine = type(
+        "Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts, "currency": currency}
+    )
     machine.TestCase.settings = settings()
     how = settings(
         max_examples=histories, stateful_step_count=n_steps, deadline=None, database=None,
@@ -364,6 +374,7 @@ def main():
     told.add_argument("--histories", type=int, default=2000)
     told.add_argument("--seed", type=int, default=1)
     told.add_argument("--database", choices=["sqlite", "postgresql"], help="only this one")
+    told.add_argument("--currency", choices=sorted(BY_CURRENCY), default="epsilon", help="of all guarantees")
     told.add_argument("--control", action="store_true", help="with broken pricing, which must be found")
     asked = told.parse_args()
     with ExitStack() as stack:
@@ -380,14 +391,15 @@ def main():
             if asked.control:
                 with in_force_alone():
                     try:
-                        run(url, asked.histories, asked.seed)
+                        run(url, asked.histories, asked.seed, currency=asked.currency)
                     except AssertionError as found:
                         print(f"{database}: the control is found: {found}")
                         continue
                 sys.exit(f"{database}: the control was not found")
             total = Counter()
             for batch in range(-(-asked.histories // AT_ONCE)):
-                total.update(run(url, min(AT_ONCE, asked.histories), AT_ONCE * asked.seed + batch))
+                number = AT_ONCE * asked.seed + batch
+                total.update(run(url, min(AT_ONCE, asked.histories), number, currency=asked.currency))
                 print(f"{database}, seed {asked.seed}: {dict(total)}", flush=True)
 
 

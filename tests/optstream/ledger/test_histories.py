@@ -19,6 +19,14 @@ def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(ur
     assert counts["products"] > 0
 
 
+def test_no_window_is_above_any_guarantee_in_rho(url):
+    counts = run(url, histories=12, chosen_seed=20, currency="rho")
+    assert counts["histories"] >= 12
+    assert counts["reserved"] > 20
+    assert counts["refused"] > 0
+    assert counts["amendments"] > 0
+
+
 def test_a_ledger_that_lets_any_tree_change_is_found(sqlite_url):
     found = "changes the hierarchy of days that were reserved|a day that was reserved has another tree"
     lets = patch("optstream.ledger.transactions.enrol.continues", lambda *_: True)

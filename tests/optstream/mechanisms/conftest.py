@@ -1,6 +1,7 @@
 """Every registered mechanism, made small, for the conformance suite."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,13 @@ def _joint(model, shortest):
     return mechanisms.Laplace(model, "joint" if can else None, lengths, N_SERIES, 1)
 
 
+def _gaussian(model, shortest):
+    """Under the same guarantee but for a delta, without which there is no Gaussian noise."""
+    # a delta allows some noise by itself, so a tiny epsilon is told by a tiny delta
+    delta = max(min(model.epsilon, Fraction(1, 10**6)), Fraction(1, 10**15))
+    return mechanisms.Gaussian(PrivacyModel(**{**model.to_document(), "delta": delta}))
+
+
 def _history_informed(model, shortest):
     """Few blocks in short windows, so that plans, borders and learning meet within a few periods."""
     n_blocks = min(2, model.window_length)
@@ -81,6 +89,7 @@ def _history_informed_tree(model, shortest):
 PLAIN: Mapping[str, Make] = {
     **{name: _plain(name) for name in MECHANISMS if issubclass(getattr(mechanisms, name), SeriesMechanism)},
     "Laplace joint": _joint,
+    "Gaussian": _gaussian,
     "Fourier": _fourier,
     "PeGaSus average": _plain("PeGaSus", smoother="average"),
     "PeGaSus James-Stein": _plain("PeGaSus", smoother="james_stein"),

@@ -15,6 +15,7 @@ from optstream.ledger.accounting.spends import covers
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.mechanisms.base import Mechanism
 from optstream.noise import secure_noise, simulated_noise
+from optstream.noise.gaussian import DIGIT_BYTES
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
@@ -40,6 +41,9 @@ class Tape:
         )
 
     def uniform_below(self, bounds):
+        if (bounds == 256**DIGIT_BYTES).all():
+            # every proposal of Gaussian noise is kept, so that none is drawn anew
+            return np.zeros(bounds.shape, dtype=np.int64)
         return (self._draws.random(bounds.shape) * bounds).astype(np.int64)
 
 

@@ -18,6 +18,7 @@ from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
 from tasks.operations.withdraw import withdraw as withdraw_day
 from tasks.release.day import Requested
+from tasks.release.guards.witness import bear_witness
 from tasks.release.run import terms_of
 from tests.tasks.two_regions import RELEASING, STEPS
 
@@ -154,6 +155,22 @@ def test_a_trusted_folder_that_is_an_older_copy_is_found_by_its_witness(either):
     withdraw_day(either.run(), Requested(DAYS[0]), "a test")  # what has no readers need not be known
     file.write_bytes(newest)
     assert problems(either) == ()
+
+
+def test_an_older_copy_that_knows_all_but_how_a_draw_ended_is_found(installation):
+    """Other streams of the population tell the witness at any moment: here just before a day is staged."""
+    file, copies = installation.folder / "trusted/witness/ledger-heads.json", []
+
+    def told_by_another_run(run, days):
+        bear_witness(run.settings, run.ledger)
+        copies.append(file.read_bytes())
+        return days
+
+    installation.release(DAYS[0], steps=(*STEPS[:-2], told_by_another_run, *STEPS[-2:]))
+    assert problems(installation) == ()
+    file.write_bytes(copies[0])
+    (line,) = problems(installation)
+    assert "it is an older copy" in line
 
 
 def test_an_edit_of_the_ledger_is_found(released):

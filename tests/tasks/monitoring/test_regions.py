@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optstream.stream import AggregationTree
+from optstream.stream.hierarchy.margin import Margin
 from tasks.monitoring.regions import lacking, likeness, nearest, renamed, touched
 
 TWO = date(2016, 6, 2)
@@ -129,3 +130,12 @@ def test_a_long_name_is_cut_and_a_strange_one_reaches_no_terminal_raw(watched):
         assert len(alarm.node) <= 80
         assert alarm.words.isprintable()
         assert alarm.node.isprintable()
+
+
+def test_cells_that_lack_touch_their_nodes_of_the_margin_and_are_covered_by_regions():
+    tree = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+    lattice = Margin("sector", ("industry", "homes")).on(tree)
+    assert touched(lattice, ["84-industry", "84-homes"]) == (1, 1, 2, 2)
+    assert lacking(lattice, ["84-industry", "84-homes"]) == ("84",)
+    assert lacking(lattice, lattice.leaves) == ("FR",)
+    assert lacking(lattice, ["84-industry", "11-industry"]) == ("84-industry", "11-industry")

@@ -164,7 +164,7 @@ const start = () => {
     found.replaceChildren(...nodes.map((node, number) => {
       const [, , parent, level] = index.nodes[node];
       const item = make("li", "", { role: "option", id: `found-${number}`, "aria-selected": "false" });
-      item.append(make("span", labelOf(index, node)), make("span", parent < 0 ? "the root" : ` in ${labelOf(index, parent)}, level ${level}`, { class: "place" }));
+      item.append(make("span", labelOf(index, node)), make("span", parent < 0 ? "the root" : ` in ${labelOf(index, parent)}, ${levelOf(index, level)}`, { class: "place" }));
       item.addEventListener("mousedown", (event) => { event.preventDefault(); choose(node); });
       item.node = node;
       return item;

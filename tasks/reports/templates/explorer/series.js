@@ -106,6 +106,9 @@ const whenOf = (store, point, measure) => {
   return measure === "monthly" ? day.slice(day.indexOf(" ") + 1) : day;
 };
 
+// What a level is called: the last one by the margin's name, where it is a margin.
+const levelOf = (index, level) => (index.margin && level === index.nodes.at(-1)[3] ? index.margin : `level ${level}`);
+
 const labelOf = (index, node) => {
   const [id, name] = index.nodes[node];
   return name && name !== id ? `${name} (${id})` : id;

@@ -100,6 +100,26 @@ def test_a_run_ends_with_the_process_that_stands_between(warm, tmp_path, silent_
     until("the run is gone", lambda: gone([run]), 30)
 
 
+def test_a_stop_that_comes_when_the_run_is_over_changes_nothing_of_how_it_ended(tmp_path):
+    """The run is gone, and how it ended is still on its way: nobody is there to be stopped."""
+    over = subprocess.Popen(["true"])
+    over.wait()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        started = start(tmp_path / "s", tmp_path)
+        end, _ = listening.accept()
+        with end:
+            end.sendall(f"{over.pid}\n".encode())
+            until("it knows the run", lambda: _handles(started.pid, signal.SIGTERM), 30)
+            started.terminate()
+            with pytest.raises(subprocess.TimeoutExpired):
+                started.wait(0.5)
+            end.sendall(b"0\n")
+            assert started.wait(60) == 0
+    assert started.communicate() == ("", "")  # its streams lay in the socket until now
+
+
 def test_where_no_warm_process_answers_a_fresh_one_runs(tmp_path):
     started = start(tmp_path / "none.socket", tmp_path, run="none")
     _, said = started.communicate(timeout=300)

@@ -6,11 +6,13 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import publish, read_published, stage, withdraw
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.reading.read import catalogue_reader
 from optstream.catalogue.reading.selection import (
     as_sdmx_csv,
     exported_columns,
-    select_rows,
+    rows_of,
     with_names,
 )
 from optstream.catalogue.sums.period_sums import period_sums
@@ -29,26 +31,31 @@ def folder(tmp_path):
     return tmp_path / "published"
 
 
+def selected(folder, *arguments, **options):
+    storage = open_storage(folder)
+    return rows_of(storage, catalogue_reader(storage, None)(), *arguments, **options)
+
+
 def test_a_selection_is_the_published_rows_and_reads_no_other_day(folder):
     (folder / f"data/date={DAYS[0]}").rename(folder / "gone")
-    chosen = select_rows(folder, ["84"], DAYS[1])
+    chosen = selected(folder, ["84"], DAYS[1])
     (folder / "gone").rename(folder / f"data/date={DAYS[0]}")
     published = read_published(folder)
     assert chosen.equals(published.filter((pl.col("node") == "84") & (pl.col("date") > DAYS[0])))
-    assert select_rows(folder).equals(published)
+    assert selected(folder).equals(published)
 
 
 def test_what_is_not_there_is_said(folder):
     with pytest.raises(ParameterError, match="has a node '99'"):
-        select_rows(folder, ["84", "99"])
+        selected(folder, ["84", "99"])
     withdraw(folder, DAYS[2], lambda _entry, _known: "h2", stream="../french load", value_column="load_mw")
     with pytest.raises(ParameterError, match="no day of this span is published"):
-        select_rows(folder, first=DAYS[2])
+        selected(folder, first=DAYS[2])
 
 
 def test_sdmx_csv_has_an_observation_for_each_instant_of_a_node(folder):
     """Columns and their order, and one observation a key, as the format's field guide has them."""
-    rows = select_rows(folder, first=DAYS[1])
+    rows = selected(folder, first=DAYS[1])
     by_step = as_sdmx_csv(rows, "load_mw")
     assert by_step.columns[:6] == ["STRUCTURE", "STRUCTURE_ID", "ACTION", "NODE", "TIME_PERIOD", "OBS_VALUE"]
     assert by_step.height == rows["timestamp"].drop_nulls().len()
@@ -66,7 +73,7 @@ def test_sdmx_csv_has_an_observation_for_each_instant_of_a_node(folder):
 
 
 def test_names_stand_beside_their_nodes_and_every_column_has_its_meaning(folder):
-    rows = select_rows(folder, first=DAYS[2])
+    rows = selected(folder, first=DAYS[2])
     named = with_names(rows, {"84": NodeFacts("Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)})
     assert named.columns[named.columns.index("node") + 1] == "name"
     assert dict(named.select("node", "name").unique().iter_rows()) == {

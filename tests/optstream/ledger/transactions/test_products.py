@@ -184,8 +184,41 @@ def test_a_chosen_share_does_not_move_once_there_are_releases(ledger, publish, r
             ledger.enrol(shared(kit, "load", moved), kit.now)
     assert ledger.terms("load").stream_share == Fraction(1, 2)
     ledger.enrol(load, kit.now)
-    ledger.enrol(shared(kit, "load", None), kit.now)
+    number = shared(kit, "load", None)
+    assert load.differing(number) == []  # what was told to be written is no change to declare
+    with pytest.raises(LedgerError, match="nothing to amend"):
+        ledger.amend(number, "as told", kit.now)
+    ledger.enrol(number, kit.now)
     assert ledger.terms("load").stream_share is None
+    with pytest.raises(LedgerError, match=r"plan with a number of its own.* keep it, or declare"):
+        ledger.enrol(load, kit.now)
+    assert ledger.verify() == []
+
+
+def test_a_chosen_share_that_a_change_of_the_tree_would_move_is_told_with_the_number_to_write(
+    ledger, publish, kit
+):
+    load = shared(kit, "load", "1/2")
+    ledger.enrol(load, kit.now)
+    publish("day 0", plan_of(1, 8), terms=load)
+    split = {"hierarchy": "finer", "trees": ((None, "tree"), (96, "finer"))}
+    with pytest.raises(LedgerError, match=r'stream_share = "1/2"'):
+        ledger.enrol(replace(kit.terms(**split), stream_share=Fraction(3, 8)), kit.now)
+    ledger.enrol(replace(kit.terms(**split), stream_share=Fraction(1, 2)), kit.now)
+    assert ledger.verify() == []
+
+
+def test_an_amendment_moves_chosen_shares_within_what_others_leave(ledger, publish, kit):
+    for stream in ("load", "gas"):
+        terms = shared(kit, stream, "1/2")
+        ledger.enrol(terms, kit.now)
+        publish("day 0", plan_of(1, 32), stream=stream, terms=terms)
+    with pytest.raises(LedgerError, match=r"together 9/8, more than all"):
+        ledger.amend(shared(kit, "load", "5/8"), "larger readings", kit.now)
+    assert ledger.terms("load").stream_share == Fraction(1, 2)
+    ledger.amend(shared(kit, "gas", "3/8"), "smaller readings", kit.now)
+    ledger.amend(shared(kit, "load", "5/8"), "larger readings", kit.now)
+    assert [ledger.terms(one).stream_share for one in ("gas", "load")] == [Fraction(3, 8), Fraction(5, 8)]
     assert ledger.verify() == []
 
 

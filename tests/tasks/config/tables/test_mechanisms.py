@@ -18,6 +18,7 @@ from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.release.build_mechanism import mechanism_for
+from tests.tasks.two_regions import with_delta
 
 pytestmark = pytest.mark.slow
 
@@ -36,6 +37,8 @@ def write(tmp_path, monkeypatch):
         text = text if "stages" in keep else re.sub(r"stages = .+\n", "", text)
         for table in {"sampling", "features"} - set(keep):
             text = re.sub(rf"\[{table}\].*\n(.+\n)+", "", text)
+        text = re.sub(r"(epsilon = \S+) .*", r"\1", text)
+        text = with_delta(text, name)
         for old, new in changes:
             assert old in text
             text = text.replace(old, new)

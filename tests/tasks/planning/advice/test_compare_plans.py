@@ -118,3 +118,31 @@ def test_level_shares_of_the_model_know_the_noise_that_is_drawn(settings_of):
     assert level < 0.95 * other
     assert sum(joint.level_shares) == 1 == sum(laplace.level_shares)
     assert all(isinstance(one, Fraction) for one in joint.level_shares)
+
+
+GAUSSIAN = CONFIGURATION.replace(SAMPLING, "").replace('name = "OptStream"', 'name = "Gaussian"')
+WITH_DELTA = ('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')
+
+
+def test_beside_a_delta_both_currencies_are_compared(settings_of):
+    found = compare_plans(settings_of(GAUSSIAN, COARSE, WITH_DELTA), 5000.0)
+    assert found.configured.choice.settings.mechanism.name == "Gaussian"
+    for plan in found.plans:
+        settings = plan.choice.settings
+        assert settings.model.currency == settings.mechanism.kind.currency
+    laplace = [plan for plan in found.plans if plan.choice.label.startswith("Laplace")]
+    assert laplace
+    assert all(plan.choice.keys["privacy"] == {"delta": None} for plan in laplace)
+    # at 48 steps and two levels Gaussian noise has less than either noise of Laplace
+    assert found.configured.relative < min(plan.relative for plan in laplace)
+
+
+def test_streams_that_share_a_budget_keep_its_currency(settings_of):
+    text = GAUSSIAN.replace('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nstream_share = "1/2"')
+    found = compare_plans(settings_of(text, COARSE, WITH_DELTA), 5000.0)
+    assert {plan.choice.settings.mechanism.name for plan in found.plans} == {"Gaussian"}
+
+
+def test_no_delta_is_proposed_where_nobody_gave_one(settings_of):
+    found = compare_plans(settings_of(CONFIGURATION, COARSE), 5000.0)
+    assert all(plan.choice.settings.privacy.delta is None for plan in found.plans)

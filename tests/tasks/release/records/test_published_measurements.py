@@ -21,7 +21,7 @@ from tasks.release.publish_again import publish_again
 from tests.by_night import few
 from tests.tasks.release.vintage_nights import night, stored
 from tests.tasks.schemas.test_schemas import validator
-from tests.tasks.two_regions import STEPS
+from tests.tasks.two_regions import STEPS, with_delta
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(3)]
 DAY, NEXT, LAST = DAYS
@@ -34,7 +34,7 @@ def wanted(installation, name="OptStream"):
     )
     if name != "OptStream":
         path = installation.folder / "optstream.toml"
-        text = path.read_text().replace('name = "OptStream"', f'name = "{name}"')
+        text = with_delta(path.read_text().replace('name = "OptStream"', f'name = "{name}"'), name)
         path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
     installation.simulate(*DAYS)
     return installation

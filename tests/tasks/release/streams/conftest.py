@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from optstream.stream import Hour
+from tests.tasks.two_regions import with_delta
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
@@ -20,7 +21,7 @@ def with_mechanism(installation):
 
     def make(name, *simulated):
         path = installation.folder / "optstream.toml"
-        text = path.read_text().replace('name = "OptStream"', f'name = "{name}"')
+        text = with_delta(path.read_text().replace('name = "OptStream"', f'name = "{name}"'), name)
         path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
         installation.simulate(*DAYS)
         return installation

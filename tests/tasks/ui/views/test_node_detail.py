@@ -12,7 +12,7 @@ from optstream.stream import AggregationTree
 from tasks.reports.drawing.figures import Z
 from tasks.ui.node_facts import COLUMNS, read_nodes
 from tasks.ui.snapshot import take_snapshot
-from tasks.ui.views.node_detail import DAY, MOST_CHILDREN, Series, Span, children_of, node_curve
+from tasks.ui.views.node_detail import DAY, MOST_CHILDREN, Series, Span, node_curve
 from tasks.ui.views.node_page import curve_of, find_nodes, moment_in, node_page
 
 BEGIN = 1_464_732_000
@@ -72,8 +72,8 @@ def test_nothing_published_is_no_line_of_anything():
 def test_children_beyond_those_that_are_stacked_are_one_and_the_stack_is_the_node():
     names = [f"leaf {number}" for number in range(MOST_CHILDREN + 5)]
     tree = AggregationTree.from_parents({"FR": None, **dict.fromkeys(names, "FR")})
-    assert children_of(tree, "FR") == tuple(names)
-    assert children_of(tree, "leaf 3") == ()
+    assert tree.children_of("FR") == tuple(names)
+    assert tree.children_of("leaf 3") == ()
     known = [(at, name, 2.0, None, None) for at in (0, 1800) for name in names[:MOST_CHILDREN]]
     found = rows((0, "FR", 100.0, None, None), (1800, "FR", 90.0, None, None), *known[:-1])
     stack = [

@@ -15,7 +15,7 @@ def page(*lefts, grant=1):
     windows = tuple(
         WindowHeadroom(10 * number, 10 * number + 9, at, at, left) for number, left in enumerate(lefts)
     )
-    terms = SimpleNamespace(model=SimpleNamespace(epsilon=Fraction(grant)))
+    terms = SimpleNamespace(model=SimpleNamespace(budget=Fraction(grant)))
     return SimpleNamespace(windows=windows, terms=terms)
 
 

@@ -1,6 +1,6 @@
 """Counts how often a noise-only band holds the truth, on simulated load: the table that report pages show.
 
-    make coverage   # python -m benchmarks.noise_coverage --into tasks/reports/measured/coverage.json
+    make coverage   # python -m benchmarks.noise.noise_coverage --into tasks/reports/measured/coverage.json
 
 The example's mechanism releases simulated days with simulated noise. The band is 1.96 published standard
 deviations of the noise (`load_mw_noise_se`) on each side: one that left nothing out would hold 95 % of the

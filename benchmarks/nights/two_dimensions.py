@@ -1,0 +1,98 @@
+"""Shows what a night of cells of two dimensions takes, beside the same cells in a tree alone.
+
+    python -m benchmarks.nights.two_dimensions [--regions 200] [--sectors 10]
+
+Made-up counts of regions times sectors, half-hours, dumps of all cells in one file with a column of regions
+and one of sectors, `Laplace`. Each night is a process of its own that starts no Prefect server, reads the
+dump, releases it, publishes it and writes the page; then the published folder is verified in another one.
+Seconds are those of the processor, children included, which hold on a busy machine; the last rows are the
+clock's. The peer has the same regions and cells and no margin.
+"""
+
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from benchmarks.harness.measure import command, in_process, parser, processor, show, table
+from benchmarks.million import CONFIGURATION, DAY
+from tasks.config import Settings, load_settings
+from tasks.ingest.arrival.parts import EVERY, place_of
+
+LIMIT = 10.0
+"""Seconds of a whole night of 200 times 10 cells that were asked."""
+VERIFY = "verify-published"
+MARGIN = "with a margin"
+PEER = "the tree alone"
+
+
+def prepared(folder: Path, n_regions: int, n_sectors: int, *, margin: bool) -> Settings:
+    """Write hierarchy, configuration and the dump of one day; return the settings."""
+    regions = [f"r{region}" for region in range(n_regions)]
+    sectors = [f"s{sector}" for sector in range(n_sectors)]
+    lines = ["node,parent", "all,", *(f"{region},all" for region in regions)]
+    text = CONFIGURATION.format(mechanism="Laplace", keys="", schema="aggregated")
+    if margin:
+        named = ", ".join(f'"{sector}"' for sector in sectors)
+        beside = f'file = "hierarchy.csv"\nmargins = {{ sector = [{named}] }}\n'
+        text = text.replace('file = "hierarchy.csv"\n', beside)
+        text = text.replace('["1/3", "1/3", "1/3"]', '["1/4", "1/4", "1/4"]\nmargins = { sector = "1/4" }')
+        text = text.replace('region = "region"\n', 'region = "region"\nmargin = "sector"\n')
+    else:
+        lines += [f"{region}-{sector},{region}" for region in regions for sector in sectors]
+        text = text.replace('region = "region"\n', 'region = "cell"\n')
+    (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
+    (folder / "optstream.toml").write_text(text, encoding="utf-8")
+    settings = load_settings(folder / "optstream.toml")
+    into = folder / "dumps" / place_of(EVERY, DAY)
+    into.mkdir(parents=True)
+    stamps = pl.Series(settings.calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
+    cells = pl.DataFrame({"region": regions}).join(pl.DataFrame({"sector": sectors}), how="cross")
+    rows = cells.join(pl.DataFrame({"timestamp": stamps}), how="cross").with_columns(
+        cell=pl.format("{}-{}", "region", "sector"),
+        visits=pl.Series(np.random.default_rng(0).poisson(5.0, cells.height * len(stamps))),
+    )
+    rows.write_parquet(into / "part-0.parquet")
+    (into / "_SUCCESS").touch()
+    return settings
+
+
+def measured(n_regions: int, n_sectors: int, *, margin: bool) -> dict[str, float]:
+    """Return the seconds of each step of one night, of its verification, and of both clocks."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = prepared(Path(folder), n_regions, n_sectors, margin=margin)
+        night, clock = in_process("-m", "benchmarks.million", "--night", str(settings.file))
+        seconds: dict[str, float] = night["seconds"]
+        began, started = time.perf_counter(), processor()
+        in_process("-m", "flows.cli.main", "verify-published", "--json", str(settings.published_folder))
+        verified = processor() - started
+        clocks = {"clock: the night": clock, "clock: verify": time.perf_counter() - began}
+        return {**seconds, "whole night": sum(seconds.values()), VERIFY: verified, **clocks}
+
+
+def table_of(found: dict[str, dict[str, float]]) -> Any:
+    """Return a row a step, a column for each night."""
+    rows = table(["seconds"], [*found, "limit"])
+    for name in dict.fromkeys(step for night in found.values() for step in night):
+        limit = f"{LIMIT:g}" if name == "whole night" else ""
+        rows.add_row(name, *(f"{night.get(name, 0.0):.2f}" for night in found.values()), limit)
+    return rows
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Release a night of each, and print the table."""
+    options = parser(__doc__)
+    options.add_argument("--regions", type=int, default=200)
+    options.add_argument("--sectors", type=int, default=10)
+    given = options.parse_args(arguments)
+    show(f"{given.regions:,} regions times {given.sectors:,} sectors:")
+    kinds = {MARGIN: True, PEER: False}
+    show(table_of({name: measured(given.regions, given.sectors, margin=one) for name, one in kinds.items()}))
+
+
+if __name__ == "__main__":
+    command(main)

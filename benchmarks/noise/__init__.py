@@ -1,0 +1,1 @@
+"""Benchmarks of noise alone, on whatever series."""

@@ -1,0 +1,61 @@
+"""A hierarchy with a margin: levels and margin are charged alike, and two mistakes that would not be."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.mechanisms import Hierarchical, Laplace
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree, Lattice
+from optstream.stream.aggregation_tree import Number
+
+_SECTORS = ("s", "t", "u", "v", "w", "x", "y", "z")
+_CELLS = {sector: [f"A-{sector}", f"B-{sector}"] for sector in _SECTORS}
+_TREE = AggregationTree.from_parents(
+    {"all": None, "A": "all", "B": "all", **{cell: cell[0] for cells in _CELLS.values() for cell in cells}}
+)
+CELLS = Lattice.of_tree(_TREE, "sector", _CELLS)
+"""Two regions times eight sectors."""
+SHARES = ("0", "0", "1/10", "9/10")
+"""Nearly all of epsilon at the margin, where a mistake shows."""
+CLAIMED = 2
+
+
+class Overlapping(Lattice):
+    """BROKEN ON PURPOSE: each node of its margin has every cell, so that one cell moves them all."""
+
+    def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
+        """Return every node's values, the margin's too large.
+
+        Args:
+            leaf_values: As a lattice's.
+
+        Returns:
+            As a lattice's.
+        """
+        found = super().add_up(leaf_values)
+        found[..., self.margin_nodes.start :, :] = leaf_values.sum(axis=-2, keepdims=True)
+        return np.asarray(found)
+
+
+def beside_a_margin(n_steps: int) -> Hierarchical:
+    """Return Laplace over a window of 1, epsilon 2 over cells and margin together."""
+    return Hierarchical(Laplace(PrivacyModel(CLAIMED, 1, 1)), CELLS, SHARES)
+
+
+def uncharged_margin(n_steps: int) -> Hierarchical:
+    """Return a margin that is not charged: cells have all of epsilon, and the margin four times as much."""
+    return Hierarchical(Laplace(PrivacyModel(5 * CLAIMED, 1, 1)), CELLS, ("0", "0", "1/5", "4/5"))
+
+
+def overlapping_margin(n_steps: int) -> Hierarchical:
+    """Return the mistake of a margin that is no partition, charged as if it were one."""
+    lattice = Overlapping.of_tree(_TREE, "sector", _CELLS)
+    return Hierarchical(Laplace(PrivacyModel(CLAIMED, 1, 1)), lattice, SHARES)
+
+
+BROKEN: dict[str, Callable[[int], Hierarchical]] = {
+    "a margin that is not charged": uncharged_margin,
+    "a margin whose nodes overlap": overlapping_margin,
+}

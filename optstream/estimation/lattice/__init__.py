@@ -1,0 +1,1 @@
+"""Estimates of hierarchies with a margin: least squares, bound and rounding, each exact."""

@@ -1,0 +1,1 @@
+"""Mechanisms of Gaussian noise, priced in rho of zero-concentrated privacy."""

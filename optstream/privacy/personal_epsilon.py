@@ -1,0 +1,113 @@
+"""Customers with epsilons and windows of their own: who is left out, so that one noise does for all."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from optstream.errors import ParameterError
+from optstream.privacy.exact import Exact, exact, whole
+
+CHANCE_UNITS = 2**62
+"""Chances are whole multiples of one part of so many."""
+DIGITS = 60
+LARGEST_EPSILON = 10**6
+"""Of a class: more protects nobody, and its exponential is no number any more."""
+
+
+@dataclass(frozen=True)
+class CustomerClass:
+    """Customers who asked for the same privacy guarantee; who is in which class is public.
+
+    Attributes:
+        name: Of the class.
+        n_customers: How many there are, public; decides how much is left out, never what is guaranteed.
+            Counts above it are cut to it.
+        epsilon: Exact, in (0, 10^6]; the most that any window of the class may lose.
+        window_length: Steps of its windows.
+
+    Raises:
+        ParameterError: For a number outside its range.
+    """
+
+    name: str
+    n_customers: int
+    epsilon: Fraction
+    window_length: int
+
+    def __init__(self, name: str, n_customers: int, epsilon: Exact, window_length: int) -> None:
+        amount = exact(epsilon, "epsilon of CustomerClass")
+        if not 0 < amount <= LARGEST_EPSILON:
+            raise ParameterError(f"epsilon of CustomerClass must lie in (0, 10^6]; got {epsilon!r}")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "epsilon", amount)
+        for field, given in (("n_customers", n_customers), ("window_length", window_length)):
+            object.__setattr__(self, field, whole(given, f"{field} of CustomerClass", 1))
+
+
+@lru_cache(maxsize=4096)
+def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
+    """Return the chance that a customer takes part in an answer, in parts of `CHANCE_UNITS`, rounded down.
+
+    Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at most this chance in an answer that loses
+    `threshold` loses `epsilon`.
+
+    Args:
+        epsilon: What the customer may lose, > 0.
+        threshold: What one who takes part for certain loses, > 0.
+
+    Returns:
+        The most parts c with c / CHANCE_UNITS <= (e^epsilon - 1) / (e^threshold - 1); all where the threshold
+        is no larger than epsilon.
+    """
+    if threshold <= epsilon:
+        return CHANCE_UNITS
+    down = Context(DIGITS, ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    up = Context(DIGITS, ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    # decimal's exp is rounded to the nearest, so that its neighbours are bounds
+    least = down.subtract(down.next_minus(down.exp(_quotient(epsilon, down))), Decimal(1))
+    most = up.subtract(up.next_plus(up.exp(_quotient(threshold, up))), Decimal(1))
+    return max(int(down.multiply(down.divide(least, most), Decimal(CHANCE_UNITS))), 0)
+
+
+def _quotient(amount: Fraction, context: Context) -> Decimal:
+    return context.divide(Decimal(amount.numerator), Decimal(amount.denominator))
+
+
+def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: Fraction) -> float:
+    """Return what leaving customers out and the noise of the others do to a count, as a mean square; free.
+
+    The count is taken to hold all customers, as in the paper: with fewer in it, less is lost.
+
+    Args:
+        offers: What each class may lose by the answer.
+        sizes: How many customers each class has.
+        threshold: What those who take part for certain lose.
+
+    Returns:
+        Variance and squared bias of the sample, and 2 / threshold^2.
+    """
+    variance = left_out = 0.0
+    for offer, size in zip(offers, sizes, strict=True):
+        chance = chance_units(offer, threshold) / CHANCE_UNITS
+        variance += size * chance * (1 - chance)
+        left_out += size * (1 - chance)
+    return variance + left_out**2 + 2 / float(threshold) ** 2
+
+
+def best_threshold(offers: Sequence[Fraction], sizes: Sequence[int]) -> tuple[Fraction, float]:
+    """Return the epsilon at which an answer errs least, of those that are offered; free, from public facts.
+
+    Source: Du et al. 2025, optimal budget selection, after Jorgensen, Yu and Cormode 2015.
+
+    Args:
+        offers: What each class may lose by the answer, each > 0.
+        sizes: How many customers each class has.
+
+    Returns:
+        The threshold, and the root of its mean square error.
+    """
+    found = min((squared_error(offers, sizes, offer), offer) for offer in set(offers))
+    return found[1], math.sqrt(found[0])

@@ -1,0 +1,170 @@
+"""Zero-concentrated privacy, rho, and the (epsilon, delta) that it stands for: exact, rounded to the safe
+side.
+"""
+
+import math
+from collections.abc import Callable
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from optstream.errors import ParameterError
+
+LARGEST_DELTA = Fraction(1, 1000)
+"""A larger one would allow that the readings of one customer in a thousand are published as they are."""
+LEAST_DELTA = Fraction(1, 10**15)
+LARGEST_EPSILON = 10**6
+WORKING, KEPT = 60, 15
+"""Digits of a computation, and of its result."""
+# the order of the Renyi divergence, less 1, is looked for among powers of e
+LEAST_ORDER, LARGEST_ORDER = -12.0, 80.0
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+@lru_cache(maxsize=256)
+def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return a rho, almost the largest, such that whatever is rho-zCDP is (epsilon, delta)-private.
+
+    Lemma 19 (docs/privacy.md): for every order a > 1, rho-zCDP gives delta at
+
+        epsilon(a) = a rho + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),
+
+    which is solved for rho. One order is looked for with floats; that it is not quite the best costs a little
+    rho and no privacy. With it rho is computed in decimals, each operation rounded downwards.
+
+    Source: Canonne, Kamath and Steinke 2020, Proposition 7, for Renyi divergence; Bun and Steinke 2016,
+    Definition 1.1 (rho-zCDP).
+
+    Args:
+        epsilon: Greater than 0, at most 10^6.
+        delta: In [1e-15, 1/1000].
+
+    Returns:
+        Greater than 0; a decimal fraction of 15 digits, rounded down.
+
+    Raises:
+        ParameterError: Epsilon or delta outside its range.
+    """
+    check_delta(delta, "delta")
+    if not 0 < epsilon <= LARGEST_EPSILON:
+        raise ParameterError(f"epsilon beside a delta must be in (0, {LARGEST_EPSILON}]; got {epsilon}")
+    target, log_delta = float(epsilon), math.log(delta)
+
+    def negative_rho(log_order: float) -> float:
+        below = math.exp(log_order)
+        spread = (log_delta + math.log1p(below)) / below
+        return -(target + math.log1p(1 / below) + spread) / (1 + below)
+
+    # a has few digits: it and a - 1 are exact in decimals
+    a = _order(negative_rho)
+    low = _Bounds(ROUND_FLOOR)
+    spread = low.divide(low.add(low.ln(delta), low.ln(a)), low.decimal(a - 1))
+    numerator = low.add(low.add(low.decimal(epsilon), low.ln(a / (a - 1))), spread)
+    rho = Fraction(low.rounded(low.divide(numerator, low.decimal(a))))
+    if rho <= 0:
+        raise ParameterError(
+            f"epsilon {epsilon} is too small beside delta {float(delta):g}: choose a larger one of either"
+        )
+    return rho
+
+
+@lru_cache(maxsize=1024)
+def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
+    """Return an epsilon, almost the least, such that whatever is rho-zCDP is (epsilon, delta)-private.
+
+    Computed as in `largest_rho`, each operation rounded upwards.
+
+    Args:
+        rho: At least 0.
+        delta: In [1e-15, 1/10], for spans longer than a window may have a larger one.
+
+    Returns:
+        At least 0; a decimal fraction of 15 digits, rounded up.
+
+    Raises:
+        ParameterError: Rho or delta outside its range.
+    """
+    check_delta(delta, "delta", Fraction(1, 10))
+    if rho < 0:
+        raise ParameterError(f"rho must be at least 0; got {rho}")
+    if rho == 0:
+        return Fraction(0)
+    amount, log_delta = float(rho), math.log(delta)
+
+    def epsilon(log_order: float) -> float:
+        below = math.exp(log_order)
+        spread = (log_delta + math.log1p(below)) / below
+        return (1 + below) * amount - math.log1p(1 / below) - spread
+
+    a = _order(epsilon)
+    high, low = _Bounds(ROUND_CEILING), _Bounds(ROUND_FLOOR)
+    logarithms = low.add(low.ln(delta), low.ln(a))
+    # not -logarithms, which Python would round to the digits of another context
+    spread = high.divide(logarithms.copy_negate(), high.decimal(a - 1))
+    found = high.add(high.add(high.multiply(a, rho), high.ln((a - 1) / a)), spread)
+    return max(Fraction(high.rounded(found)), Fraction(0))
+
+
+def check_delta(delta: Fraction, name: str, largest: Fraction = LARGEST_DELTA) -> None:
+    """Refuse a delta outside its range.
+
+    Args:
+        delta: What was given.
+        name: Of the parameter, for the error.
+        largest: That is legal.
+
+    Raises:
+        ParameterError: It lies outside of [1e-15, largest].
+    """
+    if not LEAST_DELTA <= delta <= largest:
+        raise ParameterError(
+            f"{name} must be 0 for noise without one, or in [1e-15, {largest}], far less than 1 / the number "
+            f"of customers; got {delta}"
+        )
+
+
+def _order(function: Callable[[float], float]) -> Fraction:
+    """Return an order that nearly minimises a function of the logarithm of the order less 1, as a fraction.
+
+    By a grid, then by golden sections around its best point.
+    """
+    points = [LEAST_ORDER + step / 4 for step in range(int(4 * (LARGEST_ORDER - LEAST_ORDER)) + 1)]
+    best = min(points, key=function)
+    low, high = best - 0.25, best + 0.25
+    for _ in range(40):
+        left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+        if function(left) < function(right):
+            high = right
+        else:
+            low = left
+    # few digits: the last ones of a machine's logarithm move nothing
+    return 1 + Fraction(f"{math.exp((low + high) / 2):.6g}")
+
+
+class _Bounds:
+    """Decimal arithmetic of which every result is a bound from one side."""
+
+    def __init__(self, rounding: str) -> None:
+        self._context = Context(WORKING, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+        self._is_below = rounding == ROUND_FLOOR
+        self._rounding = rounding
+
+    def decimal(self, value: Fraction) -> Decimal:
+        return self._context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+    def ln(self, value: Fraction) -> Decimal:
+        """Return a bound of the logarithm: decimal rounds it to the nearest, so a neighbour is one."""
+        found = self._context.ln(self.decimal(value))
+        return self._context.next_minus(found) if self._is_below else self._context.next_plus(found)
+
+    def add(self, one: Decimal, other: Decimal) -> Decimal:
+        return self._context.add(one, other)
+
+    def divide(self, one: Decimal, other: Decimal) -> Decimal:
+        return self._context.divide(one, other)
+
+    def multiply(self, one: Fraction, other: Fraction) -> Decimal:
+        return self.decimal(one * other)
+
+    def rounded(self, value: Decimal) -> Decimal:
+        return Context(KEPT, self._rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)

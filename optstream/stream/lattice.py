@@ -1,0 +1,223 @@
+"""A hierarchy with a margin: the same leaves are added up in a second way."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.stream.aggregation_tree import AggregationTree, Number, some_of
+
+MOST_MARGIN_NODES = 500
+"""Nodes of a margin: the estimate solves a dense system of these and of the nodes above the regions."""
+
+
+@dataclass(frozen=True)
+class Lattice(AggregationTree):
+    """A tree whose leaves, its cells, are parted a second time, by a margin such as the sector.
+
+    Nodes of the margin stand after those of the tree, as one more level: the last. Each is the sum of its
+    leaves, and all of them are the root, which is their parent. So a level of the tree and the margin are
+    alike: each parts the leaves, and one leaf lies in one of its nodes.
+
+    Args:
+        nodes: The tree's, root first, then the margin's.
+        parents: As a tree's; 0, the root, for the margin's nodes.
+        margin: What the margin is called, such as "sector".
+        members: For each leaf, in the order of `leaves`, the number of its node among the margin's.
+
+    Raises:
+        ParameterError: Leaves at several depths, none below the root, a margin of no or too many nodes, one
+            without a leaf, or a leaf in none.
+    """
+
+    margin: str
+    members: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        n_groups = len(set(self.members))
+        split = len(self.nodes) - n_groups
+        if not 0 < n_groups <= MOST_MARGIN_NODES:
+            raise ParameterError(
+                f"a margin must have 1 to {MOST_MARGIN_NODES} nodes, each with a leaf; got {n_groups}"
+            )
+        if set(self.members) != set(range(n_groups)) or any(self.parents[split:]) or split < 2:
+            raise ParameterError("each node of a margin must have a leaf, below the root of a hierarchy")
+        if len(self.members) != len(self.tree.leaves):
+            raise ParameterError(
+                f"each of {len(self.tree.leaves)} leaves must lie in one node of margin {self.margin!r:.80}; "
+                f"got {len(self.members)}"
+            )
+        if len(self.tree.levels[-1]) != len(self.members):
+            raise ParameterError("with a margin, all leaves of a hierarchy must stand on its last level")
+
+    @classmethod
+    def of_tree(cls, tree: AggregationTree, margin: str, cells: Mapping[str, Sequence[str]]) -> "Lattice":
+        """Return a tree with a margin.
+
+        Args:
+            tree: Its leaves are the cells.
+            margin: What the margin is called.
+            cells: For each of its nodes the leaves that add up to it.
+
+        Returns:
+            The lattice.
+
+        Raises:
+            ParameterError: A node of the margin is one of the tree, a leaf is in none or several, a cell is
+                no leaf, or as the class.
+        """
+        shared = [name for name in cells if name in tree.nodes]
+        if shared:
+            raise ParameterError(
+                f"nodes of margin {margin!r:.80} must not be in the tree; got {some_of(shared)}"
+            )
+        empty = [name for name, own in cells.items() if not own]
+        if empty:
+            raise ParameterError(f"each node of a margin must have a leaf; {some_of(empty)} has none")
+        found: dict[str, int] = {}
+        for number, (node, own) in enumerate(cells.items()):
+            for leaf in own:
+                if leaf in found:
+                    raise ParameterError(
+                        f"margin {margin!r:.80} must have each leaf in one node; {leaf!r:.80} is in "
+                        f"{node!r:.80} and in another"
+                    )
+                found[leaf] = number
+        unlike = sorted(set(found) ^ set(tree.leaves))
+        if unlike:
+            raise ParameterError(
+                f"margin {margin!r:.80} must have all leaves of the hierarchy and nothing else; "
+                f"see {some_of(unlike)}"
+            )
+        members = tuple(found[leaf] for leaf in tree.leaves)
+        return cls((*tree.nodes, *cells), (*tree.parents, *(0 for _ in cells)), margin, members)
+
+    @cached_property
+    def tree(self) -> AggregationTree:
+        """The same hierarchy without the margin."""
+        split = len(self.nodes) - len(set(self.members))
+        return AggregationTree(self.nodes[:split], self.parents[:split])
+
+    def level_name(self, level: int) -> str:
+        """Return what a level is called: the last by the margin's name.
+
+        Args:
+            level: Its number.
+
+        Returns:
+            Such as "level 1" or "sector".
+        """
+        return self.margin if level == self.tree.n_levels else super().level_name(level)
+
+    def children_of(self, node: str) -> tuple[str, ...]:
+        """Return the nodes that add up to one: its cells, of a node of the margin.
+
+        Args:
+            node: Its name.
+
+        Returns:
+            Names, as a tree's.
+        """
+        number = self.nodes.index(node) - self.margin_nodes.start
+        if number < 0:
+            return self.tree.children_of(node)
+        return tuple(leaf for leaf, own in zip(self.leaves, self.members, strict=True) if own == number)
+
+    @cached_property
+    def cells(self) -> Mapping[str, tuple[str, str]]:
+        """Each leaf's node above it, and its node of the margin."""
+        margin = self.nodes[self.margin_nodes.start :]
+        above = (self.nodes[self.parents[leaf]] for leaf in self.leaf_indices)
+        return {
+            leaf: (region, margin[number])
+            for leaf, region, number in zip(self.leaves, above, self.members, strict=True)
+        }
+
+    @property
+    def margin_nodes(self) -> range:
+        """Where the margin's nodes stand in `nodes`."""
+        return range(len(self.tree.nodes), len(self.nodes))
+
+    @cached_property
+    def leaf_indices(self) -> NDArray[np.int64]:
+        """Where the leaves stand in `nodes`, (n_leaves,)."""
+        return self.tree.leaf_indices
+
+    @cached_property
+    def depths(self) -> NDArray[np.int64]:
+        """The level of each node, root 0, the margin's the last, (n_nodes,)."""
+        margin = np.full(len(self.margin_nodes), self.tree.n_levels, dtype=np.int64)
+        return np.concatenate([self.tree.depths, margin])
+
+    @cached_property
+    def heights(self) -> NDArray[np.int64]:
+        """How far above the cells each node stands, (n_nodes,): 0 for a cell, 1 for a region or a sector."""
+        of_tree = self.tree.n_levels - 1 - self.tree.depths
+        return np.concatenate([of_tree, np.ones(len(self.margin_nodes), dtype=np.int64)])
+
+    @cached_property
+    def sums(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """Who adds up to whom: the tree, the margin to the root, and the leaves to the margin."""
+        margin = np.arange(self.margin_nodes.start, self.margin_nodes.stop)
+        leaves = self.leaf_indices, margin[list(self.members)]
+        return (*self.tree.sums, (margin, np.zeros_like(margin)), leaves)
+
+    def leaves_in(self, nodes: Sequence[str]) -> NDArray[np.float64]:  # type: ignore[override]
+        """Return which leaves some nodes are made of, as a tree does.
+
+        Args:
+            nodes: Their names, at least one; none may share a leaf with another.
+
+        Returns:
+            (n_leaves,): 1 where a leaf lies in them, else 0.
+
+        Raises:
+            ParameterError: As a tree's.
+        """
+        ours = [self.nodes.index(name) - self.margin_nodes.start for name in nodes if name in self.nodes]
+        of_margin = [number for number in ours if number >= 0]
+        others = [name for name in nodes if name not in self.nodes[self.margin_nodes.start :]]
+        found = self.tree.leaves_in(others) if others else np.zeros(len(self.members))
+        for number in of_margin:
+            found = found + (np.array(self.members) == number)
+        if found.max() != 1:
+            raise ParameterError("nodes of a sum must be at least one, and no two may share a leaf")
+        return found
+
+    def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
+        """Return every node's values from the leaves', exact for integers, the margin's after the tree's.
+
+        Args:
+            leaf_values: (…, n_leaves, n_columns), in the order of `leaves`.
+
+        Returns:
+            (…, n_nodes, n_columns), in the order of `nodes`.
+
+        Raises:
+            ParameterError: On another shape.
+        """
+        totals = self.tree.add_up(leaf_values)
+        shape = (*leaf_values.shape[:-2], len(self.margin_nodes), leaf_values.shape[-1])
+        margin = np.zeros(shape, leaf_values.dtype)
+        np.add.at(np.moveaxis(margin, -2, 0), np.array(self.members), np.moveaxis(leaf_values, -2, 0))
+        return np.concatenate([totals, margin], axis=-2)
+
+
+def refuse_margin(tree: AggregationTree, name: str) -> None:
+    """Refuse a margin for a mechanism that adds up over trees alone.
+
+    Args:
+        tree: Of the mechanism.
+        name: What the mechanism is called.
+
+    Raises:
+        ParameterError: The tree has a margin.
+    """
+    if isinstance(tree, Lattice):
+        raise ParameterError(
+            f"{name} takes no margin, such as {tree.margin!r:.80}: take a mechanism that measures each level "
+            "by itself, such as Laplace, or leave the margin out"
+        )

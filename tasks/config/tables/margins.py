@@ -1,0 +1,62 @@
+"""The margin of the hierarchy, its share and its column: whether they fit the rest of the file."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from optstream.stream.hierarchy.margin import Margin
+from tasks.config.tables.mechanisms import Mechanism, kinds_with
+from tasks.config.tables.sections import Budget, Hierarchy, Input
+
+
+def margin_of(hierarchy: Hierarchy) -> Margin | None:
+    """Return the margin as the hierarchy takes it; None where there is none, or more than one."""
+    if len(hierarchy.margins) != 1:
+        return None
+    ((name, nodes),) = hierarchy.margins.items()
+    return Margin(name, nodes)
+
+
+def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
+    """Whether what speaks of a margin fits the others.
+
+    Args:
+        sections: Those that are valid themselves.
+
+    Yields:
+        In words, the key and the rule.
+    """
+    hierarchy: Hierarchy | None = sections.get("hierarchy")
+    if hierarchy is None:
+        return
+    margins = hierarchy.margins
+    if len(margins) > 1:
+        yield (
+            "hierarchy.margins must have one margin: numbers of three dimensions cannot always be rounded so "
+            f"that all add up; got {', '.join(margins)}"
+        )
+    budget: Budget | None = sections.get("budget")
+    if budget is not None and set(budget.margins) != set(margins):
+        yield (
+            "budget.margins must have a share for each of hierarchy.margins and no other: "
+            f"{', '.join(margins) or 'none'}; got {', '.join(budget.margins) or 'none'}"
+        )
+    source: Input | None = sections.get("input")
+    if source is not None and source.margin is not None and (not margins or source.region is None):
+        yield (
+            "input.margin must be left out without hierarchy.margins and input.region: it is the column of "
+            "the margin's node in rows whose region stands in another"
+        )
+    if not margins:
+        return
+    mechanism: Mechanism | None = sections.get("mechanism")
+    if mechanism is not None and not mechanism.takes_margin:
+        able = kinds_with("takes_margin")
+        yield (
+            f"hierarchy.margins is for mechanisms that measure each level by itself, {able}; "
+            f"got {mechanism.name!r}: leave the margin out, or take one of them"
+        )
+    if "published" in sections and sections["published"].rounding != "nearest":
+        yield (
+            'published.rounding must be "nearest" beside hierarchy.margins: "unbiased" rounds along one '
+            f"order of leaves; got {sections['published'].rounding!r}"
+        )

@@ -1,0 +1,57 @@
+"""The bounded estimate of a lattice: the solver's answer, its optimality, parents that are held."""
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.estimation.hierarchy.bounded import held_from_above, solve_bounded
+from optstream.estimation.hierarchy.closed_form import project
+from optstream.estimation.hierarchy.problem import LeastSquares
+from tests.optstream.estimation.hierarchy.cases import objective, standard_errors
+from tests.optstream.estimation.hierarchy.cvxpy_program import solve_program
+from tests.optstream.estimation.lattice.lattice_cases import product, random_program
+
+LATE = pytest.mark.nightly
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=LATE) for seed in range(40, 500))])
+def test_it_is_the_solvers_answer(seed, held):
+    """To 1e-6 of each value's own standard error, feasible and no worse."""
+    problem, lattice = random_program(seed)
+    errors, free = standard_errors(problem, lattice), project(problem, lattice)
+    program = held_from_above(problem, lattice, free) if held else problem
+    found, optimality = solve_bounded(program, lattice, 0.0, free)
+    solved = solve_program(program, lattice, 0.0)
+    assert optimality.converged
+    assert np.max(np.abs(found - solved) / errors) < 1e-6
+    assert objective(program, found) <= objective(program, solved) * (1 + 1e-9) + 1e-12
+    assert found[lattice.leaf_indices].min() >= 0.0
+    assert np.allclose(found, lattice.add_up(found[lattice.leaf_indices]), rtol=1e-12, atol=1e-12)
+
+
+def test_the_optimality_conditions_hold_at_2000_cells():
+    """Feasible, gradient 0 off the bound, pushing into it on the bound: in standard deviations."""
+    lattice, rng = product(200, 10, 8), np.random.default_rng(1)
+    truth = lattice.add_up(rng.poisson(2.0, (2000, 2)).astype(float))
+    weights = (1.0 / np.array([100.0, 200.0, 300.0, 400.0, 200.0]))[lattice.depths][:, None] * np.ones((1, 2))
+    targets = truth + rng.laplace(0, 1, truth.shape) / np.sqrt(2 * weights)
+    problem = LeastSquares(np.eye(2), targets, weights)
+    found, optimality = solve_bounded(problem, lattice, 0.0, project(problem, lattice))
+    sums = lattice.add_up(np.eye(2000))
+    gradient = sums.T @ (weights * (found - targets)) / np.sqrt(weights[lattice.leaf_indices])
+    on_bound = found[lattice.leaf_indices] == 0.0
+    assert 0.2 < on_bound.mean() < 0.8
+    assert np.abs(gradient[~on_bound]).max() < 1e-7
+    assert gradient[on_bound].min() > -1e-7
+    assert optimality.residual < 1e-7
+
+
+def test_features_are_refused():
+    lattice = product(2, 2)
+    weights = np.exp(np.random.default_rng(0).normal(size=(9, 3)))
+    problem = LeastSquares(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.zeros((9, 3)), weights)
+    with pytest.raises(ParameterError, match="features are not taken with a margin"):
+        project(problem, lattice)
+    with pytest.raises(ParameterError, match="features are not taken with a margin"):
+        solve_bounded(problem, lattice, 0.0, np.ones((9, 2)))

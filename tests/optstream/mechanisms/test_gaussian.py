@@ -1,0 +1,125 @@
+"""Gaussian noise on every step: a window's whole loss, enumerated, and who may have it."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream import mechanisms
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced
+from optstream.mechanisms import MECHANISMS, Gaussian, Hierarchical, Laplace
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.stream import AggregationTree
+
+TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+
+
+def model(epsilon="1", window=48, alpha=1, delta="1e-6", **more):
+    return PrivacyModel(epsilon, window, alpha, delta=delta, **more)
+
+
+def true_delta(sigma, moves, epsilon):
+    """The least delta at which independent discrete Gaussian integers hide such moves, by enumeration.
+
+    Moves of the same size: the sum of the integers decides the loss, so their law is convolved. In floats,
+    which err by less than 1e-12 of it.
+    """
+    (move,) = {abs(one) for one in moves}
+    reach = math.ceil(14 * sigma)
+    k = np.arange(-reach, reach + 1)
+    one = np.exp(-(k**2) / (2 * sigma**2))
+    one /= one.sum()
+    law = np.array([1.0])
+    for _ in moves:
+        law = np.convolve(law, one)
+    total = np.arange(law.size) - len(moves) * reach
+    # of the outcome whose noise adds up to this: log of its chance, over that where all are moved
+    loss = (2 * total * move + len(moves) * move**2) / (2 * sigma**2)
+    return float(np.sum(law * np.maximum(0, 1 - np.exp(epsilon - loss))))
+
+
+@pytest.mark.parametrize("window", [1, 2, 5, 12])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"), [("1", "1e-3"), ("1", "1e-6"), ("4", "1e-6"), ("1/10", "1e-4")]
+)
+def test_a_window_that_is_changed_whole_stays_within_epsilon_and_delta(epsilon, delta, window):
+    """Each step by alpha, the customer in one leaf. Controls: a sigma too small by a fifth, and one that is
+    charged once for a window in place of once a step.
+    """
+    mechanism = Gaussian(model(epsilon, window, delta=delta, resolution=1))
+    sigma, most, steps = float(mechanism.sigma), float(Fraction(epsilon)), [1] * window
+    assert true_delta(sigma, steps, most) <= float(delta)
+    assert true_delta(0.8 * sigma, steps, most) > float(delta)
+    assert window == 1 or true_delta(sigma / math.sqrt(window), steps, most) > float(delta)
+
+
+def test_a_sum_of_steps_is_charged_by_the_square():
+    """Three changed steps of one sum move it by three: charged one by one, it would break the promise."""
+    budget = model("1", 3, delta="1e-3", resolution=1)
+    squared, added = (math.sqrt(n / (2 * budget.budget)) for n in (9, 3))
+    assert true_delta(squared, [3], 1.0) <= 1e-3
+    assert true_delta(added, [3], 1.0) > 1e-3
+
+
+@pytest.mark.parametrize("windows", ["sliding", "aligned"])
+@pytest.mark.parametrize("lengths", [(48, 48, 48), (46, 50, 48), (1,) * 100, (7, 60, 3)])
+def test_no_window_costs_more_than_rho(lengths, windows):
+    mechanism = Gaussian(model(windows=windows))
+    spends, at = [], 0
+    for length in lengths:
+        spends += mechanism.plan(length, at)
+        at += length
+    cost = worst_window(spends, 48, windows).epsilon
+    assert cost <= mechanism.epsilon <= mechanism.model.budget
+    assert mechanism.epsilon > mechanism.model.budget * (1 - Fraction(1, 10**12))
+    assert windows == "aligned" or cost == mechanism.epsilon
+
+
+def test_levels_and_products_share_rho():
+    whole = Gaussian(model())
+    levels = Hierarchical(whole, TREE, ["1/4", "3/4"])
+    assert levels.epsilon <= whole.model.budget
+    assert [float(own.sigma / whole.sigma) for _, own in levels.levels] == pytest.approx([2, (4 / 3) ** 0.5])
+    quarter = Gaussian(whole.model.with_budget(whole.model.budget / 4))
+    assert float(quarter.sigma / whole.sigma) == pytest.approx(2)
+    laplace = Laplace(PrivacyModel("1/4", 48, 1), noise="laplace")
+    assert float(laplace.plan(48)[0].scale) == pytest.approx(192_000)
+
+
+def test_roaming_devices_move_every_level_by_all_of_their_leaves():
+    roaming = Hierarchical(Gaussian(model(unit="roaming", leaves_per_step=5)), TREE, ["1/2", "1/2"])
+    alone = Hierarchical(Gaussian(model()), TREE, ["1/2", "1/2"])
+    for (_, some), (_, one) in zip(roaming.levels, alone.levels, strict=True):
+        assert float(some.sigma / one.sigma) == pytest.approx(2), "as many as the tree has leaves"
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_has_one_currency_and_refuses_the_other(name):
+    kind = getattr(mechanisms, name)
+    more = {"tree": TREE, "sampling": EquallySpaced(2), "features": [], "level_shares": ["1/2", "1/2"]}
+    own, other = PrivacyModel("1", 48, 1), model()
+    if kind.currency == "rho":
+        own, other = other, own
+    given = more if name == "OptStream" else {}
+    assert kind(own, **given).model.currency == kind.currency
+    with pytest.raises(ParameterError, match=r"\[privacy\] delta"):
+        kind(other, **given)
+
+
+def test_noise_and_its_standard_errors_are_those_of_the_plan():
+    """Of 2 x 4,800 values: a standard deviation within 5 %, which fails with a probability below 1e-10."""
+    mechanism, values = Gaussian(model(resolution="0.01")), np.full((2, 4800), 1000.0)
+    release = mechanism.release(values, noise=simulated_noise(5))
+    sigma = float(mechanism.sigma) * 0.01
+    assert np.allclose(release.standard_errors, sigma)
+    assert np.std(release.values - values) == pytest.approx(sigma, rel=0.05)
+    # scales of another noise would be seen
+    assert np.std(release.values - values) != pytest.approx(sigma * 2**0.5, rel=0.05)
+
+
+def test_noise_that_would_outgrow_the_integers_is_refused():
+    with pytest.raises(ParameterError, match="outgrow the integers"):
+        Gaussian(PrivacyModel("1e-9", 48, 10**6, delta="1e-12"))

@@ -1,0 +1,187 @@
+"""Mechanisms on a hierarchy with a margin: the margin is charged as a level is, and what is not taken."""
+
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced
+from optstream.mechanisms import (
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    Fourier,
+    Gaussian,
+    Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
+    Laplace,
+    OptStream,
+    PeGaSus,
+    PeGaSusTree,
+    Sample,
+)
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.stream import Measured
+from optstream.stream.public_days import PublicDays
+from tests.optstream.estimation.lattice.lattice_cases import incomplete
+from tests.optstream.estimation.lattice.lattice_cases import product as cells_of
+from tests.optstream.mechanisms.test_noise_standard_errors import one_by_one, unbounded
+
+LATTICE = cells_of(2, 3)
+SHARES = ["1/8", "1/8", "1/4", "1/2"]
+PAIR = PrivacyModel("1", 2, 1, resolution=1)
+
+
+def exact_loss(mechanism, moved):
+    """The loss of one change by the densities themselves: at each level |move| over that level's scale.
+
+    moved: cells times steps. Discrete Laplace noise loses just that where no answer turns back (Lemma 3).
+    """
+    lost = Fraction(0)
+    for spend in mechanism.plan(moved.shape[1], 0):
+        nodes = mechanism.tree.levels[spend.level]
+        sums = mechanism.tree.add_up(moved)[nodes.start : nodes.stop]
+        weights = np.array(spend.weights)
+        lost += sum(int(one) for one in (np.abs(sums) * weights).sum(axis=1)) / spend.scale
+    return lost
+
+
+@pytest.mark.parametrize("lattice", [LATTICE, incomplete(0)], ids=["complete", "incomplete"])
+def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(lattice):
+    """Every change by -1, 0 or 1 at two steps, each in any cell."""
+    mechanism = Hierarchical(Laplace(PAIR), lattice, SHARES)
+    charged = worst_window(mechanism.plan(2, 0), 2).epsilon
+    assert charged == mechanism.epsilon <= 1
+    n_cells, worst = len(lattice.leaves), Fraction(0)
+    for first, second in product(range(n_cells), repeat=2):
+        for up, down in product((-1, 0, 1), repeat=2):
+            moved = np.zeros((n_cells, 2), dtype=np.int64)
+            moved[first, 0], moved[second, 1] = up, down
+            worst = max(worst, exact_loss(mechanism, moved))
+    assert worst == charged
+
+
+def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
+    model = PrivacyModel("1", 1, 1, resolution=1, unit="roaming", leaves_per_step=2)
+    mechanism = Hierarchical(Laplace(model), LATTICE, SHARES)
+    worst = Fraction(0)
+    for first, second in permutations(range(len(LATTICE.leaves)), 2):
+        for ups in product((-1, 1), repeat=2):
+            moved = np.zeros((len(LATTICE.leaves), 1), dtype=np.int64)
+            moved[[first, second], 0] = ups
+            worst = max(worst, exact_loss(mechanism, moved))
+    assert worst == worst_window(mechanism.plan(1, 0), 1).epsilon == mechanism.epsilon <= 1
+
+
+def test_a_margin_that_is_no_partition_would_lose_more():
+    """Control: a cell in all three nodes of the margin moves each of them."""
+    mechanism = Hierarchical(Laplace(PAIR), LATTICE, SHARES)
+    moved = np.zeros((6, 2), dtype=np.int64)
+    moved[0, 0] = 1
+    honest = exact_loss(mechanism, moved)
+
+    class Overlapping(type(LATTICE)):
+        def add_up(self, leaf_values):
+            found = super().add_up(leaf_values)
+            found[..., self.margin_nodes.start :, :] = leaf_values.sum(axis=-2, keepdims=True)
+            return found
+
+    lattice = Overlapping(LATTICE.nodes, LATTICE.parents, LATTICE.margin, LATTICE.members)
+    broken = exact_loss(Hierarchical(Laplace(PAIR), lattice, SHARES), moved)
+    assert broken == honest + 2 * Fraction(1, 2) / 2
+
+
+def test_spends_of_the_margin_name_the_last_level():
+    mechanism = Hierarchical(Laplace(PAIR), LATTICE, ["1/4", "0", "1/4", "1/2"])
+    assert {spend.level for spend in mechanism.plan(2)} == {0, 2, 3}
+    measured = mechanism.measure(np.ones((6, 2)), noise=simulated_noise(1))
+    assert {spend.level for spend in measured.spends} == {0, 2, 3}
+    assert [part.points.shape for part in measured.parts] == [(1, 2), (6, 2), (3, 2)]
+
+
+PATTERNS = {
+    "Laplace": Laplace(PAIR),
+    "joint noise": Laplace(PAIR, "joint", period_lengths=(6,), declared_leaves=1),
+    "Sample": Sample(PAIR),
+    "Fourier": Fourier(PrivacyModel("1", 6, 1), 2, shortest_period=6),
+    "PeGaSus": PeGaSus(PAIR),
+    "Fast": Fast(PrivacyModel("1", 6, 1), n_samples=2),
+    "BudgetAbsorption": BudgetAbsorption(PAIR),
+    "BudgetDistribution": BudgetDistribution(PrivacyModel("20", 2, 1)),
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_any_pattern_adds_up_both_ways_above_its_bound_and_again_from_its_bytes(pattern):
+    mechanism = Hierarchical(PATTERNS[pattern], LATTICE, SHARES)
+    values = np.random.default_rng(2).integers(0, 4, (6, 6)).astype(float)
+    release = mechanism.release(values, noise=simulated_noise(3))
+    leaves = release.values[LATTICE.leaf_indices]
+    assert leaves.min() >= 0
+    assert np.allclose(release.values, LATTICE.add_up(leaves))
+    assert release.epsilon_alone <= mechanism.epsilon <= mechanism.model.epsilon
+    again = mechanism_from(describe(mechanism)).estimate(Measured.from_bytes(release.measured.to_bytes()))
+    assert np.array_equal(again.values, release.values)
+
+
+def test_gaussian_noise_at_a_margin_is_charged_in_rho_as_at_a_level():
+    """One step of one customer moves one node of each level and of the margin by alpha: rho adds up."""
+    mechanism = Hierarchical(Gaussian(PrivacyModel("1", 2, 1, resolution=1, delta="0.001")), LATTICE, SHARES)
+    measured = mechanism.measure(np.full((6, 2), 5.0), noise=simulated_noise(3))
+    per_step = sum(1 / (2 * one.sigma**2) for _, one in mechanism.levels)
+    assert 2 * per_step <= mechanism.model.budget
+    assert 2 * per_step == pytest.approx(float(mechanism.model.budget))
+    release = mechanism.estimate(measured)
+    assert np.allclose(release.values, LATTICE.add_up(release.values[LATTICE.leaf_indices]))
+    assert (release.standard_errors > 0).all()
+
+
+def test_standard_errors_are_what_each_drawn_number_does_to_the_estimate():
+    mechanism = Hierarchical(Laplace(PAIR), LATTICE, SHARES)
+    release = mechanism.release(np.full((6, 2), 5.0), noise=simulated_noise(3))
+    brute = one_by_one(unbounded(mechanism), release.measured)
+    assert np.allclose(release.standard_errors**2, brute, rtol=1e-6)
+    # and a sum over tree and margin has the error of that sum
+    total = release.sum(["s0", "1-s1"])
+    assert total.standard_error == pytest.approx(np.sqrt(_variance_of(release, mechanism)), rel=1e-6)
+
+
+def _variance_of(release, mechanism):
+    weights = LATTICE.leaves_in(["s0", "1-s1"])
+    factor = mechanism.noise_factor(release.measured)
+    return float(factor.variances(weights[None], np.ones((1, 2)))[0, 0])
+
+
+def test_a_margin_makes_the_sector_better_known():
+    """Twelve regions: half of epsilon at the sectors against all of it at the cells, which are added up."""
+    lattice = cells_of(12, 3)
+    beside = Hierarchical(Laplace(PAIR), lattice, ["0", "0", "1/2", "1/2"])
+    measured = beside.measure(np.full((36, 2), 9.0), noise=simulated_noise(1))
+    of_cells_alone = 12 * 2 * 2.0**2  # of twelve cells, each of scale 2
+    assert beside.noise_variances(measured)[-3:].max() < of_cells_alone / 2
+
+
+def test_mechanisms_with_trees_of_their_own_refuse_a_margin():
+    model, days = PrivacyModel("1", 2, 1), PublicDays(2)
+    refused = {
+        "OptStream": lambda: OptStream(
+            model, LATTICE, sampling=EquallySpaced(2), features=[], level_shares=SHARES
+        ),
+        "HistoryInformedTree": lambda: HistoryInformedTree(
+            HistoryInformed(model, 1, 2, days=days), LATTICE, SHARES
+        ),
+        'PeGaSus with groups = "children"': lambda: PeGaSusTree(PeGaSus(model), LATTICE, SHARES),
+    }
+    for name, make in refused.items():
+        with pytest.raises(ParameterError, match=f"{name} takes no margin, such as 'sector'"):
+            make()
+
+
+def test_a_share_is_for_each_level_and_for_the_margin():
+    with pytest.raises(ParameterError, match=r"level_shares .* must have 4 shares"):
+        Hierarchical(Laplace(PAIR), LATTICE, SHARES[:3])

@@ -1,0 +1,136 @@
+"""The discrete Gaussian sampler: weights in fractions, floats against decimals, its law by chi-square.
+
+Each chi-square test rejects a right sampler with probability 1e-8; the file holds 10 of them: 1e-7 a run. The
+controls are drawn with another sigma, and the same tests must reject them.
+"""
+
+import math
+from decimal import Decimal, getcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from optstream.errors import NoiseError
+from optstream.noise import discrete_gaussian, gaussian, secure_noise, simulated_noise
+from optstream.noise.gaussian import exponent_of
+from optstream.noise.geometric import leading_bytes
+
+FALSE_ALARM = 1e-8
+SOURCES = [secure_noise(), simulated_noise(20160201)]
+SIGMAS = [0.3, 1.0, 2.5, 31.4, 28_800.125]
+
+
+def rejects(draws, sigma):
+    """Whether the draws are refused as discrete Gaussian integers of this sigma."""
+    reach = math.ceil(12 * sigma)
+    k = np.arange(-reach, reach + 1)
+    weights = np.exp(-(k**2) / (2 * sigma**2))
+    edges = np.unique(np.round(np.linspace(-2.5 * sigma, 2.5 * sigma, 30)).astype(int))
+    cells = np.bincount(np.searchsorted(edges, k), weights=weights, minlength=edges.size + 1)
+    expected = draws.size * cells / cells.sum()
+    found = np.bincount(np.searchsorted(edges, draws), minlength=edges.size + 1)
+    return np.sum((found - expected) ** 2 / expected) > stats.chi2.isf(FALSE_ALARM, edges.size)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=["secure", "simulated"])
+@pytest.mark.parametrize("sigma", [0.7, 2.5, 31.4, 28_800.125])
+def test_draws_follow_the_claimed_sigma_and_no_other(source, sigma):
+    draws = discrete_gaussian(source, sigma, (40_000,))
+    assert draws.dtype == np.int64
+    assert not rejects(draws, sigma)
+    assert rejects(draws, 0.8 * sigma)
+    assert rejects(draws, 1.2 * sigma)
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_what_is_kept_of_the_proposals_has_the_weights_of_the_law_exactly(sigma):
+    """Logarithms of both weights, in fractions, differ by a constant."""
+    variance, scale = Fraction(sigma) ** 2, math.floor(sigma) + 1
+    constants = {
+        -Fraction(k, scale) - exponent_of(sigma, k) + k**2 / (2 * variance) for k in (0, 1, 2, 7, 10**6)
+    }
+    assert len(constants) == 1
+
+
+@pytest.mark.parametrize("sigma", SIGMAS)
+def test_floats_are_as_near_to_the_chances_as_the_lemma_says(sigma):
+    getcontext().prec = 50
+    reach = int(12 * sigma) + 3
+    distances = np.unique(np.linspace(0, reach, 400).astype(np.int64))
+    found = gaussian._chance(sigma, distances)
+    for distance, chance in zip(distances.tolist(), found.tolist(), strict=True):
+        exponent = exponent_of(sigma, distance)
+        exact = (-Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
+        assert abs(exact - Decimal(chance)) < Decimal(2) ** -38
+    assert gaussian.UNSURE > 2.0**-36
+
+
+class Told:
+    """A source whose uniform digits are given; its Laplace integers are a given distance."""
+
+    simulated = True
+
+    def __init__(self, distance, digits):
+        self.distance, self.digits = distance, iter(digits)
+
+    def discrete_laplace(self, scale, size):
+        return np.full(size, self.distance)
+
+    def uniform_below(self, bounds):
+        assert bounds.tolist() == [256**7]
+        return np.array([next(self.digits)])
+
+
+@pytest.mark.parametrize(("offset", "kept"), [(-1, True), (1, False)])
+def test_a_tie_is_decided_by_the_digits_that_follow(offset, kept):
+    sigma, distance = 2.5, 4
+    exact = leading_bytes(exponent_of(sigma, distance), 0, 14)
+    first, second = (int.from_bytes(part, "big") for part in (exact[:7], exact[7:]))
+    source = Told(distance, [first, second + offset])
+    assert gaussian._kept(source, sigma, np.array([distance])).tolist() == [kept]
+    assert list(source.digits) == []
+
+
+def test_near_a_tie_floats_do_not_decide():
+    """One digit of 2^56 beside the chance, where floats know nothing; one that they decide needs no bytes."""
+    sigma, distance = 31.4, 50
+    exact = int.from_bytes(leading_bytes(exponent_of(sigma, distance), 0, 7), "big")
+    for digits, kept in ((exact - 1, True), (exact + 1, False), (0, True), (2**56 - 1, False)):
+        assert gaussian._kept(Told(distance, [digits]), sigma, np.array([distance])).tolist() == [kept]
+
+
+def opendps(sigma, size):
+    """Draws of OpenDP's exact sampler: an independent piece of software."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="float")
+    return np.array(dp.m.make_gaussian(*space, scale=sigma)([0] * size))
+
+
+def test_opendp_draws_the_same_law():
+    """Two samples in 20 cells: false alarm 1e-8. The control, 1.2 times sigma, is refused."""
+    n, sigma = 20_000, 31.4
+    theirs = opendps(sigma, n)
+    for factor, is_right in ((1.0, True), (1.2, False)):
+        ours = discrete_gaussian(secure_noise(), factor * sigma, (n,))
+        edges = np.unique(np.round(np.linspace(-3 * sigma, 3 * sigma, 19)))
+        first, second = (
+            np.bincount(np.searchsorted(edges, some), minlength=edges.size + 1) for some in (ours, theirs)
+        )
+        statistic = np.sum((first - second) ** 2 / np.maximum(first + second, 1))
+        assert bool(statistic < stats.chi2.isf(FALSE_ALARM, edges.size)) is is_right
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, math.inf, math.nan, 2.0**-11, 2.0**45, 1])
+def test_a_sigma_outside_its_range_is_refused(sigma):
+    with pytest.raises(NoiseError):
+        discrete_gaussian(secure_noise(), sigma, (2,))
+
+
+def test_shape_and_seed():
+    again = [discrete_gaussian(simulated_noise(7), 1e6, (3, 2)).tolist() for _ in range(2)]
+    assert again[0] == again[1]
+    assert discrete_gaussian(secure_noise(), 5.0, (0, 4)).shape == (0, 4)

@@ -1,0 +1,77 @@
+"""A lattice: nodes of the margin after the tree's, sums both ways, and what is no margin."""
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.stream import AggregationTree, Lattice
+
+TREE = AggregationTree.from_parents(
+    {"all": None, "A": "all", "B": "all", "A-x": "A", "A-y": "A", "B-x": "B", "B-y": "B"}
+)
+CELLS = {"x": ["A-x", "B-x"], "y": ["A-y", "B-y"]}
+LATTICE = Lattice.of_tree(TREE, "sector", CELLS)
+
+
+def test_the_margin_is_one_more_level_below_the_root():
+    assert LATTICE.nodes == (*TREE.nodes, "x", "y")
+    assert [LATTICE.nodes[up] for up in LATTICE.parents[-2:]] == ["all", "all"]
+    assert LATTICE.depths.tolist() == [0, 1, 1, 2, 2, 2, 2, 3, 3]
+    assert LATTICE.heights.tolist() == [2, 1, 1, 0, 0, 0, 0, 1, 1]
+    assert LATTICE.levels == (range(1), range(1, 3), range(3, 7), range(7, 9))
+    assert LATTICE.leaves == TREE.leaves
+    assert LATTICE.leaves_below.tolist() == [4, 2, 2, 1, 1, 1, 1, 2, 2]
+    assert LATTICE.tree == TREE
+
+
+def test_leaves_add_up_both_ways():
+    cells = np.array([[1, 10], [2, 20], [3, 30], [4, 40]])
+    found = LATTICE.add_up(cells)
+    assert found[:, 0].tolist() == [10, 3, 7, 1, 2, 3, 4, 4, 6]
+    assert found.dtype == cells.dtype
+    assert np.array_equal(found[:, 1], 10 * found[:, 0])
+    assert np.array_equal(LATTICE.add_up(np.stack([cells, cells]))[1], found)
+    for parts, wholes in LATTICE.sums:
+        sums = np.zeros_like(found)
+        np.add.at(sums, wholes, found[parts])
+        assert np.array_equal(sums[np.unique(wholes)], found[np.unique(wholes)])
+
+
+def test_a_sum_may_take_nodes_of_tree_or_margin_that_share_no_leaf():
+    assert LATTICE.leaves_in(["x"]).tolist() == [1, 0, 1, 0]
+    assert LATTICE.leaves_in(["x", "A-y"]).tolist() == [1, 1, 1, 0]
+    for nodes in (["x", "A"], ["all", "y"], []):
+        with pytest.raises(ParameterError):
+            LATTICE.leaves_in(nodes)
+    with pytest.raises(ParameterError, match="'nobody'"):
+        LATTICE.leaves_in(["nobody"])
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ({"x": ["A-x", "B-x"], "y": ["A-y"]}, "all leaves of the hierarchy and nothing else; see 'B-y'"),
+        ({"x": ["A-x", "B-x"], "y": ["A-y", "B-y", "B-x"]}, "each leaf in one node; 'B-x' is in 'y'"),
+        ({"x": ["A-x", "B-x", "B"], "y": ["A-y", "B-y"]}, "nothing else; see 'B'"),
+        ({"A": ["A-x", "B-x"], "y": ["A-y", "B-y"]}, "must not be in the tree; got 'A'"),
+        ({**CELLS, "z": []}, "each node of a margin must have a leaf"),
+    ],
+)
+def test_what_is_no_partition_is_refused(cells, says):
+    with pytest.raises(ParameterError, match=says):
+        Lattice.of_tree(TREE, "sector", cells)
+
+
+def test_all_leaves_stand_on_the_last_level():
+    ragged = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "A-x": "A"})
+    with pytest.raises(ParameterError, match="on its last level"):
+        Lattice.of_tree(ragged, "sector", {"x": ["A-x", "B"]})
+
+
+def test_levels_have_names_and_nodes_have_parts_in_tree_and_margin():
+    assert [LATTICE.level_name(level) for level in range(4)] == ["level 0", "level 1", "level 2", "sector"]
+    assert LATTICE.children_of("all") == ("A", "B"), "the margin's nodes would count a second time"
+    assert LATTICE.children_of("A") == ("A-x", "A-y")
+    assert LATTICE.children_of("x") == ("A-x", "B-x")
+    assert LATTICE.children_of("A-x") == ()
+    assert LATTICE.cells == {"A-x": ("A", "x"), "A-y": ("A", "y"), "B-x": ("B", "x"), "B-y": ("B", "y")}

@@ -1,0 +1,140 @@
+"""A margin in the configuration: cells, shares, columns, the hash, and what is not taken, in words."""
+
+from datetime import date
+from fractions import Fraction
+
+import pytest
+
+from optstream.errors import ConfigurationError
+from optstream.stream import Lattice
+from tasks.config import load_settings
+from tasks.config.example_kinds import Kind, example_of
+
+DAY = date(2016, 2, 1)
+SECTORS = (
+    '[hierarchy.margins]\nsector = ["industry", "households"]\n\n[budget]\nmargins = { sector = "1/4" }\n'
+)
+WITH_MARGIN = {
+    "[budget]\n": SECTORS,
+    'levels = ["1/2", "1/2"] ': 'levels = ["1/4", "1/4", "1/4"] ',
+    '# region = "zone"  ': 'region = "region"\nmargin = "sector"\n# ',
+}
+
+
+@pytest.fixture
+def loaded(tmp_path):
+    def load(changes=WITH_MARGIN, mechanism="Laplace", more=None):
+        text = example_of(Kind(mechanism, False, False, 2))
+        for old, new in {**changes, **(more or {})}.items():
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        path = tmp_path / "optstream.toml"
+        path.write_text(text)
+        return load_settings(path)
+
+    return load
+
+
+def test_each_leaf_has_a_cell_for_each_node_of_the_margin(loaded):
+    settings = loaded()
+    tree = settings.tree_of(DAY)
+    assert isinstance(tree, Lattice)
+    assert tree.nodes[-2:] == ("industry", "households")
+    assert len(tree.leaves) == 24
+    assert tree.cells["53-industry"] == ("53", "industry")
+    assert settings.level_shares == (Fraction(1, 4),) * 4
+    assert settings.describe_mechanism(DAY)["margin"] == "sector"
+    assert settings.input_of(DAY).margin == "sector"
+
+
+def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
+    plain = loaded({})
+    assert "margin" not in plain.describe_mechanism(DAY)
+    hashes = {loaded().configuration_hash, plain.configuration_hash}
+    other = {SECTORS: SECTORS.replace("households", "homes")}
+    assert loaded(more=other).configuration_hash not in hashes
+    assert len(hashes) == 2
+
+
+def test_trees_with_another_margin_are_other_trees_to_the_ledger(loaded):
+    first = loaded().dated_hierarchy.hashes
+    other = loaded(more={SECTORS: SECTORS.replace("households", "homes")}).dated_hierarchy.hashes
+    assert first != other
+
+
+def test_names_may_be_given_to_nodes_of_the_margin_and_to_cells(loaded):
+    named = {
+        "[hierarchy.names]  ": '[hierarchy.names]\nindustry = "Industry"\n53-industry = "Breton industry"\n#'
+    }
+    settings = loaded(more=named)
+    assert settings.called("industry") == "Industry (industry)"
+    assert settings.called("53-industry") == "Breton industry (53-industry)"
+
+
+TWO = SECTORS.replace("[budget]", 'tariff = ["day", "night"]\n\n[budget]')
+REFUSED = {
+    "two margins": ({SECTORS: TWO}, "hierarchy.margins must have one margin: numbers of three dimensions"),
+    "no share": (
+        {SECTORS: SECTORS.replace('margins = { sector = "1/4" }\n', "")},
+        "budget.margins must have a share for each of hierarchy.margins and no other: sector; got none",
+    ),
+    "a share too much": (
+        {'levels = ["1/4", "1/4", "1/4"] ': 'levels = ["1/2", "1/4", "1/4"] '},
+        "budget.levels and budget.margins must add up to at most 1; got 5/4",
+    ),
+    "a level too few": (
+        {'levels = ["1/4", "1/4", "1/4"] ': 'levels = ["1/2", "1/4"] '},
+        "a share for each of 3 levels, the cells' among them, and a margin's in budget.margins; got 2",
+    ),
+    "a code twice": (
+        {SECTORS: SECTORS.replace('"households"', '"FR"')},
+        "where that of a cell is region-node; 'FR' would be used twice",
+    ),
+    "a code that is no folder's": (
+        {SECTORS: SECTORS.replace('"households"', '"house/holds"')},
+        "hierarchy.margins",
+    ),
+    "unbiased rounding": (
+        {'# rounding = "unbiased"': 'rounding = "unbiased"'},
+        'published.rounding must be "nearest" beside hierarchy.margins',
+    ),
+    "a column without regions": (
+        {'region = "region"\n': ""},
+        "input.margin must be left out without hierarchy.margins and input.region",
+    ),
+    "one column for both": (
+        {'margin = "sector"\n#': 'margin = "region"\n#'},
+        "must be different columns",
+    ),
+    "changes of the hierarchy": (
+        {SECTORS: '[[hierarchy.changes]]\nvalid_from = 2016-07-01\nremoved = ["53"]\n\n' + SECTORS},
+        "changes and margin 'sector' are not taken together",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_not_taken_is_said(loaded, case):
+    more, says = REFUSED[case]
+    changes = dict(WITH_MARGIN)
+    for old, new in more.items():
+        found = next((key for key, value in changes.items() if old in value), None)
+        changes[found or old] = changes[found].replace(old, new) if found else new
+    with pytest.raises(ConfigurationError) as refused:
+        loaded(changes)
+    assert says in str(refused.value)
+
+
+@pytest.mark.parametrize("mechanism", ["OptStream", "HistoryInformed"])
+def test_mechanisms_with_trees_of_their_own_are_not_taken(loaded, mechanism):
+    with pytest.raises(
+        ConfigurationError, match=r"hierarchy\.margins is for mechanisms that measure each level"
+    ):
+        loaded(mechanism=mechanism)
+
+
+def test_pegasus_takes_one_with_groups_of_its_own_alone(loaded):
+    assert isinstance(loaded(mechanism="PeGaSus").tree_of(DAY), Lattice)
+    children = {'name = "PeGaSus"': 'name = "PeGaSus"\ngroups = "children"'}
+    with pytest.raises(ConfigurationError, match="measure each level by itself"):
+        loaded(mechanism="PeGaSus", more=children)

@@ -1,0 +1,122 @@
+"""Cells of two dimensions through the whole path: from columns of region and sector to rows that add up."""
+
+import shutil
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+
+import optstream
+from optstream.catalogue import check_files
+from optstream.errors import LedgerError, ParameterError
+from tasks.ledger.verify import verify
+from tasks.release.day import Status
+from tasks.release.run import terms_of
+from tasks.reports.write import write_pages
+
+DAYS = date(2016, 6, 1), date(2016, 6, 2)
+LAPLACE = {
+    'name = "OptStream"': 'name = "Laplace"',
+    '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n': "",
+    "[budget]\n": '[hierarchy.margins]\nsector = ["industry", "homes"]\n[budget]\nmargins.sector = "1/4"\n',
+    'levels = ["1/2", "1/2"]': 'levels = ["1/4", "1/4", "1/4"]',
+    'schema = "aggregated"': 'schema = "aggregated"\nregion = "region"\nmargin = "sector"',
+    '[published]\nfolder = "published"': '[published]\nfolder = "published"\nmeasurements = true',
+}
+REGIONS, SECTORS = ("84", "11"), ("industry", "homes")
+
+
+@pytest.fixture
+def cells(installation):
+    """The small stream by cells, with dumps of two columns."""
+    shutil.rmtree(installation.folder / "dumps")
+    for before, after in LAPLACE.items():
+        installation.configure(before, after)
+    installation.simulate(*DAYS)
+    return installation
+
+
+def dump_of(installation, day):
+    (path,) = (installation.folder / f"dumps/date={day}").glob("*.parquet")
+    return path
+
+
+def test_days_are_published_and_add_up_both_ways(cells):
+    dump = pl.read_parquet(dump_of(cells, DAYS[0]))
+    assert set(dump["region"]) == {*REGIONS}
+    assert set(dump["sector"]) == {*SECTORS}
+    works = cells.release(*DAYS)
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}, works
+    rows = optstream.read_published(cells.settings.published_folder)
+    wide = rows.pivot("node", index=["date", "step"], values="load_mw")
+    units = {name: np.rint(wide[name].to_numpy() * 1000).astype(np.int64) for name in wide.columns[2:]}
+    for sector in SECTORS:
+        assert np.array_equal(units[sector], sum(units[f"{region}-{sector}"] for region in REGIONS))
+    for region in REGIONS:
+        assert np.array_equal(units[region], sum(units[f"{region}-{sector}"] for sector in SECTORS))
+    assert np.array_equal(units["FR"], sum(units[sector] for sector in SECTORS))
+    labels = dict(rows.unique("node").select("node", "level").iter_rows())
+    assert labels == {"FR": 0, "84": 1, "11": 1, **dict.fromkeys(SECTORS, 3), **{
+        f"{region}-{sector}": 2 for region in REGIONS for sector in SECTORS
+    }}  # fmt: skip
+    # near the truth: each value within ten of its standard errors
+    truth = dump.group_by("sector").agg(pl.col("load_mw").sum())
+    first = rows.filter(pl.col("date") == DAYS[0])
+    for sector, total in truth.iter_rows():
+        own = first.filter(pl.col("node") == sector)
+        assert abs(own["load_mw"].sum() - total) < 10 * own["load_mw_noise_se"].sum()
+
+
+def test_ledger_folder_measurements_sums_and_pages_agree_with_it(cells):
+    cells.released(*DAYS)
+    settings, folder = cells.settings, str(cells.settings.published_folder)
+    write_pages(settings, cells.ledger, cells.now)
+    assert verify(settings, cells.ledger).problems == ()
+    assert check_files(settings.published_folder) == []
+    day = optstream.read_measurements(folder, DAYS[0])
+    assert day.mechanism.tree == settings.tree_of(DAYS[0])
+    published = optstream.read_published(folder).filter(pl.col("date") == DAYS[0])
+    one = optstream.read_sum(folder, ["industry"], DAYS[0], DAYS[0])
+    assert one.value == pytest.approx(published.filter(pl.col("node") == "industry")["load_mw"].sum())
+    assert one.standard_error > 0
+    both = optstream.read_sum(folder, [*SECTORS], DAYS[0], DAYS[0])
+    nation = optstream.read_sum(folder, ["FR"], DAYS[0], DAYS[0])
+    assert both.value == pytest.approx(nation.value)
+    assert both.standard_error == pytest.approx(nation.standard_error, rel=1e-3)
+    with pytest.raises(ParameterError, match="'industry' is of the margin, and others are not"):
+        optstream.read_sum(folder, ["industry", "84"], DAYS[0], DAYS[0])
+    page = (settings.published_folder / "index.html").read_text()
+    assert "Margin sector" in page
+
+
+def test_a_row_of_an_unknown_cell_or_a_file_without_the_column_stops_the_day(cells):
+    path = dump_of(cells, DAYS[0])
+    rows = pl.read_parquet(path)
+    rows.with_columns(
+        sector=pl.when((pl.col("sector") == "homes") & (pl.col("region") == "84"))
+        .then(pl.lit("shops"))
+        .otherwise("sector")
+    ).write_parquet(path)
+    other = dump_of(cells, DAYS[1])
+    pl.read_parquet(other).drop("sector").write_parquet(other)
+    works = cells.release(*DAYS)
+    reasons = {day: work.outcome.message for day, work in works.items()}
+    assert "columns 'region' and 'sector': must be a leaf" in reasons[DAYS[0]]
+    assert "'region' and 'sector': must hold these columns" in reasons[DAYS[1]]
+
+
+def test_another_margin_after_a_release_is_an_amendment(cells):
+    """Charges rest on the nodes that they were made for; an amendment says from when on these are others."""
+    cells.released(DAYS[0])
+    cells.configure('"homes"', '"households"')
+    shutil.rmtree(cells.folder / f"dumps/date={DAYS[1]}")
+    cells.simulate(DAYS[1])
+    with pytest.raises(LedgerError, match="hierarchy"):
+        cells.run()
+    cells.ledger.amend(terms_of(cells.settings), "sectors called otherwise", cells.now)
+    works = cells.release(DAYS[1])
+    assert works[DAYS[1]].outcome.status == Status.PUBLISHED
+    assert verify(cells.settings, cells.ledger).problems == ()
+    rows = optstream.read_published(cells.settings.published_folder)
+    assert {"homes", "households"} <= set(rows["node"])
