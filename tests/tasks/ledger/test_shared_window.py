@@ -66,7 +66,7 @@ def test_all_pages_show_them_together(products):
         assert [one["stream"] for one in document["streams"]] == ["electricity", "gas"]
         written = write_pages(gas.settings, ledger, NOW)
     html = written.trusted.read_text()
-    assert "The streams of privacy budget people share this epsilon" in html
+    assert "The streams of privacy budget people share it" in html
     assert '<tr><th scope="row">electricity</th>' in html
     card = (gas.folder / "published/deployment-card.json").read_text()
     assert "1 other stream shares the budget: electricity." in card
