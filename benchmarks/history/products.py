@@ -54,7 +54,7 @@ HOURS = 2.0 * np.pi * (np.arange(48) + 0.5) / 48.0
 def split(load: Values, seed: int = 27) -> tuple[Values, Values]:
     """Return two parts of a load, by a share that differs by region, hour, weekday and wanders by day."""
     generator, (n_days, n_regions, _) = np.random.default_rng(seed), load.shape
-    base = np.asarray(generator.uniform(0.3, 0.5, n_regions))[None, :, None]
+    base = generator.uniform(0.3, 0.5, (1, n_regions, 1))
     wanders = generator.normal(0.0, 0.004, (n_days, n_regions)).cumsum(axis=0)[:, :, None]
     workday = np.array([(_begins().weekday() + day) % 7 < 5 for day in range(n_days)])
     share = base + wanders - 0.08 * np.cos(HOURS) + 0.06 * workday[:, None, None]
@@ -77,8 +77,16 @@ def _begins() -> date:
     return FIRST - timedelta(LEARNED_DAYS)
 
 
-def released(mechanism: Any, values: Values, seed: int, first: Values | None = None) -> Values:
-    """Return what is published of these days. first: published values of the other product, a covariate."""
+def released(
+    mechanism: Any,
+    values: Values,
+    seed: int,
+    first: Values | None = None,
+    errors: list[Values] | None = None,
+) -> Values:
+    """Return what is published of these days. first: published values of the other product, a covariate.
+    errors: where the stated standard errors are added.
+    """
     state, found = None, []
     for number, day in enumerate(values):
         used = mechanism
@@ -92,6 +100,9 @@ def released(mechanism: Any, values: Values, seed: int, first: Values | None = N
         release = used.release(day, noise=noise, first_step=step, state=state)
         found.append(np.maximum(release.values, 0.0))
         state = release.state
+        if errors is not None:
+            stated = release.standard_errors
+            errors.append(release.noise_standard_errors if stated is None else stated)
     return np.array(found)
 
 
@@ -119,12 +130,20 @@ def of_pair(pair: tuple[Values, Values], mechanism: HistoryInformed) -> Iterator
     yield "one model", float(np.mean([error(each[:, 1], other[:, at]) for at, each in enumerate(pairs)]))
 
 
-def of_sum(load: Values, mechanism: Any) -> Iterator[tuple[str, float, float]]:
+def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, float, float]]:
     """Yield each product's error as published and combined: the load first, then its two parts."""
-    products = np.stack([load, *split(load)])
-    published = np.stack([released(mechanism, values, 20 + at) for at, values in enumerate(products)])
-    # one mechanism and one alpha: the same errors for all three
-    combined = agreeing(published, known_sum_weights(np.ones_like(published)))
+    products, errors = np.stack([load, *split(load)]), list[Values]()
+    published = np.stack(
+        [
+            released(mechanism, values, 20 * (1 + trial) + at, errors=errors)
+            for at, values in enumerate(products)
+        ]
+    )
+    variances = np.array(errors).reshape(published.shape) ** 2
+    combined = np.empty_like(published)
+    for day in range(len(load)):  # as from a folder of that day alone
+        weights = known_sum_weights(variances[:, day])
+        combined[:, day] = agreeing(published[:, day], weights)
     for name, given, made, values in zip(
         ("load", "first", "second"), published, combined, products, strict=True
     ):
@@ -137,6 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--epsilon", nargs="+", type=float, default=[0.1])
     options.add_argument("--regions", type=int, default=4)
     options.add_argument("--days", type=int, default=14)
+    options.add_argument("--trials", type=int, default=1, help='of "sum"')
     options.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     given = options.parse_args(arguments)
     days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", [2015, 2016]))
@@ -159,10 +179,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "HistoryInformed": mechanism_of(epsilon / 3.0, days),
                 "Laplace": Laplace(PrivacyModel(f"{epsilon / 3.0:.6f}", 48, 1)),
             }
-            for kind, mechanism in kinds.items():
-                for of, apart, made in of_sum(load, mechanism):
+            for (kind, mechanism), trial in product(kinds.items(), range(given.trials)):
+                for of, apart, made in of_sum(load, mechanism, trial):
                     rows.add_row(f"{epsilon:g}", f"{of}, {kind}", "apart", f"{apart:.1f}", "")
-                    rows.add_row("", "", "combined", f"{made:.1f}", f"{made / apart - 1:+.1%}")
+                    rows.add_row("", f"trial {trial}", "combined", f"{made:.1f}", f"{made / apart - 1:+.1%}")
                     show(f"{epsilon:g} {of} by {kind}: {apart:.1f} apart, {made:.1f} combined")
             continue
         base = 0.0

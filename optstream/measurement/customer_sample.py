@@ -18,7 +18,7 @@ Integers = NDArray[np.int64]
 def counts_of(period: PrivatePeriod, step: int, sizes: Sequence[int]) -> Integers:
     """Return the customers of a step by class and series, (n_classes, n_series): raw, for this package alone.
 
-    Privacy: none; nothing is released. A count outside 0 and its class's size, which is public, is cut to
+    Privacy: Lemma 22; nothing is released. A count outside 0 and its class's size, which is public, is cut to
     them, which moves it no further than before: no reading decides how many draws are asked for.
     """
     units = open_private_period(period)[:, step].reshape(len(sizes), -1)

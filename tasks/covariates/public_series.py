@@ -91,11 +91,7 @@ def _published_rows(asked: Asked) -> pl.DataFrame:
     Raises DumpError where the folder is private, or is not as OptStream publishes.
     """
     given, real = asked.given, asked.place.resolve()
-    for key, zone in asked.private.items():
-        if real.is_relative_to(zone.resolve()):
-            raise DumpError(
-                f"{given.path} leads into {key}.folder, which is private: name a published folder"
-            )
+    _check_public(real, given.path, asked)
     try:
         storage = open_storage(asked.place)
         catalogue = read_catalogue(storage)
@@ -140,12 +136,7 @@ def _bytes_of(file: Path, asked: Asked, most: int) -> bytes:
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:
         found, real = os.fstat(descriptor), file.resolve()
-        for key, zone in asked.private.items():
-            if real.is_relative_to(zone.resolve()):
-                raise DumpError(
-                    f"{_named(file)} leads into {key}.folder, which is private: what is learned from it "
-                    "would leak, and no ledger would see it; deliver a file that is public"
-                )
+        _check_public(real, _named(file), asked)
         own = (asked.place if asked.place.is_dir() else asked.place.parent).resolve()
         if not real.is_relative_to(own):
             raise DumpError(f"{_named(file)} leads out of {asked.given.path}: deliver a copy, not a link")
@@ -163,6 +154,16 @@ def _bytes_of(file: Path, asked: Asked, most: int) -> bytes:
             f"{LARGEST_FOLDER // 2**20} MiB together: leave out columns and years that are not needed"
         )
     return data
+
+
+def _check_public(real: Path, named: str, asked: Asked) -> None:
+    """Raise DumpError where a place, links followed, lies in one of the private folders."""
+    for key, zone in asked.private.items():
+        if real.is_relative_to(zone.resolve()):
+            raise DumpError(
+                f"{named} leads into {key}.folder, which is private: what is learned from it would leak, "
+                "and no ledger would see it; deliver a file that is public"
+            )
 
 
 def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tasks.config import Settings
-from tasks.ledger.documents import shared_document
 from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.days import DayState
 from tasks.monitoring.deadlines import days_left
@@ -87,9 +86,7 @@ def _windows(view: StreamView) -> dict[str, Any]:
     page = view.facts.page
     if page is None:
         return {"windows": [], "days": []}
-    shared = {"shared_window": shared_document(page)} if page.shared_words else {}
     return {
-        **shared,
         "windows": [
             {
                 "first_step": one.first_step,

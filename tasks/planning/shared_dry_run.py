@@ -22,7 +22,7 @@ class Product:
 
 @dataclass(frozen=True)
 class SharedBudget:
-    """The products of one privacy budget, by stream."""
+    """The products of one privacy budget, by stream; amounts in the budget's currency."""
 
     population: str
     grant: Fraction

@@ -84,23 +84,6 @@ class DayLeft(Part):
     may_be_released: Annotated[bool | None, Field(description="null for a day with a release")]
 
 
-class ChargedStream(Part):
-    """What one stream of the privacy budget is charged in a window."""
-
-    stream: str
-    charged: Amount
-    charged_float: float | None
-
-
-class SharedWindow(Part):
-    """A window, and what each stream of the privacy budget is charged in it; they add up."""
-
-    first_step: int
-    charged: Amount
-    charged_float: float | None
-    streams: list[ChargedStream]
-
-
 class Budget(Part):
     """The privacy budget, by the accountant."""
 
@@ -117,12 +100,6 @@ class Budget(Part):
     in_words: OrAbsent[Text] = None
     windows: Annotated[list[Window], Field(description="those that the last release or a later one meets")]
     days: list[DayLeft]
-    shared_window: OrAbsent[
-        Annotated[
-            SharedWindow,
-            Field(description="the fullest window of the days, where several streams share the budget"),
-        ]
-    ] = None
 
 
 class Audit(Part):

@@ -14,7 +14,6 @@ from flows.cli.options import Days, Json, WordsError, examples, new_app, periods
 from flows.cli.several import Configs, Done, each_stream, files_of, read_streams
 from flows.cli.show.dry_run import show_dry_run
 from flows.cli.show.interruption import told_if_interrupted, with_config
-from flows.cli.show.shared_dry_run import show_products
 from flows.orchestration.environment import connect
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
@@ -23,7 +22,6 @@ from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.dry_run import dry_run as price
 from tasks.planning.nothing_to_do import over_already
-from tasks.planning.shared_dry_run import price_products
 from tasks.release.day import Ended
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run
@@ -124,6 +122,10 @@ def _price(settings: Settings, days: list[date], lipschitz: float | None, termin
 
 def _price_together(files: list[Path], days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
     """Show what the days of several streams would cost together; 1 if they do not fit a privacy budget."""
+    # what compares streams takes half a second
+    from flows.cli.show.shared_dry_run import show_products
+    from tasks.planning.shared_dry_run import price_products
+
     if lipschitz is not None:
         raise WordsError("--lipschitz is for one configuration: streams move by different amounts")
     streams, broken = read_streams(files)

@@ -23,18 +23,20 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
         for one in budget.products:
             for warning in one.found.warnings:
                 terminal.say("\n" + fill(f"{one.found.stream}: {warning}", WIDTH))
+        first = budget.products[0].found
+        whole = (
+            first.model.in_words if first.model and first.currency == "rho" else f"{float(budget.grant):g}"
+        )
         verdict = "they fit" if budget.fits else "they do not fit: the ledger will refuse days"
         terminal.say(
-            f"\nany {budget.products[0].found.window_length} steps lose at most epsilon "
-            f"{float(budget.epsilon):.6g} by these plans together,\nand may lose "
-            f"{float(budget.grant):g}: {verdict}"
+            f"\nany {first.window_length} steps lose at most {first.currency} {float(budget.epsilon):.6g} by "
+            f"these plans together,\nand may lose {whole}: {verdict}"
         )
 
 
 def _errors(budget: SharedBudget) -> Table:
-    table = plain_table(
-        "stream", "share", "epsilon of its plan", "level", "nodes", "error", "typical size", n_texts=1
-    )
+    plan = f"{budget.products[0].found.currency} of its plan"
+    table = plain_table("stream", "share", plan, "level", "nodes", "error", "typical size", n_texts=1)
     for one in budget.products:
         begins = [escape(one.found.stream), str(one.share), f"{float(one.found.epsilon):.6g}"]
         for level in one.found.periods[0].levels:

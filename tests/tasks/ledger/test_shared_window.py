@@ -10,7 +10,6 @@ import pytest
 from tasks.ledger.documents import shared_document
 from tasks.ledger.show import read_book
 from tasks.monitoring import watch
-from tasks.monitoring.document import status_document
 from tasks.reports.write import write_pages
 from tasks.ui.snapshot import take_snapshot
 from tasks.ui.views.stream_detail import stream_detail
@@ -63,8 +62,7 @@ def test_all_pages_show_them_together(products):
     with closing(gas.ledger) as ledger:
         view = watch(gas.settings, ledger, NOW, live=False)
         words = view.facts.page.shared_words
-        document = status_document(gas.settings, view)["budget"]["shared_window"]
-        assert document == shared_document(view.facts.page)
+        document = shared_document(view.facts.page)
         assert [one["stream"] for one in document["streams"]] == ["electricity", "gas"]
         written = write_pages(gas.settings, ledger, NOW)
     html = written.trusted.read_text()

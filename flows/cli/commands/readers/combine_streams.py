@@ -37,9 +37,9 @@ def combine(
 ) -> None:
     """Bring published streams to agree with a known sum.
 
-    Every one errs less than as published, and the total is the sum of its parts at every node and step.
-    Needs the folders alone, and costs nothing. Exit code 1 if they miss the sum by far more than their
-    errors explain.
+    What is missing from the sum is shared out by the stated errors, so that each errs less as a rule, and
+    the total is the sum of its parts at every node and step. Needs the folders alone, and costs nothing.
+    Exit code 1 if they miss the sum by far more than their errors explain.
     """
     if output.suffix not in (".csv", ".parquet"):
         raise WordsError(f"--output must end in .csv or .parquet; got {output.name}")

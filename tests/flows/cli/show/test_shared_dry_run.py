@@ -84,3 +84,18 @@ def test_a_product_whose_file_cannot_be_read_is_told_for_the_others_depend_on_it
     result = invoke(*DRY, "--lipschitz", "2")
     assert result.exit_code == 2
     assert "--lipschitz is for one configuration" in result.output
+
+
+@pytest.mark.slow
+def test_products_of_a_budget_in_rho_are_added_up_in_rho(four):
+    """The delta is said once, in the population's file, and holds for each stream."""
+    change(four / "population.toml", 'epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')
+    for name in ALPHAS:
+        text = (four / f"{name}.toml").read_text().replace(SAMPLING, "")
+        text = re.sub(r"\[mechanism\]\n(.+\n)+?(?=\[)", '[mechanism]\nname = "Gaussian"\n', text)
+        (four / f"{name}.toml").write_text(text)
+    result = invoke(*DRY)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.output.split())
+    assert re.search(r"any 48 steps lose at most rho 0\.0\d+ by these plans together, and may lose rho", said)
+    assert "(epsilon 1 at delta 1e-06): they fit" in said
