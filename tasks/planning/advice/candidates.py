@@ -50,7 +50,8 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
     numbers = [number for number in NUMBERS if number <= settings.privacy.window]
     for name, section in MECHANISMS.items():
         own = section(name=name)
-        if own.kind.also_called:
+        needs_delta = own.kind.currency == "rho" and settings.privacy.delta is None
+        if own.kind.also_called or needs_delta:
             continue
         features = ("features" in section.tables and bool(settings.features_.named), False)
         for (suffix, tables), featured in product(section.variants(numbers), dict.fromkeys(features)):

@@ -139,13 +139,13 @@ def loads(monkeypatch):
     """How often the configuration is read, wherever it is asked for."""
     from tasks.config import loading
 
-    read, genuine = [], loading._read_toml
+    read, genuine = [], loading.read_toml
 
     def look(path):
         read.append(path)
         return genuine(path)
 
-    monkeypatch.setattr(loading, "_read_toml", look)
+    monkeypatch.setattr(loading, "read_toml", look)
     return read
 
 

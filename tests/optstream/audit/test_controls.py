@@ -1,6 +1,7 @@
 """Every mistake is caught, and the same mechanism made right is not accused.
 
-1,500 runs of each side, error 1e-9 an audit.
+1,500 runs of each side, where there is a delta 40,000, for rare outcomes are forgiven then; error 1e-9 an
+audit.
 """
 
 import pytest
@@ -11,7 +12,7 @@ from optstream.audit.controls import SparseVector, fourier
 from optstream.noise import simulated_noise
 
 CASES = control_cases()
-RUNS = 1500
+RUNS, RUNS_BESIDE_DELTA = 1500, 40_000
 
 
 def of_kind(kind):
@@ -21,7 +22,8 @@ def of_kind(kind):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", of_kind("control"))
 def test_every_control_is_caught(case):
-    result = case.run(n_runs=RUNS, noise=simulated_noise(7))
+    n_runs = RUNS_BESIDE_DELTA if getattr(case.subject, "delta", 0) else RUNS
+    result = case.run(n_runs=n_runs, noise=simulated_noise(7))
     assert result.lower_bound > case.subject.claimed, result
     assert case.passes(result)
 
