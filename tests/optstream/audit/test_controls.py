@@ -1,6 +1,6 @@
 """Every mistake is caught, and the same mechanism made right is not accused.
 
-1,500 runs of each side, where there is a delta 40,000, for rare outcomes are forgiven then; error 1e-9 an
+1,500 runs of each side, where there is a delta 100,000, for rare outcomes are forgiven then; error 1e-9 an
 audit.
 """
 
@@ -12,7 +12,7 @@ from optstream.audit.controls import SparseVector, fourier
 from optstream.noise import simulated_noise
 
 CASES = control_cases()
-RUNS, RUNS_BESIDE_DELTA = 1500, 40_000
+RUNS, RUNS_BESIDE_DELTA = 1500, 100_000
 
 
 def of_kind(kind):
