@@ -15,10 +15,9 @@ from optstream.measurement.customer_sample import counts_of, noisy_counts, noisy
 from optstream.mechanisms.series import LARGEST_SCALE
 from optstream.mechanisms.values import check_noise
 from optstream.mechanisms.w_event.budget_distribution import GRAINS
-from optstream.mechanisms.w_event.publish_by_distance import DISTANCE, HALF
+from optstream.mechanisms.w_event.publish_by_distance import DISTANCE, HALF, checked_share
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
-from optstream.privacy.exact import exact
 from optstream.privacy.personal_epsilon import CustomerClass, best_threshold
 from optstream.privacy.rules.publication_rules import PUBLICATIONS, Absorption, Halving, PublicationRule
 from optstream.privacy.rules.window_budget import WindowBudget
@@ -70,10 +69,7 @@ class Personalised(ABC):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        share = exact(self.distance_share, f"distance_share of {self.name}")
-        if not 0 < share < 1:
-            raise ParameterError(f"distance_share of {self.name} must lie between 0 and 1; got {share}")
-        object.__setattr__(self, "distance_share", share)
+        object.__setattr__(self, "distance_share", checked_share(self.distance_share, self.name))
         object.__setattr__(self, "classes", tuple(self.classes))
         names = [one.name for one in self.classes]
         if not names or len(set(names)) < len(names):
@@ -138,16 +134,19 @@ class Personalised(ABC):
 
     def _epsilons(self, grains: Sequence[int], rules: Sequence[PublicationRule]) -> list[Fraction]:
         return [
-            one.epsilon * (1 - self.distance_share) * own / rule.n_grains
+            self._for_publications(one) * own / rule.n_grains
             for one, own, rule in zip(self.classes, grains, rules, strict=True)
         ]
 
     def _used(self, one: CustomerClass, grains: int, rule: PublicationRule, threshold: Fraction) -> int:
         """Return what a class pays of its offer: no more than a customer who takes part for certain loses."""
-        return min(grains, ceil(threshold * rule.n_grains / (one.epsilon * (1 - self.distance_share))))
+        return min(grains, ceil(threshold * rule.n_grains / self._for_publications(one)))
 
     def _fewest(self, one: CustomerClass, n_grains: int) -> int:
-        return ceil(n_grains / (one.epsilon * (1 - self.distance_share) * LARGEST_SCALE))
+        return ceil(n_grains / (self._for_publications(one) * LARGEST_SCALE))
+
+    def _for_publications(self, one: CustomerClass) -> Fraction:
+        return one.epsilon * (1 - self.distance_share)
 
 
 def _spend(stage: str, charges: Sequence[Fraction]) -> StepSpend:

@@ -16,7 +16,7 @@ from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
 from optstream.mechanisms.state import held_after, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
-from optstream.privacy.exact import exact
+from optstream.privacy.exact import Exact, exact
 from optstream.privacy.rules.publication_rules import PUBLICATIONS, PublicationRule, grains_of
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import Measured, PrivatePeriod, State
@@ -24,6 +24,25 @@ from optstream.stream.state import public_part
 
 DISTANCE = "distance"
 HALF = Fraction(1, 2)
+
+
+def checked_share(share: Exact, name: str) -> Fraction:
+    """Return the share of epsilon that distances have, as a fraction.
+
+    Args:
+        share: Exact.
+        name: Of the mechanism, for the error.
+
+    Returns:
+        The same number.
+
+    Raises:
+        ParameterError: It is not exact, or does not lie between 0 and 1.
+    """
+    found = exact(share, f"distance_share of {name}")
+    if not 0 < found < 1:
+        raise ParameterError(f"distance_share of {name} must lie between 0 and 1; got {found}")
+    return found
 
 
 @dataclass(frozen=True)
@@ -48,10 +67,7 @@ class PublishByDistance(OnlineMechanism):
     name: ClassVar[str]
 
     def __post_init__(self) -> None:
-        share = exact(self.distance_share, f"distance_share of {self.name}")
-        if not 0 < share < 1:
-            raise ParameterError(f"distance_share of {self.name} must lie between 0 and 1; got {share}")
-        object.__setattr__(self, "distance_share", share)
+        object.__setattr__(self, "distance_share", checked_share(self.distance_share, self.name))
         self._distance(1, 0)
         # The most that budget distribution ever offers; budget absorption may offer twice that.
         self._scale(self._for_publications / 2)
