@@ -272,8 +272,8 @@ MUTATIONS = (
     Mutation(
         "rho is rounded up",
         "optstream/privacy/zero_concentrated.py",
-        "low = _Bounds(ROUND_FLOOR)\n    spread = low.divide",
-        "low = _Bounds(ROUND_CEILING)\n    spread = low.divide",
+        "low = Bounds(ROUND_FLOOR)\n    spread = low.divide",
+        "low = Bounds(ROUND_CEILING)\n    spread = low.divide",
     ),
     Mutation(
         "Gaussian noise has half its sigma",

@@ -3,7 +3,7 @@
 import math
 import re
 from dataclasses import fields
-from decimal import Decimal
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from numbers import Rational
 from typing import Any
@@ -145,3 +145,48 @@ def root_above(value: Fraction) -> float:
     while Fraction(root) ** 2 < value:
         root = math.nextafter(root, math.inf)
     return root
+
+
+class Bounds:
+    """Decimal arithmetic of 60 digits, of which every result is a bound from one side.
+
+    Args:
+        rounding: decimal's ROUND_FLOOR for bounds from below, ROUND_CEILING for those from above.
+    """
+
+    def __init__(self, rounding: str) -> None:
+        self._context = Context(60, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+        self._is_below = rounding == ROUND_FLOOR
+        self._rounding = rounding
+
+    def decimal(self, value: Fraction) -> Decimal:
+        """Return a bound of a fraction."""
+        return self._context.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+    def ln(self, value: Fraction) -> Decimal:
+        """Return a bound of the logarithm."""
+        return self._beside(self._context.ln(self.decimal(value)))
+
+    def exp(self, value: Fraction) -> Decimal:
+        """Return a bound of e to this power."""
+        return self._beside(self._context.exp(self.decimal(value)))
+
+    def add(self, one: Decimal, other: Decimal) -> Decimal:
+        """Return a bound of the sum."""
+        return self._context.add(one, other)
+
+    def divide(self, one: Decimal, other: Decimal) -> Decimal:
+        """Return a bound of the quotient of these two."""
+        return self._context.divide(one, other)
+
+    def multiply(self, one: Fraction, other: Fraction) -> Decimal:
+        """Return a bound of the product."""
+        return self.decimal(one * other)
+
+    def rounded(self, value: Decimal, n_digits: int) -> Decimal:
+        """Return a bound of fewer digits."""
+        return Context(n_digits, self._rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)
+
+    def _beside(self, found: Decimal) -> Decimal:
+        """Return a neighbour: decimal rounds logarithm and exponential to the nearest."""
+        return self._context.next_minus(found) if self._is_below else self._context.next_plus(found)

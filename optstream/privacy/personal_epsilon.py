@@ -3,16 +3,15 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import Exact, exact, whole
+from optstream.privacy.exact import Bounds, Exact, exact, whole
 
 CHANCE_UNITS = 2**62
 """Chances are whole multiples of one part of so many."""
-DIGITS = 60
 LARGEST_EPSILON = 10**6
 """Of a class: more protects nobody, and its exponential is no number any more."""
 
@@ -64,16 +63,12 @@ def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
     """
     if threshold <= epsilon:
         return CHANCE_UNITS
-    down = Context(DIGITS, ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
-    up = Context(DIGITS, ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
-    # decimal's exp is rounded to the nearest, so that its neighbours are bounds
-    least = down.subtract(down.next_minus(down.exp(_quotient(epsilon, down))), Decimal(1))
-    most = up.subtract(up.next_plus(up.exp(_quotient(threshold, up))), Decimal(1))
-    return max(int(down.multiply(down.divide(least, most), Decimal(CHANCE_UNITS))), 0)
-
-
-def _quotient(amount: Fraction, context: Context) -> Decimal:
-    return context.divide(Decimal(amount.numerator), Decimal(amount.denominator))
+    low, high = Bounds(ROUND_FLOOR), Bounds(ROUND_CEILING)
+    least, most = (
+        bound.add(bound.exp(one), Decimal(-1)) for bound, one in ((low, epsilon), (high, threshold))
+    )
+    chance = low.divide(least, most)
+    return max(int(low.multiply(Fraction(chance), Fraction(CHANCE_UNITS))), 0)
 
 
 def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: Fraction) -> float:

@@ -4,18 +4,19 @@ side.
 
 import math
 from collections.abc import Callable
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from fractions import Fraction
 from functools import lru_cache
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import Bounds
 
 LARGEST_DELTA = Fraction(1, 1000)
 """A larger one would allow that the readings of one customer in a thousand are published as they are."""
 LEAST_DELTA = Fraction(1, 10**15)
 LARGEST_EPSILON = 10**6
-WORKING, KEPT = 60, 15
-"""Digits of a computation, and of its result."""
+KEPT = 15
+"""Digits of a result."""
 # the order of the Renyi divergence, less 1, is looked for among powers of e
 LEAST_ORDER, LARGEST_ORDER = -12.0, 80.0
 GOLDEN = (math.sqrt(5) - 1) / 2
@@ -57,10 +58,10 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     # a has few digits: it and a - 1 are exact in decimals
     a = _order(negative_rho)
-    low = _Bounds(ROUND_FLOOR)
+    low = Bounds(ROUND_FLOOR)
     spread = low.divide(low.add(low.ln(delta), low.ln(a)), low.decimal(a - 1))
     numerator = low.add(low.add(low.decimal(epsilon), low.ln(a / (a - 1))), spread)
-    rho = Fraction(low.rounded(low.divide(numerator, low.decimal(a))))
+    rho = Fraction(low.rounded(low.divide(numerator, low.decimal(a)), KEPT))
     if rho <= 0:
         raise ParameterError(
             f"epsilon {epsilon} is too small beside delta {float(delta):g}: choose a larger one of either"
@@ -97,12 +98,12 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
         return (1 + below) * amount - math.log1p(1 / below) - spread
 
     a = _order(epsilon)
-    high, low = _Bounds(ROUND_CEILING), _Bounds(ROUND_FLOOR)
+    high, low = Bounds(ROUND_CEILING), Bounds(ROUND_FLOOR)
     logarithms = low.add(low.ln(delta), low.ln(a))
     # not -logarithms, which Python would round to the digits of another context
     spread = high.divide(logarithms.copy_negate(), high.decimal(a - 1))
     found = high.add(high.add(high.multiply(a, rho), high.ln((a - 1) / a)), spread)
-    return max(Fraction(high.rounded(found)), Fraction(0))
+    return max(Fraction(high.rounded(found, KEPT)), Fraction(0))
 
 
 def check_delta(delta: Fraction, name: str, largest: Fraction = LARGEST_DELTA) -> None:
@@ -139,32 +140,3 @@ def _order(function: Callable[[float], float]) -> Fraction:
             low = left
     # few digits: the last ones of a machine's logarithm move nothing
     return 1 + Fraction(f"{math.exp((low + high) / 2):.6g}")
-
-
-class _Bounds:
-    """Decimal arithmetic of which every result is a bound from one side."""
-
-    def __init__(self, rounding: str) -> None:
-        self._context = Context(WORKING, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
-        self._is_below = rounding == ROUND_FLOOR
-        self._rounding = rounding
-
-    def decimal(self, value: Fraction) -> Decimal:
-        return self._context.divide(Decimal(value.numerator), Decimal(value.denominator))
-
-    def ln(self, value: Fraction) -> Decimal:
-        """Return a bound of the logarithm: decimal rounds it to the nearest, so a neighbour is one."""
-        found = self._context.ln(self.decimal(value))
-        return self._context.next_minus(found) if self._is_below else self._context.next_plus(found)
-
-    def add(self, one: Decimal, other: Decimal) -> Decimal:
-        return self._context.add(one, other)
-
-    def divide(self, one: Decimal, other: Decimal) -> Decimal:
-        return self._context.divide(one, other)
-
-    def multiply(self, one: Fraction, other: Fraction) -> Decimal:
-        return self.decimal(one * other)
-
-    def rounded(self, value: Decimal) -> Decimal:
-        return Context(KEPT, self._rounding, Emin=MIN_EMIN, Emax=MAX_EMAX).plus(value)
