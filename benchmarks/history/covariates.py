@@ -14,7 +14,6 @@ from datetime import date, timedelta
 from functools import partial
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
@@ -28,9 +27,8 @@ from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 from tasks.config.public_holidays import public_holidays
-from tasks.studies.evaluation.data import CALENDAR, LOAD, read_load
+from tasks.studies.evaluation.data import CALENDAR, LOAD, TEMPERATURE, read_load, read_temperature
 
-TEMPERATURE = "temperature_regional_daily_2016.parquet"
 LEARNED_DAYS = 28
 Values = NDArray[np.float64]
 
@@ -54,12 +52,6 @@ KINDS: dict[str, Callable[[Values], Values]] = {
 }
 
 
-def read_temperature(file: str, names: Sequence[str]) -> tuple[date, Values]:
-    """Return the first day and the mean temperatures of the regions, (n_regions, n_days)."""
-    found = pl.read_parquet(file).pivot(on="region_code", index="date", values="t_mean_c").sort("date")
-    return found["date"][0], found.select(names).to_numpy().T
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run every epsilon, month and covariate, and print."""
     options = parser(__doc__, data=True)
@@ -75,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         first = date(2016, month, 1)
         begins, last = first - timedelta(LEARNED_DAYS), (first + timedelta(31)).replace(day=1) - timedelta(1)
         names, load = read_load(given.data / LOAD, begins, last)
-        since, values = read_temperature(str(given.data / TEMPERATURE), names)
+        since, values = read_temperature(given.data / TEMPERATURE, names)
         none = HistoryInformed(PrivacyModel(epsilon, 48, 1), scale=KNOWN_LOAD_MW, days=days)
         run = partial(errors_of, load=load, first_step=CALENDAR.first_step(begins), trials=given.trials)
         plain = run(none)[LEARNED_DAYS:].mean()

@@ -6,7 +6,10 @@ from typing import Any, Literal
 from optstream.evaluation.cells import Cell
 from optstream.evaluation.contenders import (
     INFORMED,
+    INFORMED_APART,
     INFORMED_BLOCKS,
+    INFORMED_WEATHER,
+    JOINT_NOISE,
     LEVELS_APART,
     POINTS_ONLY,
 )
@@ -29,6 +32,7 @@ from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
+from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
 KNOWN_MOVE_MW = 100.0
@@ -39,15 +43,22 @@ KNOWN_LOAD_MW = 5000.0
 """How large a region's load is taken to be for a plan: a round number, publicly known."""
 
 
-def on_series(cell: Cell, names: Sequence[str], days: PublicDays | None = None) -> Mechanism:
+_INFORMED = (INFORMED, INFORMED_APART, INFORMED_BLOCKS, INFORMED_WEATHER)
+
+
+def on_series(
+    cell: Cell, names: Sequence[str], days: PublicDays | None = None, covariates: Sequence[Covariate] = ()
+) -> Mechanism:
     """Return the cell's mechanism with all of epsilon for plain series of days, w = 48 half-hours, without
     bound.
 
-    days: the public calendar, for mechanisms that know of one. Raises ParameterError for parameters that it
-    refuses.
+    days: the public calendar, covariates: public series, for mechanisms that know of them. Raises
+    ParameterError for parameters that it refuses.
     """
-    if cell.mechanism in (INFORMED, INFORMED_BLOCKS):
-        return _informed(cell, days)
+    if cell.mechanism in _INFORMED:
+        return _informed(cell, days, len(names), covariates)
+    if cell.mechanism == JOINT_NOISE:
+        return Laplace(_model(cell), period_lengths=(STEPS_PER_DAY,), n_nodes=len(names), declared_leaves=1)
     if cell.mechanism in _SERIES:
         return _SERIES[cell.mechanism](_model(cell), cell)
     tree = AggregationTree.from_parents({"all": None} | dict.fromkeys(names, "all"))
@@ -64,7 +75,7 @@ def on_tree(cell: Cell, tree: AggregationTree, days: PublicDays | None = None) -
     """
     halves = ["1/2", "1/2"]
     if cell.mechanism == INFORMED:
-        return HistoryInformedTree(_informed(cell, days), tree, halves)
+        return HistoryInformedTree(_informed(cell, days, None), tree, halves)
     if cell.mechanism in _SERIES:
         return Hierarchical(_SERIES[cell.mechanism](_model(cell), cell), tree, halves)
     return _optstream(cell, tree, halves, 0.0)
@@ -86,8 +97,22 @@ def on_finite_series(cell: Cell, counts: Counts) -> SeriesMechanism:
     return _SERIES[cell.mechanism](model, cell)
 
 
-def _informed(cell: Cell, days: PublicDays | None) -> HistoryInformed:
-    return HistoryInformed(_model(cell), cell.point.n_samples, scale=KNOWN_LOAD_MW, days=days)
+def _informed(
+    cell: Cell, days: PublicDays | None, n_nodes: int | None, covariates: Sequence[Covariate] = ()
+) -> HistoryInformed:
+    """Return it for days of load. n_nodes: series; None for a tree, which says how many each level has."""
+    apart = cell.mechanism in (INFORMED_APART, INFORMED_BLOCKS)
+    return HistoryInformed(
+        _model(cell),
+        cell.point.n_samples,
+        scale=KNOWN_LOAD_MW,
+        days=days,
+        covariates=tuple(covariates) if cell.mechanism == INFORMED_WEATHER else (),
+        noise="laplace" if apart else None,
+        period_lengths=(STEPS_PER_DAY,),
+        n_nodes=n_nodes,
+        declared_leaves=1,
+    )
 
 
 def _model(cell: Cell) -> PrivacyModel:

@@ -12,13 +12,19 @@ from optstream.evaluation.cells import Calibration, Cell, Point, Study
 
 RAW = "no noise"
 """The real values as they are: what a forecast or last week's figures would be without privacy."""
+JOINT_NOISE = "Laplace, joint noise"
+"""Noise drawn together for groups of steps, by customers of whom each is in one region all day."""
 LEVELS_APART = "Laplace, levels apart"
 """Every level released by itself, not made consistent."""
 POINTS_ONLY = "OptStream ES, no optimisation"
 """Sampled points, perturbed and reconstructed."""
 INFORMED = "HistoryInformed"
+INFORMED_APART = "HistoryInformed, Laplace noise"
+"""Each block with noise of its own."""
+INFORMED_WEATHER = "HistoryInformed, temperature"
+"""It knows each region's mean temperature of the day."""
 INFORMED_BLOCKS = "HistoryInformed, blocks given"
-"""As many in a window as FAST has samples."""
+"""As many in a window as FAST has samples, with noise of their own."""
 LEAD_DAYS = 7
 HISTORY_DAYS = 28
 """Before a month, for what learns from its own past releases; they are paid for like any other."""
@@ -49,6 +55,7 @@ _K, _K_THETA = frozenset[Uses](["n_samples"]), frozenset[Uses](["n_samples", "th
 CONTENDERS: dict[str, Contender] = {
     RAW: Contender(calibrations=("none",)),
     "Laplace": Contender(),
+    JOINT_NOISE: Contender(),
     LEVELS_APART: Contender(),
     "DFT": Contender(_K, calibrations=_BOTH),
     "OptStream ES": Contender(_K, calibrations=_BOTH),
@@ -67,6 +74,8 @@ CONTENDERS: dict[str, Contender] = {
     "Fast, linear": Contender(_K),
     "Fast, fixed, linear": Contender(_K),
     INFORMED: Contender(lead_days=HISTORY_DAYS),
+    INFORMED_APART: Contender(lead_days=HISTORY_DAYS),
+    INFORMED_WEATHER: Contender(lead_days=HISTORY_DAYS),
     INFORMED_BLOCKS: Contender(_K, lead_days=HISTORY_DAYS),
 }
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.stream import AggregationTree
+from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
 Values = NDArray[np.float64]
@@ -27,6 +28,7 @@ class Load:
         holidays: Public ones, for mechanisms that know the calendar.
         origin: The day from which running steps are counted, whatever was read, so that a rule that drifts
             falls alike in any selection; None for `first_day`.
+        covariates: Public series that explain part of it; their days are counted from the origin.
 
     Raises:
         ParameterError: For values of another shape.
@@ -37,6 +39,7 @@ class Load:
     first_day: date
     holidays: tuple[date, ...] = ()
     origin: date | None = None
+    covariates: tuple[Covariate, ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[1:] != (len(self.regions), STEPS_PER_DAY):

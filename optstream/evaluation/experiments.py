@@ -2,7 +2,10 @@
 
 from optstream.evaluation.contenders import (
     INFORMED,
+    INFORMED_APART,
     INFORMED_BLOCKS,
+    INFORMED_WEATHER,
+    JOINT_NOISE,
     LEVELS_APART,
     POINTS_ONLY,
     RAW,
@@ -153,6 +156,15 @@ EXPERIMENTS: tuple[Experiment, ...] = (
             Block(
                 "unusual", _ONE_GUARANTEE, grid(EPSILONS), UNUSUAL_DAYS,
                 trials=UNUSUAL_TRIALS,
+            ),
+        ),
+    ),
+    Experiment(
+        12, "Joint noise, the choice of blocks, and weather", "No figure of the papers",
+        (
+            Block("regions", both("Laplace", JOINT_NOISE), grid(EPSILONS)),
+            Block(
+                "regions", both(INFORMED_BLOCKS, INFORMED_APART, INFORMED, INFORMED_WEATHER), grid(EPSILONS),
             ),
         ),
     ),

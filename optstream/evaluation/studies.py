@@ -135,11 +135,12 @@ def _single_level(
         mechanisms = [on_series(cell, [region], load.public_days) for region in load.regions]
         groups = [slice(row, row + 1) for row in range(len(load.regions))]
     else:
-        mechanisms, groups = [on_series(cell, load.regions, load.public_days)], [slice(None)]
+        mechanism = on_series(cell, load.regions, load.public_days, load.covariates)
+        mechanisms, groups = [mechanism], [slice(None)]
     parts = []
-    for mechanism, group in zip(mechanisms, groups, strict=True):
+    for one, group in zip(mechanisms, groups, strict=True):
         part = release_days(
-            mechanism, truth[:, group], load.running_day(row), noise, accounted=accounted,
+            one, truth[:, group], load.running_day(row), noise, accounted=accounted,
             only_measured=only_measured,
         )  # fmt: skip
         leaves = part.values[:, -truth[:, group].shape[1] :]  # a root above plain series is derived

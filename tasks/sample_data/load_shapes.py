@@ -117,6 +117,11 @@ def _week(region: Region, day: date, hours: Values) -> Values:
     return before + (now - before) * np.minimum(hours / 7, 1.0)
 
 
+def shared_weather(seed: int, day: date) -> float:
+    """Return the mean over a day of the weather that moves all leaves together, in its standard deviations."""
+    return float(np.mean(_weather(seed, day, np.arange(24.0), "")))
+
+
 def _weather(seed: int, day: date, hours: Values, purpose: str) -> Values:
     """AR(1) from day to day with variance 1, and a straight line from one midnight to the next."""
     days = [day + timedelta(days=offset) for offset in range(-MEMORY_DAYS, 2)]

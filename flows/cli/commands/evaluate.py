@@ -75,7 +75,7 @@ def evaluate(
         ),
     ] = None,
     only: Annotated[
-        list[int] | None, typer.Option(min=1, max=11, help="Only this experiment; may be repeated.")
+        list[int] | None, typer.Option(min=1, max=12, help="Only this experiment; may be repeated.")
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="February only, at most three trials.")] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each cell.")] = None,

@@ -12,20 +12,23 @@ from numpy.typing import NDArray
 
 from optstream.errors import DumpError
 from optstream.evaluation import Cell, Counts, Load, StudyData
+from optstream.evaluation.contenders import INFORMED_WEATHER
 from optstream.evaluation.data import ALL_YEARS, Span
 from optstream.evaluation.experiments import COUNTED_STEPS
 from optstream.evaluation.forecasting import LEARNED_DAYS
 from optstream.evaluation.streams import DAYS_AFTER, MOST_LEAD_DAYS, STREAM_SPANS
 from optstream.evaluation.studies import SPANS
 from optstream.stream import Calendar, days_from
+from optstream.stream.covariate import Covariate
 from tasks.config.public_holidays import public_holidays
-from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load
+from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, shared_weather
 
 LOAD, FLU, UNEMPLOYMENT = (
     "rte_regional_load_2013_2016.parquet",
     "flu_ilinet_weekly.parquet",
     "unemployment_monthly.parquet",
 )
+TEMPERATURE = "temperature_regional_daily_2016.parquet"
 LOAD_COLUMNS = ("timestamp_local", "region_code", "load_mw")
 SIMULATED = "simulated"
 CALENDAR = Calendar(30, "Europe/Paris", "fixed")
@@ -49,6 +52,9 @@ def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
     _, values = read_load(folder / LOAD, first, last)
     holidays = public_holidays("FR", range(first.year, last.year + 1))
     load = Load(values, names, first, holidays, FIRST_NEEDED)
+    if any(cell.mechanism == INFORMED_WEATHER for cell in cells):
+        since, temperatures = read_temperature(folder / TEMPERATURE, names)
+        load = replace(load, covariates=(_weather(since, temperatures),))
     found = _study_data(load, before, read_flu(folder), read_unemployment(folder))
     return replace(found, history=_history(cells, partial(read_load, folder / LOAD)))
 
@@ -57,7 +63,11 @@ def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
     """Made-up load, calibrated on public means of the French regions, and made-up counts. Reads no file."""
     cells = list(cells)
     first, last = needed_days(cells)
-    load = Load(_simulated(first, last, seed)[1], tuple(FRENCH_REGIONS), first, origin=FIRST_NEEDED)
+    weather = [shared_weather(seed, day) for day in days_from(first, last)]
+    load = Load(
+        _simulated(first, last, seed)[1], tuple(FRENCH_REGIONS), first, origin=FIRST_NEEDED,
+        covariates=(_weather(first, np.array([weather])),),
+    )  # fmt: skip
     generator = np.random.default_rng(seed)
     weeks = np.arange(COUNTED_STEPS["flu"])
     flu = 4500 * (1.1 + np.cos(2 * np.pi * (weeks - 17) / 52)) * generator.lognormal(0.0, 0.1, weeks.size)
@@ -65,6 +75,11 @@ def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
     unemployment: Values = np.maximum(months, 50.0)
     found = _study_data(load, load.values[:7], np.round(flu), np.round(unemployment))
     return replace(found, history=_history(cells, partial(_simulated, seed=seed)))
+
+
+def _weather(first_day: date, values: Values) -> Covariate:
+    """Values a day from `first_day` on, as a covariate of a load whose origin is `FIRST_NEEDED`."""
+    return Covariate("temperature", (first_day - FIRST_NEEDED).days, values)
 
 
 def _simulated(first: date, last: date, seed: int) -> tuple[tuple[str, ...], Values]:
@@ -153,6 +168,18 @@ def read_rows(file: Path, columns: Sequence[str], first: date, last: date) -> pl
             f"{file} has no rows on {absent[0]} ({len(absent)} of {len(days)} days); ask for others"
         )
     return rows.with_columns(pl.col(columns[-1]).cast(pl.String).cast(pl.Float64))
+
+
+def read_temperature(file: Path, names: Sequence[str]) -> tuple[date, Values]:
+    """Return the first day and the regions' mean temperatures in °C, (n_regions, n_days).
+
+    Raises DumpError for a file that cannot be read, or without the regions.
+    """
+    found = _read(file).pivot(on="region_code", index="date", values="t_mean_c").sort("date")
+    if missing := [name for name in names if name not in found.columns]:
+        raise DumpError(f"{file} has no temperatures of {', '.join(missing)}")
+    first: date = found["date"][0]
+    return first, found.select(names).to_numpy().T
 
 
 def read_flu(folder: Path) -> Values:

@@ -6,7 +6,16 @@ from typing import Any
 
 import polars as pl
 
-from optstream.evaluation.contenders import INFORMED, INFORMED_BLOCKS, LEVELS_APART, POINTS_ONLY, RAW
+from optstream.evaluation.contenders import (
+    INFORMED,
+    INFORMED_APART,
+    INFORMED_BLOCKS,
+    INFORMED_WEATHER,
+    JOINT_NOISE,
+    LEVELS_APART,
+    POINTS_ONLY,
+    RAW,
+)
 from optstream.evaluation.experiments import COUNTED_STEPS, EPSILONS
 from optstream.evaluation.happenings import HAPPENINGS
 from optstream.evaluation.streams import FIRST
@@ -95,6 +104,12 @@ def _forecasts(results: Results) -> Picture:
         for row in (STRICT, PAPER)
     ]
     return rows, options | {"series": (*options["series"], real), "log_y": False}
+
+
+def _parts(results: Results) -> Picture:
+    series = ("Laplace", JOINT_NOISE, INFORMED_BLOCKS, INFORMED_APART, INFORMED, INFORMED_WEATHER)
+    rows, options = _months(results, 12, series)
+    return [row for row in rows if row["row"] == STRICT], options | {"panel_rows": (STRICT,)}
 
 
 def _ablations(results: Results) -> Picture:
@@ -199,4 +214,5 @@ _PICTURES: dict[int, Callable[[Results], Picture]] = {
     9: _fast,
     10: _years,
     11: _unusual,
+    12: _parts,
 }

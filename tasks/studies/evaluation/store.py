@@ -113,7 +113,8 @@ def digest_of(data: StudyData) -> str:
     """Which data these are. Of private data it stays in the trusted zone with the results."""
     digest = hashlib.sha256(repr((data.load.regions, data.load.first_day, data.forecast_region)).encode())
     history = () if data.history is None else (data.history.values,)
-    for values in (data.load.values, *(one.values for one in data.counts.values()), *history):
+    public = (one.values for one in data.load.covariates)
+    for values in (data.load.values, *(one.values for one in data.counts.values()), *history, *public):
         digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()[:DIGITS]
 

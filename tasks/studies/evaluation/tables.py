@@ -235,4 +235,5 @@ TABLES: dict[int, Callable[[Results], str]] = {
     9: _fast,
     10: _stream,
     11: _unusual,
+    12: lambda results: _regions(results, 12),
 }
