@@ -81,7 +81,7 @@ ALWAYS_FALSE_IF_EQUAL = {
         "against_laplace", "l1_behind", "sample_at_the_end", "ablations", "ablations_paper", "alphas",
         "pegasus", "hierarchy", "plain_forecast", "consistent", "grid", "fast", "fast_laplace",
     },
-    learned: {"against_all", "on_the_tree", "forecasts", "alphas", "counted", "years", "revised"},
+    learned: {"against_all", "on_the_tree", "forecasts", "alphas", "counted", "years", "revised", "parts", "winter"},
 }  # fmt: skip
 
 
@@ -91,7 +91,7 @@ def everything(value: float) -> Results:
         "mae", "mae_nation", "violation", "last_week", "week_before", "unconverged", "bound", "relative",
         "suggested_bound", "suggested_bound_usual", "covered",
     }  # fmt: skip
-    cells = [(one.number, cell) for one in EXPERIMENTS if one.number < 10 for cell in one.cells()]
+    cells = [(one.number, cell) for one in EXPERIMENTS if one.number not in (10, 11) for cell in one.cells()]
     rows = {
         "experiment": [number for number, _ in cells],
         **{
@@ -114,7 +114,7 @@ def everything(value: float) -> Results:
 def test_every_finding_has_a_sentence_with_all_its_figures_and_can_fall():
     """Where all means are equal, nothing that is said of an order holds."""
     results = everything(7.0)
-    assert len({finding.claim for finding in FINDINGS}) == len(FINDINGS) == 29
+    assert len({finding.claim for finding in FINDINGS}) == len(FINDINGS) == 32
     for finding in FINDINGS:
         holds, sentence = check(results, finding)
         assert holds is not None, finding.title
