@@ -30,9 +30,8 @@ SERVERS = {"postgresql", "s3"}
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Set the marks that follow from where a test lies and from what it needs."""
-    here = Path(__file__).parent
     for item in items:
-        folder = item.path.relative_to(here).parts[0]
+        _, folder, *_ = item.nodeid.split("/")
         marks = {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
         parameters = getattr(item, "callspec", None)
         if parameters and not SERVERS.isdisjoint(map(str, parameters.params.values())):
