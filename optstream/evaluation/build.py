@@ -1,13 +1,14 @@
 """A cell's mechanism, made for plain series, for a tree, or for one finite series."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from optstream.evaluation.cells import Cell
 from optstream.evaluation.contenders import (
     INFORMED,
-    INFORMED_APART,
     INFORMED_BLOCKS,
+    INFORMED_JOINT,
     INFORMED_WEATHER,
     JOINT_NOISE,
     LEVELS_APART,
@@ -41,9 +42,7 @@ KNOWN_MOVE_MW = 100.0
 
 KNOWN_LOAD_MW = 5000.0
 """How large a region's load is taken to be for a plan: a round number, publicly known."""
-
-
-_INFORMED = (INFORMED, INFORMED_APART, INFORMED_BLOCKS, INFORMED_WEATHER)
+_JOINT = (INFORMED_JOINT, INFORMED_WEATHER)
 
 
 def on_series(
@@ -55,10 +54,13 @@ def on_series(
     days: the public calendar, covariates: public series, for mechanisms that know of them. Raises
     ParameterError for parameters that it refuses.
     """
-    if cell.mechanism in _INFORMED:
-        return _informed(cell, days, len(names), covariates)
+    if cell.mechanism in (INFORMED, INFORMED_BLOCKS):
+        return _informed(cell, days)
+    if cell.mechanism in _JOINT:
+        weather = tuple(covariates) if cell.mechanism == INFORMED_WEATHER else ()
+        return replace(_informed(cell, days), covariates=weather, **_one_region(names))
     if cell.mechanism == JOINT_NOISE:
-        return Laplace(_model(cell), period_lengths=(STEPS_PER_DAY,), n_nodes=len(names), declared_leaves=1)
+        return Laplace(_model(cell), **_one_region(names))
     if cell.mechanism in _SERIES:
         return _SERIES[cell.mechanism](_model(cell), cell)
     tree = AggregationTree.from_parents({"all": None} | dict.fromkeys(names, "all"))
@@ -75,7 +77,7 @@ def on_tree(cell: Cell, tree: AggregationTree, days: PublicDays | None = None) -
     """
     halves = ["1/2", "1/2"]
     if cell.mechanism == INFORMED:
-        return HistoryInformedTree(_informed(cell, days, None), tree, halves)
+        return HistoryInformedTree(_informed(cell, days), tree, halves)
     if cell.mechanism in _SERIES:
         return Hierarchical(_SERIES[cell.mechanism](_model(cell), cell), tree, halves)
     return _optstream(cell, tree, halves, 0.0)
@@ -97,22 +99,13 @@ def on_finite_series(cell: Cell, counts: Counts) -> SeriesMechanism:
     return _SERIES[cell.mechanism](model, cell)
 
 
-def _informed(
-    cell: Cell, days: PublicDays | None, n_nodes: int | None, covariates: Sequence[Covariate] = ()
-) -> HistoryInformed:
-    """Return it for days of load. n_nodes: series; None for a tree, which says how many each level has."""
-    apart = cell.mechanism in (INFORMED_APART, INFORMED_BLOCKS)
-    return HistoryInformed(
-        _model(cell),
-        cell.point.n_samples,
-        scale=KNOWN_LOAD_MW,
-        days=days,
-        covariates=tuple(covariates) if cell.mechanism == INFORMED_WEATHER else (),
-        noise="laplace" if apart else None,
-        period_lengths=(STEPS_PER_DAY,),
-        n_nodes=n_nodes,
-        declared_leaves=1,
-    )
+def _informed(cell: Cell, days: PublicDays | None) -> HistoryInformed:
+    return HistoryInformed(_model(cell), cell.point.n_samples, scale=KNOWN_LOAD_MW, days=days)
+
+
+def _one_region(names: Sequence[str]) -> dict[str, Any]:
+    """Return what joint noise asks to be told: all readings of a customer's day lie in one region."""
+    return {"period_lengths": (STEPS_PER_DAY,), "n_nodes": len(names), "declared_leaves": 1}
 
 
 def _model(cell: Cell) -> PrivacyModel:

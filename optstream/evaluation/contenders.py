@@ -19,12 +19,12 @@ LEVELS_APART = "Laplace, levels apart"
 POINTS_ONLY = "OptStream ES, no optimisation"
 """Sampled points, perturbed and reconstructed."""
 INFORMED = "HistoryInformed"
-INFORMED_APART = "HistoryInformed, Laplace noise"
-"""Each block with noise of its own."""
-INFORMED_WEATHER = "HistoryInformed, temperature"
-"""It knows each region's mean temperature of the day."""
+"""As all others, with noise of its own for each measurement."""
+INFORMED_JOINT = "HistoryInformed, joint noise"
+INFORMED_WEATHER = "HistoryInformed, joint noise, temperature"
+"""It knows each region's mean temperature of the day, too."""
 INFORMED_BLOCKS = "HistoryInformed, blocks given"
-"""As many in a window as FAST has samples, with noise of their own."""
+"""As many in a window as FAST has samples."""
 LEAD_DAYS = 7
 HISTORY_DAYS = 28
 """Before a month, for what learns from its own past releases; they are paid for like any other."""
@@ -74,7 +74,7 @@ CONTENDERS: dict[str, Contender] = {
     "Fast, linear": Contender(_K),
     "Fast, fixed, linear": Contender(_K),
     INFORMED: Contender(lead_days=HISTORY_DAYS),
-    INFORMED_APART: Contender(lead_days=HISTORY_DAYS),
+    INFORMED_JOINT: Contender(lead_days=HISTORY_DAYS),
     INFORMED_WEATHER: Contender(lead_days=HISTORY_DAYS),
     INFORMED_BLOCKS: Contender(_K, lead_days=HISTORY_DAYS),
 }

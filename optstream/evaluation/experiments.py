@@ -2,8 +2,8 @@
 
 from optstream.evaluation.contenders import (
     INFORMED,
-    INFORMED_APART,
     INFORMED_BLOCKS,
+    INFORMED_JOINT,
     INFORMED_WEATHER,
     JOINT_NOISE,
     LEVELS_APART,
@@ -164,7 +164,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         (
             Block("regions", both("Laplace", JOINT_NOISE), grid(EPSILONS)),
             Block(
-                "regions", both(INFORMED_BLOCKS, INFORMED_APART, INFORMED, INFORMED_WEATHER), grid(EPSILONS),
+                "regions", both(INFORMED_BLOCKS, INFORMED, INFORMED_JOINT, INFORMED_WEATHER), grid(EPSILONS),
             ),
         ),
     ),

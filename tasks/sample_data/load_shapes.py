@@ -118,7 +118,7 @@ def _week(region: Region, day: date, hours: Values) -> Values:
 
 
 def shared_weather(seed: int, day: date) -> float:
-    """Return the mean over a day of the weather that moves all leaves together, in its standard deviations."""
+    """Return a day's mean of the weather that moves all leaves together, in its standard deviations."""
     return float(np.mean(_weather(seed, day, np.arange(24.0), "")))
 
 

@@ -8,8 +8,8 @@ import polars as pl
 
 from optstream.evaluation.contenders import (
     INFORMED,
-    INFORMED_APART,
     INFORMED_BLOCKS,
+    INFORMED_JOINT,
     INFORMED_WEATHER,
     JOINT_NOISE,
     LEVELS_APART,
@@ -107,7 +107,7 @@ def _forecasts(results: Results) -> Picture:
 
 
 def _parts(results: Results) -> Picture:
-    series = ("Laplace", JOINT_NOISE, INFORMED_BLOCKS, INFORMED_APART, INFORMED, INFORMED_WEATHER)
+    series = ("Laplace", JOINT_NOISE, INFORMED_BLOCKS, INFORMED, INFORMED_JOINT, INFORMED_WEATHER)
     rows, options = _months(results, 12, series)
     return [row for row in rows if row["row"] == STRICT], options | {"panel_rows": (STRICT,)}
 

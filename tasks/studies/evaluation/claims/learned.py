@@ -3,8 +3,8 @@
 from optstream.evaluation.contenders import (
     CONTENDERS,
     INFORMED,
-    INFORMED_APART,
     INFORMED_BLOCKS,
+    INFORMED_JOINT,
     INFORMED_WEATHER,
     JOINT_NOISE,
     RAW,
@@ -121,7 +121,7 @@ def beginnings(of: Results) -> Checked:
 def parts(of: Results) -> Checked:
     laplace, joint = of.by(12, LAPLACE), of.by(12, JOINT_NOISE)
     given, apart, ours, weather = (
-        of.by(12, name) for name in (INFORMED_BLOCKS, INFORMED_APART, INFORMED, INFORMED_WEATHER)
+        of.by(12, name) for name in (INFORMED_BLOCKS, INFORMED, INFORMED_JOINT, INFORMED_WEATHER)
     )
     return below(joint, laplace) and below(ours, apart), {
         "laplace": laplace, "joint": joint, "given": given, "apart": apart, "ours": ours, "weather": weather
@@ -129,13 +129,13 @@ def parts(of: Results) -> Checked:
 
 
 def parts_asked(of: Results) -> Checked:
-    best = {e: min(of.by(12, INFORMED)[e], of.by(12, INFORMED_WEATHER)[e]) for e in EPSILONS}
+    best = {e: min(of.by(12, INFORMED_JOINT)[e], of.by(12, INFORMED_WEATHER)[e]) for e in EPSILONS}
     missed = all(best[e] > WITH_ALL_PARTS[e] for e in EPSILONS)
     return missed, {"best": best, "asked": WITH_ALL_PARTS}
 
 
 def winter(of: Results) -> Checked:
     months = [of.by(12, INFORMED_WEATHER, span=span.name) for span in (FEBRUARY, JUNE)]
-    plain = [of.by(12, INFORMED, span=span.name) for span in (FEBRUARY, JUNE)]
+    plain = [of.by(12, INFORMED_JOINT, span=span.name) for span in (FEBRUARY, JUNE)]
     ratio, before = (one[0]["0.01"] / one[1]["0.01"] for one in (months, plain))
     return ratio < before, {"ratio": ratio, "before": before}

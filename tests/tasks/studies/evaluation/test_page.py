@@ -81,7 +81,9 @@ ALWAYS_FALSE_IF_EQUAL = {
         "against_laplace", "l1_behind", "sample_at_the_end", "ablations", "ablations_paper", "alphas",
         "pegasus", "hierarchy", "plain_forecast", "consistent", "grid", "fast", "fast_laplace",
     },
-    learned: {"against_all", "on_the_tree", "forecasts", "alphas", "counted", "years", "revised", "parts", "winter"},
+    learned: {
+        "against_all", "on_the_tree", "forecasts", "alphas", "counted", "years", "revised", "parts", "winter",
+    },
 }  # fmt: skip
 
 
