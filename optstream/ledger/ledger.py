@@ -11,8 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from optstream.errors import LedgerError
 from optstream.ledger.database.engine import lease_time, open_engine, reading, writing
 from optstream.ledger.reader import Reader
+from optstream.ledger.transactions import amend as amendment
 from optstream.ledger.transactions import enrol as enrolment
-from optstream.ledger.transactions import leases, revisions, transitions
+from optstream.ledger.transactions import leases, revisions, transitions, withdrawals
 from optstream.ledger.transactions import reserve as reservation
 
 Arguments = ParamSpec("Arguments")
@@ -87,7 +88,7 @@ class Ledger(Reader):
     """
 
     enrol = transaction(enrolment.enrol)
-    amend = transaction(enrolment.amend)
+    amend = transaction(amendment.amend)
     reserve = transaction(reservation.reserve)
 
     renew = transaction(leases.renew)
@@ -100,9 +101,9 @@ class Ledger(Reader):
     record_drawn = transaction(transitions.record_drawn)
     record_staged = transaction(transitions.record_staged)
     record_published = transaction(transitions.record_published)
-    void = transaction(transitions.void)
-    withdraw = transaction(transitions.withdraw)
-    compromise = transaction(transitions.compromise)
+    void = transaction(withdrawals.void)
+    withdraw = transaction(withdrawals.withdraw)
+    compromise = transaction(withdrawals.compromise)
 
     revise = transaction(revisions.revise)
     record_vintage = transaction(revisions.record_vintage)

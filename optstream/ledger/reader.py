@@ -3,13 +3,12 @@
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import Connection, select
 
 from optstream.errors import LedgerError
 from optstream.ledger import hash_chain
 from optstream.ledger.accounting.amendments import guarantees_of
-from optstream.ledger.accounting.charges import Condition, charged_to_grant, cost_touching, window_reach
-from optstream.ledger.accounting.history import cost_of_all
+from optstream.ledger.accounting.charges import Condition
 from optstream.ledger.accounting.spends import charged_to_release
 from optstream.ledger.database.engine import reading
 from optstream.ledger.database.rows import one_row, rows
@@ -19,16 +18,15 @@ from optstream.ledger.records import (
     ReleaseRecord,
     ReleaseState,
     StreamTerms,
-    WindowLoss,
     check_key,
 )
 from optstream.ledger.survey import Survey
 from optstream.ledger.transactions import revisions
-from optstream.ledger.transactions.enrol import find_grant, find_stream, grant_of, id_of, terms_of
 from optstream.ledger.transactions.held import find_row
 from optstream.ledger.transactions.revisions import Vintage
+from optstream.ledger.transactions.stream_rows import find_stream, grant_of, id_of, terms_of
 from optstream.ledger.verification.parallel import problems_by_processes
-from optstream.privacy import PrivacyModel, Spend
+from optstream.privacy import PrivacyModel
 
 
 class Reader(Survey):
@@ -193,84 +191,6 @@ class Reader(Survey):
         with reading(self._engine) as connection:
             release = find_row(connection, stream, period, revision)
             return () if release is None else tuple(revisions.of_release(connection, release.id))
-
-    def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
-        """Return what the worst window loses, of those that have one of some steps; all streams count.
-
-        Args:
-            grant: Name of the privacy budget.
-            first_step: Running index of the first of these steps.
-            n_steps: How many steps, at least 1.
-
-        Returns:
-            The worst window, by the privacy guarantee in force.
-
-        Raises:
-            LedgerError: There is no such privacy budget.
-        """
-        with reading(self._engine) as connection:
-            steps = range(first_step, first_step + n_steps)
-            return cost_touching(connection, find_grant(connection, grant), steps)
-
-    def charged_near(
-        self,
-        stream: str,
-        period: str,
-        revision: int,
-        first_step: int,
-        n_steps: int,
-        amended: PrivacyModel | None = None,
-    ) -> tuple[Spend, ...]:
-        """Return what other releases of a stream are charged at steps that share a window with a plan's.
-
-        Only releases of the same share count: first releases have one share of the privacy budget,
-        restatements another, and a plan of the one does not look at what the other spent. Of a release whose
-        owner died while drawing, only those that were reserved before it count: its plan must come out as it
-        was, and later ones were judged with it.
-
-        Args:
-            stream: Name of the stream.
-            period: Key of the release's period.
-            revision: Of the release; 0 for a first release.
-            first_step: Running index of the plan's first step.
-            n_steps: How many steps the plan has, at least 1.
-            amended: Price the spends as if this were the privacy guarantee in force.
-
-        Returns:
-            The spends, priced by the privacy guarantee in force or by `amended`; none for an unknown stream.
-        """
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return ()
-            grant = grant_of(connection, row)
-            guarantees = guarantees_of(connection, grant)
-            if amended is not None:
-                guarantees = guarantees.amended(amended)
-            reach = window_reach(guarantees.in_force, range(first_step, first_step + n_steps))
-            others = or_(ReleaseRow.period != period, ReleaseRow.revision != revision)
-            own = find_row(connection, stream, period, revision)
-            if own is not None and (own.drawing or own.redraws):
-                others = and_(others, ReleaseRow.id < own.id)
-            same_share = ReleaseRow.revision > 0 if revision else ReleaseRow.revision == 0
-            only = (ReleaseRow.stream_id == row.id, same_share, others)
-            charges = charged_to_grant(connection, grant, reach, *only, guarantees=guarantees)
-            return charges.spends
-
-    def worst(self, grant: str) -> WindowLoss:
-        """Return what the worst window of the whole history loses. Reads all of the history.
-
-        Args:
-            grant: Name of the privacy budget.
-
-        Returns:
-            The worst window, by the privacy guarantee in force.
-
-        Raises:
-            LedgerError: There is no such privacy budget.
-        """
-        with reading(self._engine) as connection:
-            return cost_of_all(connection, find_grant(connection, grant))
 
     def head(self, stream: str) -> str:
         """Return the hash of a stream's last event, for the catalogue to carry.

@@ -1,41 +1,33 @@
-"""What an operator asks of the ledger: outlines, windows and exports; each method is one transaction."""
+"""What an operator asks of the ledger: outlines, events and exports; each method is one transaction."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from sqlalchemy import Engine, Select, func, select
 from sqlalchemy import Row as RowOfColumns
+from sqlalchemy import Select, func, select
 
 from optstream.ledger import hash_chain
-from optstream.ledger.accounting.by_stream import SharedWindow, shared_window
-from optstream.ledger.accounting.headroom import Stretch, last_charged, stretches
-from optstream.ledger.accounting.kept_guarantees import losses_with
-from optstream.ledger.accounting.long_span import Spent, spent_over
 from optstream.ledger.database.engine import reading
 from optstream.ledger.database.rows import rows
 from optstream.ledger.database.schema import EventRow, ReleaseRow, StreamRow
 from optstream.ledger.dated_trees import Entries, trees_said
 from optstream.ledger.export import Batch, batches
 from optstream.ledger.records import (
-    GuaranteeLoss,
     ReleaseEvent,
     ReleaseOutline,
     ReleaseState,
     StreamTerms,
 )
-from optstream.ledger.transactions.enrol import find_grant, id_of, terms_of
-from optstream.privacy import PrivacyModel, Spend
+from optstream.ledger.transactions.stream_rows import id_of, terms_of
+from optstream.ledger.window_reader import WindowReader
 
 ROWS_AT_ONCE = 10_000
 _OUTLINES = select(*(getattr(ReleaseRow, name) for name in ReleaseOutline.__dataclass_fields__))
 
 
-class Survey:
+class Survey(WindowReader):
     """The part of `Reader` that no run needs."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def siblings(self, stream: str) -> tuple[StreamTerms, ...]:
         """Return the terms of all other streams of a stream's privacy budget.
@@ -85,22 +77,6 @@ class Survey:
         """
         with reading(self._engine) as connection:
             return tuple(sorted(connection.execute(select(StreamRow.name)).scalars()))
-
-    def shared_window(self, grant: str, steps: range) -> SharedWindow:
-        """Return the worst window that has one of some steps, and what each stream is charged in it.
-
-        Args:
-            grant: Name of the privacy budget.
-            steps: Running indices, at least one.
-
-        Returns:
-            The window, by the privacy guarantee in force; the parts of the streams add up to what it lost.
-
-        Raises:
-            LedgerError: There is no such privacy budget.
-        """
-        with reading(self._engine) as connection:
-            return shared_window(connection, find_grant(connection, grant), steps)
 
     def outlines(self, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
         """Yield a stream's releases without their spends, by first step, then revision.
@@ -251,78 +227,6 @@ class Survey:
                 )
                 for row in connection.execute(query.order_by(EventRow.number))
             )
-
-    def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
-        """Return what each window with one of these steps is charged, equal neighbours together.
-
-        With aligned windows only those inside charged periods are listed: any other has the whole privacy
-        budget.
-
-        Args:
-            grant: Name of the privacy budget.
-            steps: Running indices.
-
-        Returns:
-            Stretches of windows by first step.
-
-        Raises:
-            LedgerError: There is no such privacy budget.
-        """
-        with reading(self._engine) as connection:
-            return stretches(connection, find_grant(connection, grant), steps)
-
-    def spent_over(self, grant: str, steps: range) -> Spent:
-        """Return what all releases with one of these steps are charged, of all streams.
-
-        Args:
-            grant: Name of the privacy budget.
-            steps: Running indices.
-
-        Returns:
-            The spends by the privacy guarantee in force, and what is needed to compose them over a long span.
-
-        Raises:
-            LedgerError: There is no such privacy budget.
-        """
-        with reading(self._engine) as connection:
-            return spent_over(connection, find_grant(connection, grant), steps)
-
-    def judge_plan(
-        self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
-    ) -> list[GuaranteeLoss]:
-        """Return what the worst window of each privacy guarantee would lose with a plan.
-
-        The plan is judged as by `reserve`; nothing is charged.
-
-        Args:
-            grant: Name of the privacy budget.
-            plan: At least one spend; steps are running indices.
-            amended: Judge as if this were the privacy guarantee in force.
-
-        Returns:
-            The privacy guarantee in force first, then the earlier ones that days in the plan's windows were
-            released under.
-
-        Raises:
-            LedgerError: There is no such privacy budget.
-        """
-        with reading(self._engine) as connection:
-            return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
-
-    def last_charged(self, grant: str) -> Stretch | None:
-        """Return the last windows of a privacy budget that are charged anything: later ones have all of it.
-
-        Args:
-            grant: Name of the privacy budget.
-
-        Returns:
-            The windows; None where nothing was charged.
-
-        Raises:
-            LedgerError: There is no such privacy budget.
-        """
-        with reading(self._engine) as connection:
-            return last_charged(connection, find_grant(connection, grant))
 
     def batches(self, n_rows: int) -> Iterator[Batch]:
         """Yield all tables for an export, from one moment, in bounded memory.

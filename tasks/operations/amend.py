@@ -6,7 +6,7 @@ from datetime import date, datetime
 
 from optstream.errors import LedgerError
 from optstream.ledger import GuaranteeLoss, Ledger
-from optstream.ledger.transactions.enrol import check_currency_kept
+from optstream.ledger.transactions.amend import check_currency_kept
 from optstream.mechanisms import Hierarchical, OptStream
 from optstream.privacy import Spend
 from tasks.config import Settings

@@ -25,9 +25,9 @@ from optstream.ledger.records import (
     lease_end,
     stamp,
 )
-from optstream.ledger.transactions.enrol import lock, terms_of
 from optstream.ledger.transactions.held import Key, describe, find_row, held
-from optstream.ledger.transactions.transitions import give_up
+from optstream.ledger.transactions.stream_rows import lock, terms_of
+from optstream.ledger.transactions.withdrawals import give_up
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
 from optstream.privacy.spends import check_currency
 

@@ -30,7 +30,7 @@ from optstream.ledger import ReleaseState, StreamTerms, open_ledger
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.database.engine import reading
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
-from optstream.ledger.transactions.enrol import lock
+from optstream.ledger.transactions.stream_rows import lock
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, stream_problems
 from optstream.mechanisms import (

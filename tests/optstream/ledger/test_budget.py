@@ -15,7 +15,7 @@ from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, open_ledger
 from optstream.ledger.database import engine as engine_module
 from optstream.ledger.database.schema import GrantRow
-from optstream.ledger.transactions import enrol
+from optstream.ledger.transactions import stream_rows
 from optstream.privacy import PeriodSpend, StepSpend, worst_window
 
 # `optstream.ledger.ledger` the module, whatever the package calls by that name
@@ -227,7 +227,7 @@ def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch):
 
 
 def lock_nothing(connection, stream):
-    row = enrol.find_stream(connection, stream)
+    row = stream_rows.find_stream(connection, stream)
     return row, connection.execute(select(GrantRow).where(GrantRow.id == row.grant_id)).one()
 
 
