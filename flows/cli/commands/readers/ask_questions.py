@@ -20,8 +20,8 @@ from optstream.catalogue.layout import ABOUT
 from optstream.catalogue.nodes import called
 from optstream.catalogue.questions.from_folder import ask as ask_folder
 from optstream.catalogue.questions.from_folder import step_minutes_of
-from optstream.catalogue.questions.published_answers import read_answers
 from optstream.catalogue.questions.question import Question
+from optstream.catalogue.questions.read_answers import read_answers
 from optstream.catalogue.questions.runs import Run, runs_of
 from optstream.catalogue.reading.read import catalogue_reader
 
