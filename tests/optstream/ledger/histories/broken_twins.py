@@ -65,6 +65,8 @@ def rho_as_epsilon():
         if not isinstance(spend, GaussianSpend):
             return found
         factor = found.alpha_units // spend.alpha_units
+        if factor == 1:
+            return found
         return replace(spend, scale=spend.scale * Fraction(10**6, isqrt(10**12 * factor) + 1))
 
     return patch("optstream.ledger.accounting.amendments.repriced", linear)
