@@ -17,8 +17,11 @@ each other, the load and another season's ("unrelated"). Mean absolute errors of
 - "one model of all": the same over all regions of both.
 
 "sum": the load published beside its two parts, a third of epsilon each: errors of all three as published, and
-after `optstream combine`, which uses that one is the sum of the others. Means over trials, and of the change
-beside "apart" the least and the most of one. Noise is simulated; all series are public or made up.
+after `optstream combine`, which uses that one is the sum of the others, and root mean square errors beside
+the standard errors that it states.
+
+Means over trials, and of the change beside "apart" the least and the most. Noise is simulated; all series are
+public or made up.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +36,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
 from optstream import PrivacyModel, simulated_noise
-from optstream.estimation.known_sum import agreeing, known_sum_weights
+from optstream.estimation.known_sum import agreeing, known_sum_weights, variances_of_agreeing
 from optstream.evaluation.build import KNOWN_LOAD_MW
 from optstream.mechanisms import HistoryInformed, Laplace
 from optstream.stream.calendar import ORIGIN
@@ -132,8 +135,10 @@ def of_pair(
     yield "one model", float(np.mean([error(each[:, 1], other[:, at]) for at, each in enumerate(pairs)]))
 
 
-def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, float, float]]:
-    """Yield each product's error as published and combined: the load first, then its two parts."""
+def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, float, float, float]]:
+    """Yield each product's error as published and combined, and the root mean square of the latter beside its
+    stated standard error: the load first, then its two parts.
+    """
     products, errors = np.stack([load, *split(load)]), list[Values]()
     published = np.stack(
         [
@@ -142,14 +147,16 @@ def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, floa
         ]
     )
     variances = np.array(errors).reshape(published.shape) ** 2
-    combined = np.empty_like(published)
+    combined, stated = np.empty_like(published), np.empty_like(published)
     for day in range(len(load)):  # as from a folder of that day alone
         weights = known_sum_weights(variances[:, day])
         combined[:, day] = agreeing(published[:, day], weights)
-    for name, given, made, values in zip(
-        ("load", "first", "second"), published, combined, products, strict=True
+        stated[:, day] = np.sqrt(variances_of_agreeing(variances[:, day], weights))
+    beside = np.sqrt((((combined - products) / stated)[:, LEARNED_DAYS:] ** 2).mean(axis=(1, 2, 3)))
+    for name, given, made, values, ratio in zip(
+        ("load", "first", "second"), published, combined, products, beside.tolist(), strict=True
     ):
-        yield name, error(given, values), error(made, values)
+        yield name, error(given, values), error(made, values), ratio
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -174,12 +181,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "made up": partial(together, load),
         "unrelated": lambda: (split(load)[0], split(read(SEASON), 5)[1]),
     }
-    rows = table(["ε", "series", "way"], ["MW a step", "beside apart", "least", "most"])
+    rows = table(["ε", "series", "way"], ["MW a step", "beside apart", "least", "most", "beside stated"])
 
-    def add(epsilon: float, series: str, way: str, missed: Sequence[float], apart: Sequence[float]) -> None:
+    def add(
+        epsilon: float,
+        series: str,
+        way: str,
+        missed: Sequence[float],
+        apart: Sequence[float],
+        stated: str = "",
+    ) -> None:
         beside = [one / other - 1 for one, other in zip(missed, apart, strict=True)]
         told = [f"{one:+.1%}" for one in (np.mean(beside), min(beside), max(beside))]
-        rows.add_row(f"{epsilon:g}", series, way, f"{np.mean(missed):.1f}", *told)
+        rows.add_row(f"{epsilon:g}", series, way, f"{np.mean(missed):.1f}", *told, stated)
 
     for epsilon, name in product(given.epsilon, given.only):
         if name == "sum":
@@ -190,8 +204,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for kind, mechanism in kinds.items():
                 runs = [tuple(of_sum(load, mechanism, trial)) for trial in range(given.trials)]
                 for same in zip(*runs, strict=True):  # the same product of every trial
-                    names, apart, made = zip(*same, strict=True)
-                    add(epsilon, f"{names[0]}, {kind}", "combined", made, apart)
+                    names, apart, made, ratios = zip(*same, strict=True)
+                    add(epsilon, f"{names[0]}, {kind}", "combined", made, apart, f"{np.mean(ratios):.2f}")
             continue
         tries = [
             dict(of_pair(pairs[name](), mechanism_of(epsilon / 2.0, days), trial))
