@@ -28,4 +28,4 @@ def by_sector(load: Values) -> Values:
     sizes = 1.0 + 0.5 * np.sin(1.0 + np.arange(n_regions)[:, None] + 2.0 * np.arange(3))
     shares = sizes[:, :, None] * shapes
     shares /= shares.sum(axis=1, keepdims=True)
-    return (load[:, :, None, :] * shares).reshape(n_days, n_regions * 3, n_steps)
+    return np.asarray((load[:, :, None, :] * shares).reshape(n_days, n_regions * 3, n_steps))
