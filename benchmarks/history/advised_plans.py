@@ -1,16 +1,19 @@
 """Measures whether plans that `optstream advise` expects to err less do err less, on public series.
 
-    python -m benchmarks.history.advised_plans --data FOLDER [--days 7] [--learned 28] [--only load trips]
+    python -m benchmarks.history.advised_plans --data FOLDER [--days 7] [--learned 28]
+        [--only load trips pair cells margin]
 
 The plans of `advise` for the French load (12 regions and their sum, half-hours) and for taxi trips (zones,
-boroughs and city, by the hour), and for a pair of products, the load split in two: two mechanisms for each
-half at every eighth of epsilon. For each the rank correlation of expected and found errors over its plans,
+boroughs and city, by the hour), for a pair of products, the load split in two: two mechanisms for each
+half at every eighth of epsilon, and for the load by region and made-up sector, as a tree ("cells") and with
+the sectors as a margin ("margin"). For each the rank correlation of expected and found errors over its plans,
 which plan is chosen, which is best, and by how much the first misses more. Both errors are geometric means
 over levels, and streams, of root mean squares by the public size. Adaptive plans release `--learned` days
 before those that are judged, others three. The public sizes are round numbers. Noise is simulated, all series
 are public.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -26,6 +29,7 @@ from rich.progress import track
 from scipy.stats import spearmanr
 
 from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.inputs.sectors import SECTORS, by_sector
 from benchmarks.small_counts import FIRST as FIRST_TRIPS
 from benchmarks.small_counts import read_trips
 from optstream.noise import simulated_noise
@@ -39,6 +43,7 @@ Values = NDArray[np.float64]
 FIRST_LOAD = date(2016, 2, 1)
 FEW_DAYS = 3
 """Before those that are judged, for mechanisms that learn no habits."""
+SERIES = ("load", "trips", "pair", "cells", "margin")
 EIGHTHS = tuple(Fraction(number, 8) for number in range(1, 8))
 OF_A_PAIR = ("Laplace", "HistoryInformed")
 CONFIGURATION = """
@@ -83,14 +88,26 @@ class Stream:
     values: tuple[Values, ...]
 
 
-def stream(folder: Path, name: str, parents: dict[str, str], days: Sequence[Values], **more: str) -> Stream:
-    """Return a stream of these days, configured in `folder`.
+def stream(
+    folder: Path,
+    name: str,
+    parents: dict[str, str],
+    days: Sequence[Values],
+    sectors: Sequence[str] = (),
+    **more: str,
+) -> Stream:
+    """Return a stream of these days, configured in `folder`, with equal shares.
 
-    more: first, a day; scale; alpha; step; window; privacy, further lines of that table.
+    sectors: of a margin; the leaves are then cells. more: first, a day; scale; alpha; step; window; privacy,
+    further lines of that table.
     """
     lines = "\n".join(f'"{child}" = "{parent}"' for child, parent in parents.items())
-    depth = len(_path(next(reversed(parents)), parents))
-    levels = "[" + ", ".join([f'"1/{depth}"'] * depth) + "]"
+    depth = len(_path(next(reversed(parents)), parents)) + bool(sectors)
+    share = f'"1/{depth + bool(sectors)}"'
+    levels = f"[{', '.join([share] * depth)}]"
+    if sectors:
+        lines += f"\n[hierarchy.margins]\nsector = {json.dumps(sectors)}"
+        levels += f"\nmargins = {{ sector = {share} }}"
     text = CONFIGURATION.format(name=name, parents=lines, levels=levels, **more)
     (folder / f"{name}.toml").write_text(text, encoding="utf-8")
     settings = load_settings(folder / f"{name}.toml")
@@ -110,6 +127,18 @@ def load_stream(folder: Path, data: Path, n_days: int, name: str = "load", half:
     privacy = 'bounds = ["0", "20000"]' + ('\nbudget_alpha = "10"' if alpha != "10" else "")
     more = {"first": str(FIRST_LOAD), "scale": "5000", "alpha": alpha, "step": "30min", "window": "48"}
     return stream(folder, name, parents, [day[half] for day in values], privacy=privacy, **more)
+
+
+def cells_stream(folder: Path, data: Path, n_days: int, *, margin: bool) -> Stream:
+    """Return the load of regions and made-up sectors: sectors as a margin, or only cells below regions."""
+    names, values = read_load(data / LOAD, FIRST_LOAD, FIRST_LOAD + timedelta(n_days - 1))
+    parents = {"FR": ""} | dict.fromkeys(names, "FR")
+    if not margin:
+        parents |= {f"{region}-{sector}": region for region in names for sector in SECTORS}
+    more = {"first": str(FIRST_LOAD), "scale": "1500", "alpha": "10", "step": "30min", "window": "48"}
+    more["privacy"] = 'bounds = ["0", "20000"]'
+    kind, sectors = ("margin", SECTORS) if margin else ("cells", ())
+    return stream(folder, kind, parents, list(by_sector(np.array(values))), sectors, **more)
 
 
 def trips_stream(folder: Path, data: Path, n_days: int) -> Stream:
@@ -187,9 +216,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__, data=True)
     options.add_argument("--days", type=int, default=7)
     options.add_argument("--learned", type=int, default=28)
-    options.add_argument(
-        "--only", nargs="+", choices=("load", "trips", "pair"), default=["load", "trips", "pair"]
-    )
+    options.add_argument("--only", nargs="+", choices=SERIES, default=list(SERIES))
     options.add_argument("--plans", action="store_true", help="print the plans too")
     given = options.parse_args(arguments)
     n_days = given.days + given.learned
@@ -198,6 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         work: dict[str, Callable[[], Pairs]] = {
             "load": lambda: plans_of(load_stream(folder, given.data, n_days), given.days),
             "trips": lambda: plans_of(trips_stream(folder, given.data, n_days), given.days),
+            "cells": lambda: plans_of(cells_stream(folder, given.data, n_days, margin=False), given.days),
+            "margin": lambda: plans_of(cells_stream(folder, given.data, n_days, margin=True), given.days),
             "pair": lambda: plans_of_pair(
                 [
                     load_stream(folder, given.data, n_days, "north", slice(0, 6)),

@@ -1,7 +1,7 @@
 """Measures what one product says of another of the same people, and what a known sum of them adds.
 
     python -m benchmarks.history.products --data FOLDER [--epsilon 0.1] [--regions 4] [--days 14]
-        [--only split "made up" unrelated sum]
+        [--trials 5] [--only split "made up" unrelated sum]
 
 Pairs of products of some French regions by half-hours, w = 48, alpha 1 MW, half of epsilon each, after 28
 days of own releases: the load split in two by a made-up share that varies by region, hour, weekday and day
@@ -17,7 +17,10 @@ each other, the load and another season's ("unrelated"). Mean absolute errors of
 - "one model of all": the same over all regions of both.
 
 "sum": the load published beside its two parts, a third of epsilon each: errors of all three as published, and
-after `optstream combine`, which uses that one is the sum of the others. Noise is simulated; all series are
+after `optstream combine`, which uses that one is the sum of the others, and root mean square errors beside
+the standard errors that it states.
+
+Means over trials, and of the change beside "apart" the least and the most. Noise is simulated; all series are
 public or made up.
 """
 
@@ -33,7 +36,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
 from optstream import PrivacyModel, simulated_noise
-from optstream.estimation.known_sum import agreeing, known_sum_weights
+from optstream.estimation.known_sum import agreeing, known_sum_weights, variances_of_agreeing
 from optstream.evaluation.build import KNOWN_LOAD_MW
 from optstream.mechanisms import HistoryInformed, Laplace
 from optstream.stream.calendar import ORIGIN
@@ -116,22 +119,26 @@ def mechanism_of(epsilon: float, days: PublicDays) -> HistoryInformed:
     return HistoryInformed(PrivacyModel(f"{epsilon:.6f}", 48, 1), scale=KNOWN_LOAD_MW / 2.0, days=days)
 
 
-def of_pair(pair: tuple[Values, Values], mechanism: HistoryInformed) -> Iterator[tuple[str, float]]:
+def of_pair(
+    pair: tuple[Values, Values], mechanism: HistoryInformed, trial: int
+) -> Iterator[tuple[str, float]]:
     """Yield the second product's error by each way, "apart" first."""
-    one, other = pair
-    yield "apart", error(released(mechanism, other, 2), other)
-    yield "covariate", error(released(mechanism, other, 2, released(mechanism, one, 1)), other)
-    both = released(mechanism, np.concatenate(pair, axis=1), 3)
+    (one, other), seed = pair, 100 * trial
+    yield "apart", error(released(mechanism, other, seed + 2), other)
+    yield "covariate", error(released(mechanism, other, seed + 2, released(mechanism, one, seed + 1)), other)
+    both = released(mechanism, np.concatenate(pair, axis=1), seed + 3)
     yield "one model of all", error(both[:, one.shape[1] :], other)
     pairs = [
-        released(mechanism, np.stack([one[:, region], other[:, region]], axis=1), 10 + region)
+        released(mechanism, np.stack([one[:, region], other[:, region]], axis=1), seed + 10 + region)
         for region in range(one.shape[1])
     ]
     yield "one model", float(np.mean([error(each[:, 1], other[:, at]) for at, each in enumerate(pairs)]))
 
 
-def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, float, float]]:
-    """Yield each product's error as published and combined: the load first, then its two parts."""
+def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, float, float, float]]:
+    """Yield each product's error as published and combined, and the root mean square of the latter beside its
+    stated standard error: the load first, then its two parts.
+    """
     products, errors = np.stack([load, *split(load)]), list[Values]()
     published = np.stack(
         [
@@ -140,14 +147,16 @@ def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, floa
         ]
     )
     variances = np.array(errors).reshape(published.shape) ** 2
-    combined = np.empty_like(published)
+    combined, stated = np.empty_like(published), np.empty_like(published)
     for day in range(len(load)):  # as from a folder of that day alone
         weights = known_sum_weights(variances[:, day])
         combined[:, day] = agreeing(published[:, day], weights)
-    for name, given, made, values in zip(
-        ("load", "first", "second"), published, combined, products, strict=True
+        stated[:, day] = np.sqrt(variances_of_agreeing(variances[:, day], weights))
+    beside = np.sqrt((((combined - products) / stated)[:, LEARNED_DAYS:] ** 2).mean(axis=(1, 2, 3)))
+    for name, given, made, values, ratio in zip(
+        ("load", "first", "second"), published, combined, products, beside.tolist(), strict=True
     ):
-        yield name, error(given, values), error(made, values)
+        yield name, error(given, values), error(made, values), ratio
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -156,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--epsilon", nargs="+", type=float, default=[0.1])
     options.add_argument("--regions", type=int, default=4)
     options.add_argument("--days", type=int, default=14)
-    options.add_argument("--trials", type=int, default=1, help='of "sum"')
+    options.add_argument("--trials", type=int, default=1)
     options.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     given = options.parse_args(arguments)
     days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", [2015, 2016]))
@@ -172,24 +181,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "made up": partial(together, load),
         "unrelated": lambda: (split(load)[0], split(read(SEASON), 5)[1]),
     }
-    rows = table(["ε", "series", "way"], ["MW a step", "beside apart"])
+    rows = table(["ε", "series", "way"], ["MW a step", "beside apart", "least", "most", "beside stated"])
+
+    def add(
+        epsilon: float,
+        series: str,
+        way: str,
+        missed: Sequence[float],
+        apart: Sequence[float],
+        stated: str = "",
+    ) -> None:
+        beside = [one / other - 1 for one, other in zip(missed, apart, strict=True)]
+        told = [f"{one:+.1%}" for one in (np.mean(beside), min(beside), max(beside))]
+        rows.add_row(f"{epsilon:g}", series, way, f"{np.mean(missed):.1f}", *told, stated)
+
     for epsilon, name in product(given.epsilon, given.only):
         if name == "sum":
             kinds = {
                 "HistoryInformed": mechanism_of(epsilon / 3.0, days),
                 "Laplace": Laplace(PrivacyModel(f"{epsilon / 3.0:.6f}", 48, 1)),
             }
-            for (kind, mechanism), trial in product(kinds.items(), range(given.trials)):
-                for of, apart, made in of_sum(load, mechanism, trial):
-                    rows.add_row(f"{epsilon:g}", f"{of}, {kind}", "apart", f"{apart:.1f}", "")
-                    rows.add_row("", f"trial {trial}", "combined", f"{made:.1f}", f"{made / apart - 1:+.1%}")
-                    show(f"{epsilon:g} {of} by {kind}: {apart:.1f} apart, {made:.1f} combined")
+            for kind, mechanism in kinds.items():
+                runs = [tuple(of_sum(load, mechanism, trial)) for trial in range(given.trials)]
+                for same in zip(*runs, strict=True):  # the same product of every trial
+                    names, apart, made, ratios = zip(*same, strict=True)
+                    add(epsilon, f"{names[0]}, {kind}", "combined", made, apart, f"{np.mean(ratios):.2f}")
             continue
-        base = 0.0
-        for way, missed in of_pair(pairs[name](), mechanism_of(epsilon / 2.0, days)):
-            base = base or missed
-            rows.add_row(f"{epsilon:g}", name, way, f"{missed:.1f}", f"{missed / base - 1:+.1%}")
-            show(f"{epsilon:g} {name} {way}: {missed:.1f}")
+        tries = [
+            dict(of_pair(pairs[name](), mechanism_of(epsilon / 2.0, days), trial))
+            for trial in range(given.trials)
+        ]
+        for way in tries[0]:
+            add(epsilon, name, way, [one[way] for one in tries], [one["apart"] for one in tries])
     show(rows)
 
 

@@ -135,7 +135,7 @@ class Settings(Clocks):
         kept_back = self.budget.restatement_share
         if revision and not kept_back:
             raise BudgetError(
-                "a restatement is a new measurement and needs a share of epsilon of its own: nothing was "
+                "a restatement is a new measurement and needs a share of the budget of its own: nothing was "
                 'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
             )
         share = self.stream_share * (kept_back if revision else 1 - kept_back)

@@ -124,6 +124,7 @@ def horizon_document(found: Horizon) -> dict[str, Any]:
         "first": found.first.isoformat(),
         "last": found.last.isoformat(),
         "n_days": found.n_days,
+        "currency": "rho" if loss is not None and loss.composed == "rho" else "epsilon",
         **amount_document("delta", found.delta),
         "epsilon_float": None if loss is None else loss.epsilon,
         **amount_document("plain_sum", inf if loss is None else loss.plain),

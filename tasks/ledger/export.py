@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger
 from optstream.privacy import worst_window
-from optstream.privacy.model import Windows
+from optstream.privacy.model import Currency, Windows
 from optstream.privacy.spends import spend_from_document
 from optstream.storage.durable import sync_folder
 from tasks.config import Settings
@@ -104,8 +104,12 @@ def _spends(columns: Columns) -> Columns:
         _price(_shape(document), length, kind)
         for document, length, kind in zip(columns["document"], lengths, windows, strict=True)
     ]
-    for place, name in enumerate(("kind", "level", "stage", "epsilon", "epsilon_float")):
+    for place, name in enumerate(("kind", "level", "stage")):
         columns[name] = [facts[place] for facts in priced]
+    for currency in ("epsilon", "rho"):
+        amounts = [facts[4] if facts[3] == currency else None for facts in priced]
+        columns[currency] = [None if one is None else str(one) for one in amounts]
+        columns[f"{currency}_float"] = [None if one is None else float(one) for one in amounts]
     columns["in_force"] = [bool(value) for value in columns["in_force"]]
     return columns
 
@@ -125,8 +129,11 @@ def _shape(document: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _price(document: str, window_length: int, windows: Windows) -> tuple[str, int, str, str, float]:
-    """Kind, level, stage, and the most that any window is charged by the spend."""
+def _price(
+    document: str, window_length: int, windows: Windows
+) -> tuple[str, int, str, Currency, Fraction | float]:
+    """Kind, level, stage, currency, and the most that any window is charged by the spend."""
     known = json.loads(document)
-    epsilon = worst_window([spend_from_document(known)], window_length, windows).epsilon
-    return known["kind"], known["level"], known["stage"], str(epsilon), float(epsilon)
+    spend = spend_from_document(known)
+    charged = worst_window([spend], window_length, windows).epsilon
+    return known["kind"], known["level"], known["stage"], spend.currency, charged

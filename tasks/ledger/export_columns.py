@@ -5,8 +5,11 @@ import pyarrow as pa
 COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     "streams": {
         "stream": (pa.string(), "the stream's name"),
-        "grant": (pa.string(), "the source and population whose epsilon it spends"),
-        "epsilon": (pa.string(), "exact: the most that any window of the privacy budget may lose"),
+        "grant": (pa.string(), "the source and population whose budget it spends"),
+        "epsilon": (
+            pa.string(),
+            "exact: the most that any window of the privacy budget may lose, at delta where there is one",
+        ),
         "epsilon_float": (pa.float64(), "the same, rounded"),
         "delta": (pa.string(), "exact: beside epsilon, for budgets of zero-concentrated privacy; else null"),
         "rho": (pa.string(), "exact: the most of it that any window may be charged; null likewise"),
@@ -44,7 +47,7 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
     },
     "spends": {
         "stream": (pa.string(), "the stream's name"),
-        "grant": (pa.string(), "whose epsilon is spent"),
+        "grant": (pa.string(), "whose budget is spent"),
         "period": (pa.string(), "the release's day"),
         "revision": (pa.int64(), "the release's revision"),
         "generation": (pa.int64(), "1: the plan that was reserved; more: what took its place"),
@@ -57,9 +60,14 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "stage": (pa.string(), "what was measured"),
         "epsilon": (
             pa.string(),
-            "exact: the most that this spend alone charges any window; rho where its kind is gaussian",
+            "exact: the most that this spend alone charges any window; null where it is charged in rho",
         ),
         "epsilon_float": (pa.float64(), "the same, rounded"),
+        "rho": (
+            pa.string(),
+            "exact: likewise, of zero-concentrated privacy; null where it is charged in epsilon",
+        ),
+        "rho_float": (pa.float64(), "the same, rounded"),
         "document": (pa.string(), "the spend whole, JSON, from which every window can be priced"),
     },
     "events": {

@@ -95,7 +95,8 @@ class BudgetSummary:
         )
         parts = ", ".join(f"{name} {_amount(lost)}" for name, lost in self.shared.by_stream)
         return (
-            f"{parts}; together {_amount(self.shared.total)} of {_amount(self.terms.model.budget)}, in the "
+            f"{parts}; together {self.terms.model.currency} {_amount(self.shared.total)} of "
+            f"{_amount(self.terms.model.budget)}, in the "
             f"fullest window of these days, which begins at {begin}"
         )
 
@@ -106,7 +107,7 @@ def _amount(epsilon: Fraction | float) -> str:
 
 def in_words(one: GuaranteeLoss) -> str:
     """What a plan would do to a privacy guarantee that it breaks."""
-    lost = f"some window would lose {float(one.loss.epsilon):.6g}"
+    lost = f"some window would lose {one.guarantee.currency} {float(one.loss.epsilon):.6g}"
     if one.free_from is None:
         return lost
     gives = float(one.guarantee.budget)

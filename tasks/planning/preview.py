@@ -1,9 +1,11 @@
 """What a dry run found, as frozen values and as one document for machines. Public facts only."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import date
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from optstream.noise import joint_variance
@@ -135,21 +137,22 @@ class DryRun:
 
 
 def dry_run_document(found: DryRun) -> dict[str, Any]:
-    """`optstream run --dry-run --json`: versioned, for machines."""
+    """`optstream run --dry-run --json`: versioned, for machines; each amount is called by its currency."""
+    price = partial(_price, found.currency)
     return {
         "format": "optstream.dry-run/1",
         "stream": found.stream,
         "window_steps": found.window_length,
-        "plan": _price(found.epsilon),
-        "grant": _price(found.grant),
+        "plan": price(found.epsilon),
+        "grant": price(found.grant),
         "fits": found.fits,
         "points_known": found.points_known,
         "periods": [
             {
                 "dates": [day.isoformat() for day in period.days],
                 "n_steps": period.n_steps,
-                "alone": _price(period.epsilon),
-                "levels": [_level_document(level) for level in period.levels],
+                "alone": price(period.epsilon),
+                "levels": [_level_document(level, price) for level in period.levels],
             }
             for period in found.periods
         ],
@@ -159,23 +162,24 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
                 "n_days": n_days,
                 "epsilon_float": loss.epsilon,
                 "delta": str(loss.delta),
-                "plain_sum": _price(loss.plain),
+                "plain_sum": price(loss.plain),
                 "composed": loss.composed,
             }
             for n_days, loss in found.horizons
         ],
         "warnings": list(found.warnings),
+        "currency": found.currency,
         **_in_rho(found),
         **({} if found.currencies is None else {"currencies": _currencies_document(found.currencies)}),
     }
 
 
 def _in_rho(found: DryRun) -> dict[str, Any]:
-    """What the keys called epsilon hold where they do not hold epsilon, and what the plan is at delta."""
+    """What the plan is at delta, where amounts are rho."""
     if found.model is None or found.model.currency == "epsilon":
         return {}
     told = found.model.told_epsilon(found.epsilon)
-    return {"currency": "rho", "delta": str(found.model.delta), "plan_at_delta": _price(told)}
+    return {"delta": str(found.model.delta), "plan_at_delta": _price("epsilon", told)}
 
 
 def _currencies_document(found: Currencies) -> dict[str, Any]:
@@ -186,16 +190,16 @@ def _currencies_document(found: Currencies) -> dict[str, Any]:
     }
 
 
-def _level_document(level: Level) -> dict[str, Any]:
+def _level_document(level: Level, price: Callable[[Fraction], dict[str, Any]]) -> dict[str, Any]:
     return {
         "level": level.level,
         "name": level.name,
         "n_nodes": level.n_nodes,
-        "plan": _price(level.epsilon),
+        "plan": price(level.epsilon),
         "stages": [
             {
                 "stage": stage.name,
-                "alone": _price(stage.epsilon),
+                "alone": price(stage.epsilon),
                 "noise": [
                     {"of": noise.of, "scale": noise.scale, "standard_deviation": noise.deviation}
                     | ({"joint_over": noise.joint_over} if noise.joint_over > 1 else {})
@@ -209,6 +213,6 @@ def _level_document(level: Level) -> dict[str, Any]:
     }
 
 
-def _price(epsilon: Fraction) -> dict[str, Any]:
+def _price(currency: str, amount: Fraction) -> dict[str, Any]:
     """Exact, and as a float for reading."""
-    return {"epsilon": str(epsilon), "epsilon_float": float(epsilon)}
+    return {currency: str(amount), f"{currency}_float": float(amount)}

@@ -71,6 +71,7 @@ def products_document(budgets: Sequence[SharedBudget]) -> dict[str, Any]:
         "populations": [
             {
                 "population": budget.population,
+                "currency": budget.products[0].found.currency,
                 "grant": str(budget.grant),
                 "plans": str(budget.epsilon),
                 "fits": budget.fits,

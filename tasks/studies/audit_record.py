@@ -18,7 +18,8 @@ FORMAT = "optstream.audit-record/1"
 class AuditRecord:
     """How the last audit of the stream ended.
 
-    same: whether the configuration shaped releases then as it does now.
+    same: whether the configuration shaped releases then as it does now, and the stream's share of the budget
+    was that of now, where files of other streams can move it.
     """
 
     at: datetime
@@ -32,12 +33,21 @@ def keep_audit(settings: Settings, document: Mapping[str, Any], now: datetime) -
         "format": FORMAT,
         "stream": settings.stream.name,
         "at": now.isoformat(),
-        "configuration_hash": settings.configuration_hash,
+        **_audited(settings),
         "audit": document,
     }
     path = settings.audits_folder / f"{now:%Y%m%dT%H%M%S%f}.json"
     write_private(path, json.dumps(record, indent=1).encode())
     return path
+
+
+def _audited(settings: Settings) -> dict[str, str]:
+    """The configuration, and the share that it alone does not tell."""
+    chosen = settings.budget.stream_share == "model"
+    return {
+        "configuration_hash": settings.configuration_hash,
+        **({"stream_share": str(settings.stream_share)} if chosen else {}),
+    }
 
 
 def last_audit(settings: Settings) -> AuditRecord | None:
@@ -50,7 +60,7 @@ def last_audit(settings: Settings) -> AuditRecord | None:
         with suppress(OSError, ValueError, KeyError, TypeError):
             record = json.loads(path.read_bytes())
             if record["format"] == FORMAT:
-                same = record["configuration_hash"] == settings.configuration_hash
+                same = record.items() >= _audited(settings).items()
                 return AuditRecord(
                     datetime.fromisoformat(record["at"]), bool(record["audit"]["passed"]), same
                 )

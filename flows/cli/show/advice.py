@@ -69,6 +69,9 @@ def as_toml(keys: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _line(key: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{name} = {json.dumps(one)}" for name, one in value.items())
+        return f"    {key} = {{ {inside} }}"
     return f"    # {key}: leave it out" if value is None else f"    {key} = {json.dumps(value)}"
 
 

@@ -61,7 +61,7 @@ def _show_currencies(found: DryRun, told: Currencies, terminal: Terminal) -> Non
     delta = float(told.delta)
     terminal.say("\nstandard deviation of a step's own noise at each level, by currency")
     table = plain_table("level", epsilon, f"{epsilon}, delta {delta:g}", n_texts=1)
-    names = {level.level: _short(level) for level in found.periods[0].levels}
+    names = {level.level: short_name(level) for level in found.periods[0].levels}
     for one in told.levels:
         table.add_row(names[one.level], f"{one.epsilon:.4g}", f"{one.rho:.4g}")
     terminal.console.print(table)
@@ -87,15 +87,15 @@ def _costs(period: Period, currency: str) -> Table:
             for noise in stage.noise:
                 numbers = (f"{noise.scale:.6g}", f"{noise.deviation:.6g}")
                 of = noise.of if noise.joint_over == 1 else f"{noise.of}, joint over {noise.joint_over}"
-                table.add_row(_short(level), escape(stage.name), of, price, *numbers)
+                table.add_row(short_name(level), escape(stage.name), of, price, *numbers)
                 price = ""
         note = "all, in any window" if level.stages else "derived"
-        table.add_row(_short(level), note, "", f"{float(level.epsilon):.6g}", "", "")
+        table.add_row(short_name(level), note, "", f"{float(level.epsilon):.6g}", "", "")
     table.add_row("all", "this day alone", "", f"{float(period.epsilon):.6g}", "", "")
     return table
 
 
-def _short(level: Level) -> str:
+def short_name(level: Level) -> str:
     """Return the level's number, or the margin's name."""
     return escape(level.name.removeprefix("level "))
 
@@ -105,14 +105,14 @@ def _expected(period: Period) -> Table:
     for level in period.levels:
         found = level.expected
         figures = [f"{one:.3g}" for one in (found.error, found.size) if one is not None] if found else []
-        table.add_row(_short(level), str(level.n_nodes), *figures)
+        table.add_row(short_name(level), str(level.n_nodes), *figures)
     return table
 
 
 def _bands(period: Period) -> Table:
     table = plain_table("level", "nodes", "typical", "least", "most", n_texts=1)
     for level in period.levels:
-        table.add_row(_short(level), str(level.n_nodes), *_band(level))
+        table.add_row(short_name(level), str(level.n_nodes), *_band(level))
     return table
 
 

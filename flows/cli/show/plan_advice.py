@@ -1,5 +1,6 @@
 """How `optstream advise` shows what it compared and proposes."""
 
+from collections.abc import Sequence
 from textwrap import fill
 
 from rich.markup import escape
@@ -46,7 +47,7 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
     terminal.console.print(_plans(compared))
     if not alone:
         terminal.say(f"\n{name}: proposed with {advice.share} of epsilon, errors then")
-        terminal.console.print(_table(best, [best], {id(best): "proposed"}))
+        terminal.console.print(_table(compared, [best], {id(best): "proposed"}))
     for title, plan in (("as configured", compared.configured), ("proposed", best)):
         for warning in plan.warnings:
             terminal.say("\n" + fill(f"{title}: {warning}", WIDTH))
@@ -62,19 +63,19 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
 def _plans(compared: Comparison) -> Table:
     marks = {id(compared.configured): "configured"}
     marks[id(compared.best)] = "best" if compared.best is not compared.configured else "best, kept"
-    return _table(compared.best, compared.plans, marks)
+    return _table(compared, compared.plans, marks)
 
 
-def _table(like: Judged, plans: list[Judged] | tuple[Judged, ...], marks: dict[int, str]) -> Table:
-    levels = [f"level {level}" for level in range(len(like.expected))]
+def _table(compared: Comparison, plans: Sequence[Judged], marks: dict[int, str]) -> Table:
+    levels = [escape(name) for name in compared.levels]
     table = plain_table("", "plan", "joint", *levels, "of size", n_texts=3)
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for plan in plans:
-        joint = ", ".join(f"level {level}" for level in plan.joint_levels)
+        joint = ", ".join(levels[level] for level in plan.joint_levels)
         errors = (_figure(one.error) for one in plan.expected)
         label = escape(plan.choice.label)
         table.add_row(marks.get(id(plan), ""), label, joint, *errors, f"{plan.relative:.2%}")
-    sizes = (_figure(one.size) for one in like.expected if one.size is not None)
+    sizes = (_figure(one.size) for one in compared.best.expected if one.size is not None)
     table.add_row("", "typical size", "", *sizes, "")
     return table
 

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
-from flows.cli.show.dry_run import WIDTH
+from flows.cli.show.dry_run import WIDTH, short_name
 from tasks.planning.shared_dry_run import SharedBudget, products_document
 
 
@@ -44,6 +44,6 @@ def _errors(budget: SharedBudget) -> Table:
             if level.expected is not None:
                 size = level.expected.size
                 figures = [f"{level.expected.error:.3g}", "" if size is None else f"{size:.3g}"]
-            table.add_row(*begins, str(level.level), str(level.n_nodes), *figures)
+            table.add_row(*begins, short_name(level), str(level.n_nodes), *figures)
             begins = ["", "", ""]
     return table

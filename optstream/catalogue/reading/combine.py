@@ -25,16 +25,20 @@ class Combined:
 
     Attributes:
         rows: Columns date, step, timestamp, node, parent, level; then for each stream its combined value by
-            the stream's name, the standard deviation that noise gives it, `_noise_se`, null where it is not
-            known, and `_published`, what the stream published. Days that all of them have.
+            the stream's name, the standard deviation that noise gives it, `_noise_se`, the standard error of
+            its whole error, `_se`, and `_published`, what the stream published. Days that all of them have.
+            `_noise_se` is exact, for the noise of streams is independent; `_se` takes what their models leave
+            in doubt to be independent, too. Both are null where a stream does not state its own.
         weights: By stream, the part of a disagreement that it took.
         disagreement: Root mean square of what was missing from the sum, beside what the stated errors
             explain: about 1 where the sum is true, far above where it is not.
+        without_errors: Streams that state no standard error of the whole error at some of these values.
     """
 
     rows: pl.DataFrame
     weights: dict[str, float]
     disagreement: float
+    without_errors: tuple[str, ...] = ()
 
     @property
     def is_suspect(self) -> bool:
@@ -85,19 +89,20 @@ def combine_published(
             f"{', '.join(names)} must have days, steps and nodes in common; they have none: give the days "
             "that all of them published"
         )
-    values, errors, noise = (
+    values, errors, noise, whole = (
         np.stack([found[f"{name}{suffix}"].to_numpy() for name in names])
-        for suffix in ("_published", "_error", "_noise")
+        for suffix in ("_published", "_error", "_noise", "_whole")
     )
     weights = known_sum_weights(errors**2)
     missing = values[0] - values[1:].sum(axis=0)
     made = agreeing(values, weights)
-    deviations = np.sqrt(variances_of_agreeing(noise**2, weights))
+    of_noise, of_all = (np.sqrt(variances_of_agreeing(one**2, weights)) for one in (noise, whole))
     columns = []
-    for name, value, deviation in zip(names, made, deviations, strict=True):
+    for name, value, deviation, error in zip(names, made, of_noise, of_all, strict=True):
         columns += [
             pl.Series(name, value),
             pl.Series(f"{name}_noise_se", deviation).fill_nan(None),
+            pl.Series(f"{name}_se", error).fill_nan(None),
             found[f"{name}_published"],
         ]
     rows = found.select(KEYS).with_columns(columns).sort("date", "step", "node")
@@ -106,6 +111,7 @@ def combine_published(
         rows,
         dict(zip(names, weights.tolist(), strict=True)),
         float(np.sqrt((missing**2).mean())) / explained,
+        tuple(name for name, own in zip(names, whole, strict=True) if np.isnan(own).any()),
     )
 
 
@@ -115,7 +121,7 @@ _CELL = ["date", "step", "node"]
 def _read(
     folder: Location | str, first: date | None, last: date | None, key: GivenKeys | None
 ) -> tuple[str, pl.DataFrame]:
-    """Return the stream's name, and its rows: value, error and noise by that name."""
+    """Return the stream's name, and its rows by that name: value, best known error, noise, whole error."""
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, key)()
     rows = rows_of(storage, catalogue, (), first, last, verify=key is not None)
@@ -126,4 +132,5 @@ def _read(
         pl.col(value).cast(pl.Float64).alias(f"{name}_published"),
         pl.coalesce(model, noise).alias(f"{name}_error"),
         noise.fill_null(float("nan")).alias(f"{name}_noise"),
+        model.fill_null(float("nan")).alias(f"{name}_whole"),
     )

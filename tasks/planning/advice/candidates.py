@@ -7,6 +7,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
+from optstream.stream import Lattice
 from tasks.config import Settings
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.config.tables.sections import Budget, Features, Sampling
@@ -74,21 +75,35 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
 
 
 def share_choices(choice: Choice) -> Iterator[Choice]:
-    """Other shares of the levels: from all for the leaves to most for the root."""
+    """Other shares of the levels: from all for the leaves to most for the root; of a margin none, as much as
+    a level beside it, and twice that.
+    """
     settings = choice.settings
     tree = settings.dated_hierarchy.periods[-1][1]
-    for shares in _shares(tree.n_levels, {int(tree.depths[leaf]) for leaf in tree.leaf_indices}):
+    without = tree.tree if isinstance(tree, Lattice) else tree
+    rows = _weights(without.n_levels, {int(without.depths[leaf]) for leaf in without.leaf_indices})
+    if isinstance(tree, Lattice):
+        # a margin's nodes stand one step above the cells, as those of the last level but one
+        rows = [(*row, times * row[-2]) for row in rows for times in (0, 1, 2)]
+    for row in dict.fromkeys(rows):
+        shares = tuple(Fraction(weight, sum(row)) for weight in row)
         if shares != settings.level_shares:
             yield with_level_shares(choice, shares)
 
 
 def with_level_shares(choice: Choice, shares: tuple[Fraction, ...]) -> Choice:
-    """Return the choice under other shares of the levels."""
-    texts = [str(share) for share in shares]
-    budget = Budget.model_validate({"levels": texts})
-    kept = choice.settings.budget.model_copy(update={"levels": budget.levels})
-    keys = {**choice.keys, "budget": {"levels": texts}}
-    return Choice(f"{choice.label}; levels {', '.join(texts)}", keys, changed(choice.settings, budget=kept))
+    """Return the choice under other shares of the levels, root first, then the margin's."""
+    texts, margin = [str(share) for share in shares], choice.settings.margin
+    own: dict[str, Any] = {"levels": texts}
+    label = f"{choice.label}; levels {', '.join(texts)}"
+    if margin is not None:
+        *levels, of_margin = texts
+        own = {"levels": levels, "margins": {margin.name: of_margin}}
+        label = f"{choice.label}; levels {', '.join(levels)}, {margin.name} {of_margin}"
+    budget = Budget.model_validate(own)
+    kept = choice.settings.budget.model_copy(update={"levels": budget.levels, "margins": budget.margins})
+    keys = {**choice.keys, "budget": own}
+    return Choice(label, keys, changed(choice.settings, budget=kept))
 
 
 def with_stream_share(settings: Settings, share: Fraction) -> Settings:
@@ -97,9 +112,24 @@ def with_stream_share(settings: Settings, share: Fraction) -> Settings:
 
 
 def with_number_levels(settings: Settings) -> Settings:
-    """Return the settings with the level shares of now as numbers, which every mechanism takes."""
-    budget = settings.budget.model_copy(update={"levels": settings.level_shares})
-    return changed(settings, budget=budget)
+    """Return the settings with level shares as numbers, which every mechanism takes.
+
+    Those that a model chooses are not looked up where streams keep them: this stream may be another's.
+    """
+    if isinstance(settings.budget.levels, tuple):
+        return settings
+    return with_level_shares(Choice("", {}, settings), settings.model_level_shares()).settings
+
+
+def without_margin(settings: Settings) -> Settings:
+    """Return the settings of the hierarchy alone, whose leaves are then no cells."""
+    if settings.margin is None:
+        return settings
+    hierarchy = settings.hierarchy.model_copy(update={"margins": {}})
+    # the cells' level is gone
+    levels = with_number_levels(settings).level_shares[:-2]
+    budget = settings.budget.model_copy(update={"margins": {}, "levels": levels})
+    return changed(settings, hierarchy=hierarchy, budget=budget)
 
 
 def ordinary_day(settings: Settings) -> date:
@@ -129,11 +159,10 @@ def with_laplace_noise(choice: Choice) -> Choice | None:
     return Choice(label, keys, changed(choice.settings, mechanism=told))
 
 
-def _shares(n_levels: int, with_leaves: set[int]) -> Iterator[tuple[Fraction, ...]]:
+def _weights(n_levels: int, with_leaves: set[int]) -> list[tuple[int, ...]]:
     """Weights that grow or fall from level to level; a level above the leaves may be derived."""
     rows: list[list[int]] = [[1] * n_levels]
     rows += [[ratio ** (n_levels - 1 - level) for level in range(n_levels)] for ratio in (2, 3)]
     rows += [[ratio**level for level in range(n_levels)] for ratio in (2, 3)]
     rows.append([int(level in with_leaves) for level in range(n_levels)])
-    for row in dict.fromkeys(map(tuple, rows)):
-        yield tuple(Fraction(weight, sum(row)) for weight in row)
+    return [*map(tuple, rows)]

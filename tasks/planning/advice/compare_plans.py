@@ -14,8 +14,13 @@ from typing import Any
 import numpy as np
 
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.mechanisms.history_informed.tree_choice import WORTH_IT
+from optstream.mechanisms.history_informed.tree_choice import (
+    WORTH_IT,
+    leaves_by_level,
+    misses_unmeasured,
+)
 from optstream.privacy import JointSpend
+from optstream.stream import AggregationTree
 from tasks.config import Settings
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.planning.advice.candidates import (
@@ -30,6 +35,7 @@ from tasks.planning.advice.candidates import (
     with_number_levels,
     with_scale,
     without_delta,
+    without_margin,
 )
 from tasks.planning.advice.drawn_series import Values, drawn_series
 from tasks.planning.expected_errors import squared_errors, warnings_of
@@ -67,9 +73,13 @@ class Judged:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The plans of a stream, least expected error first. configured: as the file has it, among them."""
+    """The plans of a stream, least expected error first. configured: as the file has it, among them.
+
+    levels: what each level is called, root first, the margin last.
+    """
 
     settings: Settings
+    levels: tuple[str, ...]
     plans: tuple[Judged, ...]
     configured: Judged
 
@@ -98,32 +108,37 @@ class Judge:
         scale: where the configuration has none.
 
         Raises:
-            ConfigurationError: Neither says the public size of a typical leaf, or there is a margin.
+            ConfigurationError: Neither says the public size of a typical leaf.
         """
-        if settings.margin is not None:
-            raise ConfigurationError(
-                f"{settings.file}: plans with hierarchy.margins are not compared: the series by which plans "
-                "are judged are of a tree; compare without the margin"
-            )
         known = getattr(settings.mechanism, "scale", None) or scale
         if known is None:
             raise ConfigurationError(f"{settings.file}: {NO_SCALE}")
         return cls(settings, known, ordinary_day(settings))
 
     @cached_property
+    def tree(self) -> AggregationTree:
+        """The hierarchy by which plans are compared; a margin is its last level."""
+        return self.settings.tree_of(self.day)
+
+    @cached_property
     def reference(self) -> Any:
-        """The mechanism whose prior expects: what the configuration says of it, else general figures."""
+        """The mechanism whose prior expects: what the configuration says of it, else general figures.
+
+        A pattern for each node, so that it is the same beside a margin; its leaf is a cell there.
+        """
         own = self.settings.mechanism
         section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
-        told = section.model_copy(update={"scale": self.scale})
-        return mechanism_for(
-            with_number_levels(changed(without_delta(self.settings), mechanism=told)), self.day
+        told = changed(
+            without_delta(self.settings), mechanism=section.model_copy(update={"scale": self.scale})
         )
+        return mechanism_for(without_margin(with_number_levels(told)), self.day).pattern  # type: ignore[union-attr]
 
     @cached_property
     def sizes(self) -> tuple[tuple[float, float], ...]:
         """Of each level, the size of a typical node, and the error if nothing were measured."""
-        return tuple((size, unmeasured) for _, size, unmeasured in self.reference.expected_by_level())
+        sizes = self.scale * leaves_by_level(self.tree)
+        blind = np.minimum(misses_unmeasured(self.tree, self.reference.figures), 1.0)
+        return tuple(zip(sizes.tolist(), (blind * sizes).tolist(), strict=True))
 
     @cached_property
     def series(self) -> tuple[tuple[Values, ...], ...]:
@@ -131,7 +146,7 @@ class Judge:
         settings, window = self.settings, self.settings.privacy.window
         n_steps = settings.calendar.n_steps(self.day)
         n_periods = min(max(PERIODS, -(-2 * window // n_steps)), MOST_PERIODS)
-        prior, n_leaves = self.reference.pattern.figures.prior, len(self.reference.tree.leaves)
+        prior, n_leaves = self.reference.figures.prior, len(self.tree.leaves)
         low, high = float(settings.privacy.lower_bound), float(settings.privacy.bounds[1])
         draws = (
             drawn_series(
@@ -187,7 +202,9 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     best = min(plans, key=lambda one: one.relative).choice
     plans += _fitting(judge, _shares_of(best))
     apart = {(one.relative, *one.level_shares): one for one in reversed(plans)}
-    return Comparison(settings, tuple(sorted(apart.values(), key=lambda one: one.relative)), configured)
+    levels = tuple(judge.tree.level_name(level) for level in range(judge.tree.n_levels))
+    ordered = tuple(sorted(apart.values(), key=lambda one: one.relative))
+    return Comparison(settings, levels, ordered, configured)
 
 
 def _as_it_runs(settings: Settings, judge: Judge) -> Choice:

@@ -28,7 +28,7 @@ def _panels(advice: StreamAdvice) -> alt.FacetChart:
     rows = [
         {
             "plan": plan.choice.label,
-            "level": f"level {level}",
+            "level": compared.levels[level],
             "error": one.error / one.size,
             "kind": marked.get(id(plan), "other"),
         }
@@ -56,4 +56,4 @@ def _panels(advice: StreamAdvice) -> alt.FacetChart:
     )
     layers = alt.layer(points, data=inline(rows)).properties(width=WIDTH, height=ROW_HEIGHT * len(order))
     header = alt.Header(title=compared.settings.stream.name, labelColor=INK, titleColor=INK)
-    return layers.facet(column=alt.Column("level:N", header=header))
+    return layers.facet(column=alt.Column("level:N", header=header, sort=list(compared.levels)))

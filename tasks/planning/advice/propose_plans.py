@@ -102,6 +102,7 @@ def advice_document(advice: PlanAdvice) -> dict[str, Any]:
             {
                 "stream": one.compared.settings.stream.name,
                 "stream_share": str(one.share),
+                "levels": list(one.compared.levels),
                 "proposed": _plan_document(one.proposed),
                 "keys": one.keys,
                 "gain": one.gain,

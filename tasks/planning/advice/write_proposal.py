@@ -39,6 +39,8 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
         for key, value in table.items():
             if value is None:
                 document[name].pop(key, None)
+            elif isinstance(value, Mapping):
+                document[name].setdefault(key, tomlkit.inline_table()).update(value)
             else:
                 document[name][key] = value
     if "stream_share" in keys.get("budget", {}):

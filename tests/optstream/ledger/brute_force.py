@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 
 from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, PeriodSpend, StepSpend
 
@@ -82,6 +82,28 @@ def windows_of(guarantee, charged):
             yield range(start, min(start + guarantee.window_length, first + n_steps)), own
 
 
+def most_charged(guarantees, charged, beside):
+    """What the guarantee in force charges the worst window that has a step of one of the releases; known
+    noise costs everything.
+    """
+    number = len(guarantees) - 1
+    return max(
+        sum((inf if known and amount else amount for known, amount in lost), Fraction(0))
+        for window, spends in windows_of(guarantees[number], charged)
+        if beside.steps.intersection(window)
+        for lost in [_lost(guarantees, number, window, spends)]
+    )
+
+
+def _lost(guarantees, number, window, spends):
+    """Whether each spend's noise is known, and what guarantee `number` charges the window for it."""
+    model = guarantees[number]
+    return [
+        (one.known, cost(spend, guarantees[one.guarantee], model, one.guarantee == number, window[0]))
+        for one, spend in spends
+    ]
+
+
 def broken(guarantees, charged, beside=None):
     """Each window that loses more than a guarantee gives it, where the guarantee answers for it: it has a
     step of a release that was planned under that guarantee. beside: only windows with a step of this release.
@@ -97,10 +119,7 @@ def broken(guarantees, charged, beside=None):
         for window, spends in windows_of(model, near):
             if not answers.intersection(window) or (beside and not beside.steps.intersection(window)):
                 continue
-            lost = [
-                (one.known, cost(spend, guarantees[one.guarantee], model, one.guarantee == number, window[0]))
-                for one, spend in spends
-            ]
+            lost = _lost(guarantees, number, window, spends)
             total = sum((amount for _, amount in lost), Fraction(0))
             if total > model.budget or any(known and amount > 0 for known, amount in lost):
                 yield number, window, total

@@ -43,7 +43,7 @@ def test_the_streams_parts_add_up_to_what_the_window_lost(products):
     assert sum(lost for _, lost in shared.by_stream) == shared.total == ledger.worst("people").epsilon
     assert all(Fraction(49, 100) < lost <= Fraction(1, 2) for _, lost in shared.by_stream)
     assert page.shared_words.startswith("electricity 0.5, gas 0.")
-    assert "together 0.99" in page.shared_words or "together 1 of 1" in page.shared_words
+    assert "together epsilon 0.99" in page.shared_words or "together epsilon 1 of 1" in page.shared_words
 
 
 def test_of_a_day_without_gas_the_parts_are_those_of_its_fullest_window(products):

@@ -32,7 +32,7 @@ def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
     assert [day for day, _ in waits.refused] == [DAYS[2]]
     lines = waits.lines("two-regions")
     assert lines[0] == "two-regions: alpha would change; nothing was declared"
-    assert lines[1].startswith("2016-06-03 would wait: some window would lose ")
+    assert lines[1].startswith("2016-06-03 would wait: some window would lose epsilon ")
     assert "by privacy guarantee 0, which gives 1 and holds for days in it" in lines[1]
     assert lines[2].startswith("2016-06-04 is the first day")
     assert released.ledger.head("two-regions") == head

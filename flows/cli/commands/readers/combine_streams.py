@@ -54,6 +54,11 @@ def combine(
     terminal = Terminal(as_json)
     shares = ", ".join(f"{name} {weight:.0%}" for name, weight in found.weights.items())
     terminal.say(f"{output}: {found.rows.height:,} rows; of what was missing from the sum took {shares}")
+    if found.without_errors:
+        terminal.say(
+            f"…_se is empty where {', '.join(found.without_errors)} state none: a mechanism that holds or "
+            "smooths values knows no error of its own; …_noise_se is what noise alone did"
+        )
     if found.is_suspect:
         terminal.say(
             f"the published values miss the sum by {found.disagreement:.3g} times what their errors explain "
@@ -66,6 +71,7 @@ def combine(
             "rows": found.rows.height,
             "weights": found.weights,
             "disagreement": found.disagreement,
+            "without_errors": list(found.without_errors),
         }
     )
     raise typer.Exit(1 if found.is_suspect else 0)

@@ -190,6 +190,8 @@ def test_a_chosen_share_does_not_move_once_there_are_releases(ledger, publish, r
         ledger.amend(number, "as told", kit.now)
     ledger.enrol(number, kit.now)
     assert ledger.terms("load").stream_share is None
+    # and the share is given back, as when a stream has ended
+    ledger.enrol(shared(kit, "gas", "1"), kit.now)
     with pytest.raises(LedgerError, match=r"plan with a number of its own.* keep it, or declare"):
         ledger.enrol(load, kit.now)
     assert ledger.verify() == []

@@ -4,13 +4,16 @@ import json
 from datetime import UTC, datetime
 from fractions import Fraction
 
+import polars as pl
 import pytest
 
 from optstream.catalogue import ReleaseStatement
 from optstream.errors import ConfigurationError, LedgerError
+from optstream.privacy import worst_window
 from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.ledger.documents import book_document
+from tasks.ledger.export import export
 from tasks.ledger.horizon import read_horizons
 from tasks.ledger.show import read_book
 from tasks.ledger.verify import verify
@@ -77,6 +80,15 @@ def test_operators_are_told_rho(released):
     assert verify(settings, ledger).problems == ()
 
 
+def test_the_exported_ledger_has_columns_of_its_own_for_rho(released):
+    done = export(released.settings, released.ledger, released.folder / "out")
+    rows = pl.read_parquet(done.folder / "spends.parquet")
+    assert rows["epsilon"].null_count() == rows["epsilon_float"].null_count() == rows.height > 0
+    (spend, *_) = released.record(DAYS[0]).spends
+    assert Fraction(rows["rho"][0]) == worst_window([spend], 48).epsilon
+    assert rows["rho_float"][0] == float(Fraction(rows["rho"][0]))
+
+
 def test_the_pages_are_written(released):
     write_pages(released.settings, released.ledger, datetime(2016, 6, 5, tzinfo=UTC))
     pages = {str(path): data.decode("utf-8", "replace") for path, data in released.files("").items()}
@@ -93,6 +105,9 @@ def test_the_dry_run_and_a_backfill_count_in_rho(released):
     assert found.fits
     assert (document["currency"], document["delta"]) == ("rho", str(DELTA))
     assert 0.99 < document["plan_at_delta"]["epsilon_float"] <= 1
+    told = {key: value for key, value in document.items() if key not in ("plan_at_delta", "horizons")}
+    assert set(told["plan"]) == set(told["periods"][0]["levels"][0]["plan"]) == {"rho", "rho_float"}
+    assert document["horizons"][0]["plain_sum"].keys() == {"rho", "rho_float"}
     assert found.currencies.better == document["currencies"]["better"] == "rho"
     assert all(one.rho < one.epsilon for one in found.currencies.levels)
     cost = cost_of(released.settings, released.ledger, [DAYS[3]])

@@ -62,6 +62,10 @@ def test_the_total_is_the_sum_and_every_one_errs_less(folder):
         # a third of what is missing: sqrt(2/3) of the noise
         ratio = rows[f"{name}_noise_se"] / own["load_mw_noise_se"]
         assert np.allclose(ratio, np.sqrt(2 / 3), rtol=1e-3)
+        # every step is measured: the noise is all of the error
+        assert rows[f"{name}_se"].to_list() == rows[f"{name}_noise_se"].to_list()
+        assert own["load_mw_se"].to_list() == own["load_mw_noise_se"].to_list()
+    assert "_se is empty" not in result.output
 
 
 def test_as_parquet_and_for_machines_and_nothing_is_overwritten(folder):
@@ -72,6 +76,20 @@ def test_as_parquet_and_for_machines_and_nothing_is_overwritten(folder):
     result = invoke(*asked)
     assert result.exit_code == 2
     assert "is there already" in " ".join(result.output.replace("│", " ").split())
+
+
+def test_where_a_stream_states_no_error_it_is_said(folder):
+    """Points with lines between them: what the lines get wrong is not known, and the noise is."""
+    (folder / "sampled").mkdir()
+    (folder / "sampled" / "optstream.toml").write_text(CONFIGURATION.replace("two-regions", "sampled"))
+    sampled = Installation(folder / "sampled")
+    sampled.simulate(DAY)
+    sampled.release(DAY)
+    result = invoke(*words(folder, "sampled", "industry", "households", output="sampled.csv"))
+    assert "_se is empty where sampled state none" in " ".join(result.output.split())
+    rows = pl.read_csv(folder / "sampled.csv")
+    assert rows["industry_se"].null_count() == rows["sampled_se"].null_count() > 0
+    assert rows["industry_noise_se"].null_count() == 0
 
 
 def test_a_sum_that_is_none_is_told(folder):

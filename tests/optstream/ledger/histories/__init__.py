@@ -1,0 +1,1 @@
+"""Random histories of three streams of one population, against the brute force."""
