@@ -8,8 +8,6 @@ from optstream.stream.lattice import Lattice
 
 Floats = NDArray[np.float64]
 
-REFINED = 2
-"""How often what is left of the equations is solved for: rounding errors of a matrix with held nodes go."""
 SAME = 1e-9
 """Relative: weights and variances that differ by less are the same."""
 
@@ -70,15 +68,9 @@ def is_constant(columns: Floats) -> bool:
 def _fit(own: Floats, precision: Floats, lattice: Lattice) -> Floats:
     """own: (n_nodes, b, k, c). precision: (n_nodes, b, k, k). Returns (n_leaves, b, k, c)."""
     parts = parts_of(lattice)
-    free: Floats = np.linalg.inv(precision[parts.leaves])
-    variances = inverses(precision[parts.above])
-    system = System(parts, precision[parts.above], free)
-    found = own[parts.leaves].copy()
-    seen = (precision[parts.above][..., 0, 0] > 0)[..., None, None]
-    left = np.where(seen, own[parts.above] - parts.sums(found), 0.0)
-    for _ in range(1 + REFINED):
-        step = system.solve(left)
-        moved = free @ parts.pulled(step)
-        found += moved
-        left = np.where(seen, left - parts.sums(moved) - variances @ step, 0.0)
-    return found
+    precise = precision[parts.above]
+    free, variances = np.asarray(np.linalg.inv(precision[parts.leaves])), inverses(precise)
+    found, seen = own[parts.leaves], (precise[..., 0, 0] > 0)[..., None, None]
+    right = np.where(seen, own[parts.above] - parts.sums(found), 0.0)
+    pulls = System(parts, precise, free).refined(right, variances)
+    return np.asarray(found + free @ parts.pulled(pulls))

@@ -75,7 +75,7 @@ class _Through:
     def __init__(self, parts: Parts, precision: Floats, noise: Floats) -> None:
         above, n = parts.above, parts.n_families
         self.parts, self.measured = parts, np.moveaxis(precision[above][..., 0, 0] > 0, 1, 0)
-        self.free: Floats = np.linalg.inv(precision[parts.leaves])
+        self.free = np.asarray(np.linalg.inv(precision[parts.leaves]))
         self.spread: Floats = self.free @ noise[parts.leaves] @ self.free
         self.system, self.of_noise = System(parts, precision[above], self.free), Joined(parts, self.spread)
         self.variances = np.moveaxis(inverses(precision[above]), 1, 0)

@@ -64,9 +64,13 @@ def with_features(lattice, **keys):
     )
 
 
+def with_blocks(lattice):
+    return HistoryInformedTree(HistoryInformed(PAIR, 2, 1, days=PublicDays(2)), lattice, SHARES)
+
+
 @pytest.mark.parametrize(
-    "make", [lambda lattice: Hierarchical(Laplace(PAIR), lattice, SHARES), with_features],
-    ids=["Laplace", "OptStream with features"],
+    "make", [lambda lattice: Hierarchical(Laplace(PAIR), lattice, SHARES), with_features, with_blocks],
+    ids=["Laplace", "OptStream with features", "HistoryInformed"],
 )  # fmt: skip
 @pytest.mark.parametrize("lattice", [LATTICE, incomplete(0)], ids=["complete", "incomplete"])
 def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(lattice, make):
@@ -242,17 +246,9 @@ def test_features_beside_a_large_margin_are_refused_in_words_and_points_alone_ar
         make(features)
 
 
-def test_mechanisms_with_trees_of_their_own_refuse_a_margin():
-    model, days = PrivacyModel("1", 2, 1), PublicDays(2)
-    refused = {
-        "HistoryInformedTree": lambda: HistoryInformedTree(
-            HistoryInformed(model, 1, 2, days=days), LATTICE, SHARES
-        ),
-        'PeGaSus with groups = "children"': lambda: PeGaSusTree(PeGaSus(model), LATTICE, SHARES),
-    }
-    for name, make in refused.items():
-        with pytest.raises(ParameterError, match=f"{name} takes no margin, such as 'sector'"):
-            make()
+def test_groups_of_children_are_refused_beside_a_margin():
+    with pytest.raises(ParameterError, match="groups = \"children\" takes no margin, such as 'sector'"):
+        PeGaSusTree(PeGaSus(PAIR), LATTICE, SHARES)
 
 
 def test_a_share_is_for_each_level_and_for_the_margin():

@@ -9,6 +9,7 @@ from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.config.example_kinds import Kind, example_of
+from tasks.release.build_mechanism import mechanism_for
 
 DAY = date(2016, 2, 1)
 SECTORS = (
@@ -126,15 +127,32 @@ def test_what_is_not_taken_is_said(loaded, case):
 
 
 @pytest.mark.parametrize("mechanism", ["OptStream", "HistoryInformed"])
-def test_mechanisms_with_trees_of_their_own_are_not_taken(loaded, mechanism):
-    with pytest.raises(
-        ConfigurationError, match=r"hierarchy\.margins is for mechanisms that measure each level"
-    ):
-        loaded(mechanism=mechanism)
+def test_mechanisms_with_estimates_of_their_own_take_one(loaded, mechanism):
+    settings = loaded(mechanism=mechanism)
+    tree = mechanism_for(settings, DAY).tree
+    assert isinstance(tree, Lattice)
+    assert tree == settings.tree_of(DAY)
+
+
+def test_the_model_chooses_the_margins_share_too(loaded):
+    changes = {key: value.replace('margins = { sector = "1/4" }\n', "") for key, value in WITH_MARGIN.items()}
+    changes['levels = ["1/2", "1/2"] '] = 'levels = "model" '
+    settings = loaded(changes, "HistoryInformed")
+    assert len(settings.level_shares) == 4
+    assert sum(settings.level_shares) == 1
+    assert settings.level_shares[2] > 0
+    with pytest.raises(ConfigurationError, match=r"budget\.margins must be left out beside budget\.levels"):
+        loaded({**changes, "[budget]\n": SECTORS}, "HistoryInformed")
+
+
+def test_counts_of_history_informed_are_not_taken(loaded):
+    changes = {"# counts = true ": "counts = true\n#", 'resolution = "0.001"': 'resolution = "1"'}
+    with pytest.raises(ConfigurationError, match=r"privacy\.counts must be false for HistoryInformed beside"):
+        loaded(mechanism="HistoryInformed", more=changes)
 
 
 def test_pegasus_takes_one_with_groups_of_its_own_alone(loaded):
     assert isinstance(loaded(mechanism="PeGaSus").tree_of(DAY), Lattice)
     children = {'name = "PeGaSus"': 'name = "PeGaSus"\ngroups = "children"'}
-    with pytest.raises(ConfigurationError, match="measure each level by itself"):
+    with pytest.raises(ConfigurationError, match="PeGaSus with groups of its own"):
         loaded(mechanism="PeGaSus", more=children)
