@@ -200,7 +200,7 @@ def known_enough(weights: Floats, parts: Parts) -> Floats:
 
 
 def _solved(matrices: Floats, right: Floats) -> Floats:
-    return np.linalg.solve(matrices, right) if matrices.shape[-1] > 1 else right / matrices
+    return np.asarray(np.linalg.solve(matrices, right) if matrices.shape[-1] > 1 else right / matrices)
 
 
 def _adding(rows: Sequence[Integers], n_rows: int) -> csr_array:
