@@ -16,7 +16,7 @@ def margin_of(hierarchy: Hierarchy) -> Margin | None:
     if len(hierarchy.margins) != 1:
         return None
     ((name, nodes),) = hierarchy.margins.items()
-    return Margin(name, nodes)
+    return Margin(name, nodes, tuple(hierarchy.cells.items()))
 
 
 def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
@@ -56,6 +56,8 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
             "the margin's node in rows whose region stands in another"
         )
     if not margins:
+        if hierarchy.cells:
+            yield "hierarchy.cells must be left out without hierarchy.margins, whose nodes they are of"
         return
     mechanism: Mechanism | None = sections.get("mechanism")
     if mechanism is not None and not mechanism.takes_margin:

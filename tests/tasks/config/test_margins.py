@@ -48,6 +48,21 @@ def test_each_leaf_has_a_cell_for_each_node_of_the_margin(loaded):
     assert settings.input_of(DAY).margin == "sector"
 
 
+SOME = SECTORS.replace("\n[budget]", '\n[hierarchy.cells]\n53 = ["households"]\n[budget]')
+
+
+def test_a_leaf_may_have_some_of_the_margins_nodes_alone(loaded):
+    whole, settings = loaded(), loaded(more={SECTORS: SOME})
+    tree = settings.tree_of(DAY)
+    assert len(tree.leaves) == 23
+    assert "53-industry" not in tree.nodes
+    assert tree.children_of("53") == ("53-households",)
+    assert len(tree.children_of("industry")) == 11
+    assert len(tree.children_of("households")) == 12
+    assert settings.configuration_hash != whole.configuration_hash
+    assert settings.dated_hierarchy.hashes != whole.dated_hierarchy.hashes
+
+
 def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
     plain = loaded({})
     assert "margin" not in plain.describe_mechanism(DAY)
@@ -98,6 +113,22 @@ REFUSED = {
     "unbiased rounding": (
         {'# rounding = "unbiased"': 'rounding = "unbiased"'},
         'published.rounding must be "nearest" beside hierarchy.margins',
+    ),
+    "cells of no region": (
+        {SECTORS: SOME.replace("53 = [", "99 = [")},
+        "cells must be of leaves of the hierarchy; '99' is none",
+    ),
+    "cells of no sector": (
+        {SECTORS: SOME.replace('53 = ["households"]', '53 = ["homes"]')},
+        "cells of '53' must be of one or more nodes of margin 'sector'; got 'homes'",
+    ),
+    "no cells": (
+        {SECTORS: SOME.replace('53 = ["households"]', "53 = []")},
+        "cells of '53' must be of one or more nodes of margin 'sector'; got none",
+    ),
+    "cells without a margin": (
+        {SECTORS: SOME.replace('sector = ["industry", "households"]\n', "")},
+        "hierarchy.cells must be left out without hierarchy.margins",
     ),
     "a column without regions": (
         {'region = "region"\n': ""},
