@@ -72,8 +72,3 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
             f"privacy.counts must be false for {COUNTING} beside hierarchy.margins: its counts are shares of "
             "one node above each; got true"
         )
-    if "published" in sections and sections["published"].rounding != "nearest":
-        yield (
-            'published.rounding must be "nearest" beside hierarchy.margins: "unbiased" rounds along one '
-            f"order of leaves; got {sections['published'].rounding!r}"
-        )

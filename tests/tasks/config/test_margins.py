@@ -110,10 +110,6 @@ REFUSED = {
         {SECTORS: SECTORS.replace('"households"', '"house/holds"')},
         "hierarchy.margins",
     ),
-    "unbiased rounding": (
-        {'# rounding = "unbiased"': 'rounding = "unbiased"'},
-        'published.rounding must be "nearest" beside hierarchy.margins',
-    ),
     "cells of no region": (
         {SECTORS: SOME.replace("53 = [", "99 = [")},
         "cells must be of leaves of the hierarchy; '99' is none",
