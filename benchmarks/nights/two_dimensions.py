@@ -1,12 +1,13 @@
 """Shows what a night of cells of two dimensions takes, beside the same cells in a tree alone.
 
-    python -m benchmarks.nights.two_dimensions [--regions 200] [--sectors 10]
+    python -m benchmarks.nights.two_dimensions [--regions 200] [--sectors 10] [--mechanism OptStream]
 
 Made-up counts of regions times sectors, half-hours, dumps of all cells in one file with a column of regions
-and one of sectors, `Laplace`. Each night is a process of its own that starts no Prefect server, reads the
-dump, releases it, publishes it and writes the page; then the published folder is verified in another one.
-Seconds are those of the processor, children included, which hold on a busy machine; the last rows are the
-clock's. The peer has the same regions and cells and no margin.
+and one of sectors, `Laplace` or another mechanism, `OptStream` with ten points and day parts. Each night is a
+process of its own that starts no Prefect server, reads the dump, releases it, publishes it and writes the
+page; then the published folder is verified in another one. Seconds are those of the processor, children
+included, which hold on a busy machine; the last rows are the clock's. The peer has the same regions and cells
+and no margin.
 """
 
 import tempfile
@@ -19,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from benchmarks.harness.measure import command, in_process, parser, processor, show, table
-from benchmarks.million import CONFIGURATION, DAY
+from benchmarks.million import CONFIGURATION, DAY, KEYS
 from tasks.config import Settings, load_settings
 from tasks.ingest.arrival.parts import EVERY, place_of
 
@@ -30,12 +31,12 @@ MARGIN = "with a margin"
 PEER = "the tree alone"
 
 
-def prepared(folder: Path, n_regions: int, n_sectors: int, *, margin: bool) -> Settings:
+def prepared(folder: Path, n_regions: int, n_sectors: int, mechanism: str, *, margin: bool) -> Settings:
     """Write hierarchy, configuration and the dump of one day; return the settings."""
     regions = [f"r{region}" for region in range(n_regions)]
     sectors = [f"s{sector}" for sector in range(n_sectors)]
     lines = ["node,parent", "all,", *(f"{region},all" for region in regions)]
-    text = CONFIGURATION.format(mechanism="Laplace", keys="", schema="aggregated")
+    text = CONFIGURATION.format(mechanism=mechanism, keys=KEYS.get(mechanism, ""), schema="aggregated")
     if margin:
         named = ", ".join(f'"{sector}"' for sector in sectors)
         beside = f'file = "hierarchy.csv"\nmargins = {{ sector = [{named}] }}\n'
@@ -61,10 +62,10 @@ def prepared(folder: Path, n_regions: int, n_sectors: int, *, margin: bool) -> S
     return settings
 
 
-def measured(n_regions: int, n_sectors: int, *, margin: bool) -> dict[str, float]:
+def measured(n_regions: int, n_sectors: int, mechanism: str, *, margin: bool) -> dict[str, float]:
     """Return the seconds of each step of one night, of its verification, and of both clocks."""
     with tempfile.TemporaryDirectory() as folder:
-        settings = prepared(Path(folder), n_regions, n_sectors, margin=margin)
+        settings = prepared(Path(folder), n_regions, n_sectors, mechanism, margin=margin)
         night, clock = in_process("-m", "benchmarks.million", "--night", str(settings.file))
         seconds: dict[str, float] = night["seconds"]
         began, started = time.perf_counter(), processor()
@@ -88,10 +89,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser(__doc__)
     options.add_argument("--regions", type=int, default=200)
     options.add_argument("--sectors", type=int, default=10)
+    options.add_argument("--mechanism", default="Laplace")
     given = options.parse_args(arguments)
-    show(f"{given.regions:,} regions times {given.sectors:,} sectors:")
-    kinds = {MARGIN: True, PEER: False}
-    show(table_of({name: measured(given.regions, given.sectors, margin=one) for name, one in kinds.items()}))
+    size = given.regions, given.sectors, given.mechanism
+    show(f"{given.regions:,} regions times {given.sectors:,} sectors, {given.mechanism}:")
+    show(table_of({name: measured(*size, margin=name == MARGIN) for name in (MARGIN, PEER)}))
 
 
 if __name__ == "__main__":

@@ -122,8 +122,10 @@ def control_cases() -> tuple[Case, ...]:
         mechanism_cases(f"Laplace, {name}", build, margins.CELLS, [1], claims=margins.CLAIMED)[0]
         for name, build in margins.BROKEN.items()
     )
+    name = "OptStream, a margin whose sums are not charged"
+    of_sums = mechanism_cases(name, margins.uncharged_sums, margins.CELLS, [4], claims=margins.CLAIMED)[0]
     return (
-        *(replace(case, kind="control") for case in (paper, *of_margins)),
+        *(replace(case, kind="control") for case in (paper, *of_margins, of_sums)),
         *(Case("control", subject) for subject in broken),
         *(Case("twin", subject) for subject in honest),
     )
@@ -155,6 +157,7 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *mechanism_cases("OptStream, paper, window of 48", plans.day("paper"), FLAT, [48])[:1],
         *(Case("ours", sampler) for sampler in plans.enumerated_samplers()),
         *mechanism_cases("Laplace beside a margin", margins.beside_a_margin, margins.CELLS, [1])[:1],
+        *mechanism_cases("OptStream beside a margin", margins.sums_beside_a_margin, margins.CELLS, [4])[:1],
         Case("ours", gaussian_noise.enumerated_window()),
     ]
     for field in FIELD:

@@ -218,6 +218,6 @@ def refuse_margin(tree: AggregationTree, name: str) -> None:
     """
     if isinstance(tree, Lattice):
         raise ParameterError(
-            f"{name} takes no margin, such as {tree.margin!r:.80}: take a mechanism that measures each level "
-            "by itself, such as Laplace, or leave the margin out"
+            f"{name} takes no margin, such as {tree.margin!r:.80}: take another mechanism, such as Laplace, "
+            "or leave the margin out"
         )

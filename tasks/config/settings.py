@@ -385,6 +385,8 @@ class Settings(Clocks):
         document = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
         if self.margin is not None:
             document["margin"] = [self.margin.name, *self.margin.nodes]
+            if self.margin.cells:
+                document["cells"] = {leaf: sorted(nodes) for leaf, nodes in self.margin.cells}
         if self.hierarchy.changes:
             document["hierarchy_changes"] = [one.to_document() for one in self.dated_hierarchy.changes]
         return hash_of(document)

@@ -1,13 +1,14 @@
-"""A hierarchy with a margin: levels and margin are charged alike, and two mistakes that would not be."""
+"""A hierarchy with a margin: levels and margin are charged alike, and mistakes that would not be."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.mechanisms import Hierarchical, Laplace
+from optstream.measurement import EquallySpaced
+from optstream.mechanisms import Hierarchical, Laplace, OptStream
 from optstream.privacy import PrivacyModel
-from optstream.stream import AggregationTree, Lattice
+from optstream.stream import AggregationTree, Feature, Lattice
 from optstream.stream.aggregation_tree import Number
 
 _SECTORS = ("s", "t", "u", "v", "w", "x", "y", "z")
@@ -20,6 +21,8 @@ CELLS = Lattice.of_tree(_TREE, "sector", _CELLS)
 SHARES = ("0", "0", "1/10", "9/10")
 """Nearly all of epsilon at the margin, where a mistake shows."""
 CLAIMED = 2
+UNCHARGED = ("0", "0", "1/5", "4/5")
+"""Of five times as much: cells have all that is claimed, and the margin four times as much beside it."""
 
 
 class Overlapping(Lattice):
@@ -46,7 +49,7 @@ def beside_a_margin(n_steps: int) -> Hierarchical:
 
 def uncharged_margin(n_steps: int) -> Hierarchical:
     """Return a margin that is not charged: cells have all of epsilon, and the margin four times as much."""
-    return Hierarchical(Laplace(PrivacyModel(5 * CLAIMED, 1, 1)), CELLS, ("0", "0", "1/5", "4/5"))
+    return Hierarchical(Laplace(PrivacyModel(5 * CLAIMED, 1, 1)), CELLS, UNCHARGED)
 
 
 def overlapping_margin(n_steps: int) -> Hierarchical:
@@ -59,3 +62,23 @@ BROKEN: dict[str, Callable[[int], Hierarchical]] = {
     "a margin that is not charged": uncharged_margin,
     "a margin whose nodes overlap": overlapping_margin,
 }
+
+
+def sums_beside_a_margin(n_steps: int) -> OptStream:
+    """Return OptStream with nearly all of epsilon 2 on sums of a period of 4, which all its steps move."""
+    return _sums(n_steps, CLAIMED, SHARES)
+
+
+def uncharged_sums(n_steps: int) -> OptStream:
+    """Return a margin whose sums are not charged: cells have all of epsilon, the margin four times as
+    much.
+    """
+    return _sums(n_steps, 5 * CLAIMED, UNCHARGED)
+
+
+def _sums(n_steps: int, epsilon: int, shares: Sequence[str]) -> OptStream:
+    whole = Feature((range(n_steps),), "whole")
+    return OptStream(
+        PrivacyModel(epsilon, 4, 1), CELLS, sampling=EquallySpaced(2), features=[whole], level_shares=shares,
+        stage_shares=["1/10", "9/10"],
+    )  # fmt: skip

@@ -114,7 +114,8 @@ class Question:
         """A digest of all of it."""
         seen, blocks = self.seen, self.seen.blocks
         known = [one.key for one in self.covariates]
-        plain = (self.days, self.today, self.watch, seen.tree.parents, self.prior.components, known)
+        tree = (seen.tree.parents, getattr(seen.tree, "members", None))
+        plain = (self.days, self.today, self.watch, tree, self.prior.components, known)
         digest = hashlib.sha256(repr(plain).encode())
         for part in (
             self.prior.logs, seen.residuals, seen.noise, seen.sizes,

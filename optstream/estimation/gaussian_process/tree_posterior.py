@@ -11,10 +11,11 @@ from scipy.linalg import cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
 from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.lattice_pass import pass_over_lattice
 from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
 from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
 from optstream.estimation.gaussian_process.tree_passes import Passed, pass_over_tree
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, Lattice
 
 Floats = NDArray[np.float64]
 
@@ -71,8 +72,9 @@ class TreePosterior:
 
     With x_i = s_i (f + g_i) at the blocks, f ~ N(0, F), g_i ~ N(0, G) and measurements of leaves and of sums
     of leaves: in the eigenbasis of G the g_i of different modes are independent, and so is the noise, for all
-    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`); f
-    itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n), memory O(n^2 + nodes n).
+    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`, beside a
+    margin `pass_over_lattice`); f itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes
+    n), memory O(n^2 + nodes n).
 
     Costs no privacy. Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
     """
@@ -85,12 +87,17 @@ class TreePosterior:
         known = np.isfinite(seen.noise)[:, None]
         rotated = np.where(known, seen.residuals, 0.0) @ self.basis
         loading = np.where(known, np.broadcast_to(self.weights, rotated.shape), 0.0)
-        self.passed: Passed = pass_over_tree(
-            seen.tree, seen.sizes[:, None] ** 2 * self.spectrum, seen.noise, (rotated, loading)
-        )
+        self.passed: Passed = self._passed((rotated, loading))
         self.asked: dict[int, tuple[Floats, Floats]] = {}
         """Of `surprises.left_out`: what was asked is kept."""
         self._join_shared()
+
+    def _passed(self, sides: tuple[Floats, ...]) -> Passed:
+        """Return what each side says of all nodes, the modes of the own parts being independent."""
+        tree, variances = self.seen.tree, self.seen.sizes[:, None] ** 2 * self.spectrum
+        if isinstance(tree, Lattice):
+            return pass_over_lattice(tree, variances, self.seen.noise, sides)
+        return pass_over_tree(tree, variances, self.seen.noise, sides)
 
     def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
         """Return the posterior of other values with other noise at the same blocks."""
@@ -157,8 +164,7 @@ class TreePosterior:
         """
         known = np.isfinite(self.seen.noise)[:, None]
         rotated = np.where(known, columns, 0.0) @ self.basis
-        variances = self.seen.sizes[:, None] ** 2 * self.spectrum
-        passed = pass_over_tree(self.seen.tree, variances, self.seen.noise, tuple(rotated))
+        passed = self._passed(tuple(rotated))
         pulls, own_means = np.stack(passed.pulls), np.stack(passed.means)
         factor_means = ((self.weights * pulls).sum(axis=1) @ self.kept)[:, None]
         pulls, own_means = (

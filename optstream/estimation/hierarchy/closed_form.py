@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
 from optstream.estimation.hierarchy.problem import LeastSquares
-from optstream.estimation.lattice.free import reconcile_lattice
+from optstream.estimation.lattice.free import reconcile_lattice, reconcile_series
+from optstream.estimation.lattice.system import inverses, known_enough, parts_of
 from optstream.stream import AggregationTree, Lattice
 
 
@@ -18,11 +18,11 @@ def project(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]
     query's, the normal equations (S' V S) z (T' U T) = S' V Y U T are a Kronecker product: each node's series
     is fitted on its own with one factor for all, then the tree reconciles them by scalar precisions;
     otherwise by precision matrices. Exact; the factors serve every period of a batch. Beside a margin:
-    `reconcile_lattice`, by scalar precisions alone. Costs no privacy.
+    the same, by the lattice's system. Costs no privacy.
     """
     factors = problem.separated()
     if factors is None and isinstance(tree, Lattice):
-        return tree.add_up(reconcile_lattice(problem.targets, _weights_of_steps(problem), tree))
+        return tree.add_up(_leaves_of_lattice(problem, tree))
     if factors is None:
         return tree.add_up(reconcile_correlated(problem, tree))
     by_node, by_query = factors
@@ -35,11 +35,14 @@ def project(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]
     return tree.add_up(reconcile(fitted, by_node, tree))
 
 
-def _weights_of_steps(problem: LeastSquares) -> NDArray[np.float64]:
-    """Return the weights where every query is a step. Raises ParameterError for features."""
-    if len(problem.rows) > problem.rows.shape[1]:
-        raise ParameterError("features are not taken with a margin: leave features or margin out")
-    return problem.weights
+def _leaves_of_lattice(problem: LeastSquares, lattice: Lattice) -> NDArray[np.float64]:
+    """Return the leaves for weights of any form: step by step, or whole series where features join them."""
+    if len(problem.rows) == problem.rows.shape[1]:
+        return reconcile_lattice(problem.targets, problem.weights, lattice)
+    weights = known_enough(problem.weights, parts_of(lattice))
+    precision = np.einsum("qs,nq,qt->nst", problem.rows, weights, problem.rows, optimize=True)
+    means = np.einsum("nst,...nt->...ns", inverses(precision), (problem.targets * weights) @ problem.rows)
+    return reconcile_series(means, precision, lattice)
 
 
 def reconcile_correlated(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:

@@ -10,7 +10,8 @@ from optstream.errors import ParameterError
 from optstream.estimation.hierarchy.problem import LeastSquares, least_squares, targets_of
 from optstream.estimation.hierarchy.tree_noise import noise_through_tree
 from optstream.estimation.holding import UNKNOWN
-from optstream.estimation.lattice.free import lattice_variances
+from optstream.estimation.lattice.noise import noise_of_columns, noise_through_lattice
+from optstream.estimation.lattice.system import known_enough, parts_of
 from optstream.estimation.reconstruction import interpolation_matrix, seen_points
 from optstream.stream import AggregationTree, Feature, FeatureSums, Lattice, Measured
 
@@ -38,7 +39,15 @@ def noise_variances(
     maps, pattern = _target_maps(measured)
     factors = problem.separated()
     if factors is None:
+        if isinstance(tree, Lattice) and len(problem.rows) == problem.rows.shape[1]:
+            own = np.einsum("nsm,nm->ns", maps[pattern] ** 2, noise, optimize=True)
+            return reconciled_variances(problem.weights, own, tree)
+        if isinstance(tree, Lattice):
+            counted = known_enough(problem.weights, parts_of(tree))
+            problem = LeastSquares(problem.rows, problem.targets, counted)
         precision, entering = _joint(problem, maps[pattern], noise)
+        if isinstance(tree, Lattice):
+            return noise_through_lattice(precision[:, None], entering[:, None], tree)[:, 0]
         covariances = noise_through_tree(precision, entering, tree)
         return np.asarray(np.diagonal(covariances, axis1=-2, axis2=-1)).copy()
     by_node, by_query = factors
@@ -56,7 +65,7 @@ def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) ->
     it is not known either where some value counts otherwise than by its noise. Costs no privacy.
     """
     if isinstance(tree, Lattice):
-        return lattice_variances(weights, own, tree)
+        return noise_of_columns(weights, own, tree)
     entering = weights**2 * np.where(weights > 0, own, 0.0)
     return noise_through_tree(weights[..., None, None], entering[..., None, None], tree)[..., 0, 0]
 

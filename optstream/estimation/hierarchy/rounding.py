@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation.lattice.rounding import rounded_lattice
+from optstream.estimation.lattice.unbiased import unbiased_lattice
 from optstream.stream import AggregationTree, Lattice
 
 Floats = NDArray[np.float64]
@@ -48,7 +49,7 @@ def rounded_units(
     leaves are a run, whose sum telescopes to that form. Leaf values count to 2^-20 of a unit and are integers
     from then on, so sums are exact.
 
-    Beside a margin there is "nearest" alone, by `rounded_lattice`: every node is rounded up or down, too.
+    Beside a margin by `rounded_lattice` and `unbiased_lattice`: every node is rounded up or down, too.
 
     A function of its arguments alone. Time linear in nodes times steps, but that "nearest" sorts. Costs no
     privacy.
@@ -65,8 +66,7 @@ def rounded_units(
         Units, (n_nodes, n_steps), tree.nodes order.
 
     Raises:
-        ParameterError: for another rule, or "unbiased" beside a margin; for values that are not finite, or
-            too many units to count.
+        ParameterError: for another rule; for values that are not finite, or too many units to count.
 
     Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the problem; the rules
     are those of largest remainders and of systematic sampling.
@@ -86,8 +86,8 @@ def rounded_units(
         below = whole < least
         whole[below], rests[below] = least, 0
     if isinstance(tree, Lattice):
-        if rule != "nearest":
-            raise ParameterError('rounding beside a margin must be "nearest"; got {rule!r}')
+        if rule == "unbiased":
+            return unbiased_lattice(whole, rests, tree, BITS, first_step)
         return rounded_lattice(whole, rests, tree, BITS)
     if rule == "unbiased":
         return _unbiased(whole, rests, tree, first_step)

@@ -1,17 +1,17 @@
-"""The bounded estimate of a lattice, a step at a time: Newton's method on what the nodes above pull."""
+"""The bounded estimate of a lattice: the tree's Newton method, with the lattice's own system for a step."""
 
-from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
-from optstream.estimation.hierarchy.dual import CLOSE, LEAST_RISE, MOST_ROUNDS, SHORTEST
+from optstream.estimation.hierarchy.dual import Dual
+from optstream.estimation.hierarchy.families import Families
+from optstream.estimation.hierarchy.leaf_answers import Pulls
 from optstream.estimation.hierarchy.problem import LeastSquares
-from optstream.estimation.lattice.system import Parts, System, leaf_variances, parts_of
-from optstream.estimation.optimality import Optimality, worst
+from optstream.estimation.lattice.system import Parts, System, inverses, known_enough, parts_of
+from optstream.estimation.optimality import Optimality
 from optstream.stream.lattice import Lattice
 
 Floats = NDArray[np.float64]
@@ -20,16 +20,15 @@ Floats = NDArray[np.float64]
 def solve_bounded_lattice(
     problem: LeastSquares, lattice: Lattice, lower_bound: float, free: Floats
 ) -> tuple[Floats, Optimality]:
-    """Solve the quadratic program of `hierarchy.bounded.solve_bounded` for a lattice, without features.
+    """Solve the quadratic program of `hierarchy.bounded.solve_bounded` for a lattice.
 
-    Every step is a program by itself. Its dual has one unknown for each measured node above the cells, mu_n =
-    w_n (y_n - x_n), what it pulls at its cells; given their sum s at a cell, the cell is the larger of the
-    bound and y + D s. So the dual is concave, smooth and quadratic in pieces, and Newton's method with a line
-    search ends after finitely many rounds, each a solve of `System` with D = 0 for the cells at the bound.
-    The gap between primal and dual is sum(w / 2 (what the pulls claim - what the cells add up to)^2).
+    Its dual is the tree's: mu_n = W_n (y_n - x_n) is what a node above the cells pulls at them, and a cell
+    answers to the sum of its holders' pulls (`Leaves`). A cell has holders in two ways, so the Newton step
+    is a solve of `System` in place of passes along a tree, D being how the cells move with what pulls:
+    matrices of steps with features, a number a step without.
 
     Args:
-        problem: One period's, its queries the steps alone; weights above 0 at all cells.
+        problem: One period's; weights above 0 at all cells, and at all or none of a node's steps above.
         lattice: The hierarchy with its margin.
         lower_bound: Of every cell.
         free: (n_nodes, n_steps), the estimate without bound; the answer is sought as a change of it.
@@ -37,92 +36,53 @@ def solve_bounded_lattice(
     Returns:
         The values (n_nodes, n_steps), cells at least the bound and all others their sums; the certificate.
 
-    Raises:
-        ParameterError: For features.
-
     Source: as `solve_bounded`.
     """
-    if len(problem.rows) > problem.rows.shape[1]:
-        raise ParameterError("features are not taken with a margin: leave features or margin out")
-    parts = parts_of(lattice)
-    cells, found = free[parts.leaves].copy(), []
-    for step in range(free.shape[1]):
-        one = _Step(
-            parts,
-            problem.weights[:, step],
-            problem.targets[:, step] - free[:, step],
-            lower_bound - free[parts.leaves, step],
-        )
-        moved, optimality = one.maximise()
-        cells[:, step] = np.where(moved > one.bounds, cells[:, step] + moved, lower_bound)
-        found.append(optimality)
-    whole = worst(found)
-    assert whole is not None
-    return lattice.add_up(np.maximum(cells, lower_bound)), whole
+    parts, leaves = parts_of(lattice), lattice.leaf_indices
+    weights = known_enough(problem.weights, parts)
+    change = LeastSquares(problem.rows, problem.targets - free @ problem.rows.T, weights)
+    dual = LatticeDual(change, parts, lower_bound - free[leaves])
+    pulls, optimality = dual.maximise(None)
+    moved = dual.leaves.values(pulls)
+    cells = np.where(moved > dual.leaves.bounds, free[leaves] + moved, lower_bound)
+    return lattice.add_up(np.maximum(cells, lower_bound)), optimality
 
 
 @dataclass(frozen=True, eq=False)
-class _At:
-    """A dual point: pulls of families and of the rest, the cells, what is missed, the dual, gap's terms."""
+class _Cells(Families):
+    """Cells as `Leaves` takes them, each by itself, and the nodes above, which add up both ways."""
 
-    pulls: tuple[Floats, Floats]
-    cells: Floats
-    missed: tuple[Floats, Floats]
-    value: float
-    terms: Floats
+    parts: Parts
 
-    @property
-    def gap(self) -> float:
-        return 0.5 * float(self.terms.sum())
+    def add_up(self, own: Floats) -> Floats:
+        return self.parts.sums(own)
 
 
-class _Step:
-    """The program of one step, as a change of the free estimate."""
+class LatticeDual(Dual):
+    """The dual of a lattice's program; `Pulls.above` is of each cell, `claimed` of each node above."""
 
-    def __init__(self, parts: Parts, weights: Floats, targets: Floats, bounds: Floats) -> None:
-        self.parts, self.weights, self.bounds = parts, weights, bounds
-        self.own, self.variances = targets[parts.leaves], leaf_variances(weights, parts)
-        places = parts.families, parts.rest
-        self.inner = tuple(weights[at] for at in places)
-        self.targets = tuple(np.where(weights[at] > 0, targets[at], 0.0) for at in places)
+    def __init__(self, problem: LeastSquares, parts: Parts, bounds: Floats) -> None:
+        none, every = np.zeros(0, dtype=np.int64), np.arange(len(parts.leaves))
+        self.parts = parts
+        super().__init__(problem, _Cells(parts.leaves, every, parts.above, none, (), parts), bounds)
+        self.variances = inverses(self.precision)
 
-    def maximise(self) -> tuple[Floats, Optimality]:
-        """Return the cells' changes and how near the optimum they are."""
-        # at the free estimate all that is missed is pulled at
-        at = self._at(tuple(w * y for w, y in zip(self.inner, self.targets, strict=True)))
-        enough, rounds = 0.5 * (0.1 * CLOSE) ** 2, 0
-        while rounds < MOST_ROUNDS and at.gap > enough:
-            better = None
-            with suppress(np.linalg.LinAlgError):  # whether a day appears must not hang on a matrix
-                better = next(self._searched(at), None)
-            if better is None:
-                break
-            at, rounds = better, rounds + 1
-        converged = bool(np.sqrt(2.0 * at.gap) <= CLOSE)
-        return at.cells, Optimality(at.gap, float(np.sqrt(at.terms.max(initial=0.0))), rounds, converged)
+    def _start(self, above: Floats | None) -> Pulls:
+        """Return the pulls that leave the free estimate where it is, but for the bound."""
+        n_steps, leaves = self.flat[1], self.parts.leaves
+        weights, targets = (part[leaves, n_steps:] for part in (self.problem.weights, self.problem.targets))
+        pulled = self.parts.pulled(self.pulled.reshape(self.flat))
+        return Pulls(pulled, np.zeros(self.flat), weights * targets, np.zeros(weights.shape))
 
-    def _searched(self, at: _At) -> Iterator[_At]:
-        """Yield better points on the Newton step, the longest first."""
-        system = System(self.parts, self.weights, np.where(at.cells > self.bounds, self.variances, 0.0))
-        step = system.solve(*at.missed)
-        slope = sum(float(one @ missed) for one, missed in zip(step, at.missed, strict=True))
-        length = 1.0
-        while length > SHORTEST:
-            found = self._at(tuple(mu + length * one for mu, one in zip(at.pulls, step, strict=True)))
-            # near the end the dual's rise is lost in rounding, the gap is not
-            if found.value > at.value + LEAST_RISE * length * slope or found.gap < 0.25 * at.gap:
-                yield found
-            length *= 0.5
-
-    def _at(self, pulls: tuple[Floats, ...]) -> _At:
-        first, second = pulls
-        pulled = self.parts.above(first, second)
-        cells = np.maximum(self.bounds, self.own + self.variances * pulled)
-        value = float((0.5 * (cells - self.own) ** 2 / self.variances - pulled * cells).sum())
-        missed, terms = [], []
-        for mu, w, y, own in zip(pulls, self.inner, self.targets, self.parts.sums(cells), strict=True):
-            given = np.divide(mu, w, out=np.zeros_like(mu), where=w > 0)
-            missed.append(np.where(w > 0, y - given - own, 0.0))
-            terms.append(w * missed[-1] ** 2)
-            value += float((mu * (y - 0.5 * given)).sum())
-        return _At((first, second), cells, (missed[0], missed[1]), value, np.concatenate(terms))
+    def _newton(self, at: Any) -> tuple[Pulls, float]:
+        """Return the step to the maximum of the dual's quadratic piece, and how fast the dual rises on it."""
+        pulls, answers = at.pulls, at.answers
+        system = System(self.parts, self.precision, answers.covariance)
+        missed = pulls.claimed - self.parts.sums(answers.sums)
+        right = missed - self.parts.sums(answers.shift)
+        step = system.solve(right.reshape(self.pulled.shape)[..., None])
+        claimed = -(self.variances @ step).reshape(self.flat)
+        step = step.reshape(self.flat)
+        change = self.parts.pulled(step)
+        of_parts, claims, slope = self.leaves.features_step(pulls, answers, change)
+        return Pulls(change, claimed, of_parts, claims), slope + float(np.sum(missed * step))

@@ -84,7 +84,6 @@ class HistoryInformed(BlockPlan):
     takes_covariates: ClassVar[bool] = True
     chooses_shares: ClassVar[bool] = True
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
-    takes_margin: ClassVar[bool] = False
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """Return all that other periods spent, by whatever mechanism, and the memory of the period before."""

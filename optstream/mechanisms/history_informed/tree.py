@@ -84,7 +84,8 @@ class HistoryInformedTree(Hierarchical):
             raise ParameterError(
                 f"mechanism of HistoryInformedTree must be a HistoryInformed; got {type(mechanism).__name__}"
             )
-        refuse_margin(tree, "HistoryInformedTree")
+        if mechanism.counts:
+            refuse_margin(tree, "HistoryInformedTree of counts")
         shares = level_shares
         if isinstance(shares, str):
             shares = chosen_shares(mechanism, tree, shares)

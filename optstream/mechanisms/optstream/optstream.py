@@ -40,7 +40,7 @@ from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod, 
 
 @dataclass(frozen=True, init=False)
 class OptStream(Mechanism):
-    """The mechanism of the OptStream paper on a tree.
+    """The mechanism of the OptStream paper on a tree, or on one with a margin, which is one more level.
 
     Every node measures the sampled steps and the sums of each feature's parts with Laplace noise; everything
     between is reconstructed and fitted from those noisy numbers, so that nodes add up and no value lies below
@@ -95,6 +95,7 @@ class OptStream(Mechanism):
     period_lengths: tuple[int, ...] | None
     declared_leaves: int | None
     has_paper_scales: ClassVar[bool] = True
+    takes_margin: ClassVar[bool] = True
     serves_hours: ClassVar[bool] = False
 
     def __init__(

@@ -9,8 +9,11 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.measurement.sampling import check_n_samples
 from optstream.mechanisms.shares import checked_level_shares, checked_shares
 from optstream.privacy.exact import whole
-from optstream.stream import Feature
-from optstream.stream.lattice import refuse_margin
+from optstream.stream import AggregationTree, Feature, Lattice
+
+MOST_TOGETHER = 3000
+"""Beside a margin, with features: its nodes and those above the regions, times steps. The estimate solves a
+dense system of so many."""
 
 
 def settled(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -21,7 +24,7 @@ def settled(given: Mapping[str, Any]) -> dict[str, Any]:
     if weights not in ("variance", "paper"):
         raise ParameterError(f'weights of OptStream must be "variance" or "paper"; got {weights!r}')
     _check_features(features)
-    refuse_margin(given["tree"], "OptStream")
+    _check_margin(given["tree"], features)
     sampling, window = given["sampling"], given["model"].window_length
     if not isinstance(sampling, (EquallySpaced, L1Sampling)):
         raise ParameterError(f"sampling of OptStream must be EquallySpaced or L1Sampling; got {sampling!r}")
@@ -39,6 +42,19 @@ def _check_features(features: Sequence[Feature]) -> None:
         raise ParameterError("features of OptStream must have different names")
     if len({feature.n_steps for feature in features}) > 1:
         raise ParameterError("features of OptStream must partition periods of one length")
+
+
+def _check_margin(tree: AggregationTree, features: Sequence[Feature]) -> None:
+    if not isinstance(tree, Lattice) or not features:
+        return
+    n_nodes = len(tree.nodes) - len(tree.leaves) - len(tree.tree.levels[-2])
+    if n_nodes * features[0].n_steps > MOST_TOGETHER:
+        raise ParameterError(
+            f"features of OptStream beside margin {tree.margin!r:.80} are for at most {MOST_TOGETHER:,} of "
+            "steps times nodes of the margin and above the regions, for they hang all steps together; got "
+            f"{features[0].n_steps} times {n_nodes}: leave the features out, or let the larger of both "
+            "dimensions be the regions"
+        )
 
 
 def stage_names(sampling: EquallySpaced | L1Sampling, features: Sequence[Feature]) -> tuple[str, ...]:

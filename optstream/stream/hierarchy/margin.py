@@ -14,15 +14,29 @@ BETWEEN = "-"
 
 @dataclass(frozen=True)
 class Margin:
-    """A second way to add up: each leaf of a tree has a cell for each node of the margin.
+    """A second way to add up: each leaf of a tree has a cell for each node of the margin, or for some.
 
     Attributes:
         name: What the margin is called, such as "sector".
         nodes: Its nodes, such as "industry" and "households".
+        cells: (leaf, its nodes of the margin), of each leaf that has not all of them.
     """
 
     name: str
     nodes: tuple[str, ...]
+    cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def nodes_of(self, leaf: str) -> tuple[str, ...]:
+        """Return which of the margin's nodes a leaf has a cell of, in their order.
+
+        Args:
+            leaf: Of the tree without cells.
+
+        Returns:
+            Such as "industry".
+        """
+        own = dict(self.cells).get(leaf, self.nodes)
+        return tuple(node for node in self.nodes if node in own)
 
     def cells_of(self, leaf: str) -> tuple[str, ...]:
         """Return the codes of a leaf's cells, in the order of the margin's nodes.
@@ -33,7 +47,7 @@ class Margin:
         Returns:
             Such as "53-industry".
         """
-        return tuple(f"{leaf}{BETWEEN}{node}" for node in self.nodes)
+        return tuple(f"{leaf}{BETWEEN}{node}" for node in self.nodes_of(leaf))
 
     def on(self, tree: AggregationTree) -> Lattice:
         """Return a tree with its cells below its leaves, and the margin beside it.
@@ -45,8 +59,10 @@ class Margin:
             The lattice.
 
         Raises:
-            ParameterError: The tree's leaves are not all on one level, or a code would be used twice.
+            ParameterError: The tree's leaves are not all on one level, a code would be used twice, cells are
+                of what is no leaf or no node of the margin, or a leaf or a node has none.
         """
+        self._check_cells(tree)
         below = {leaf: self.cells_of(leaf) for leaf in tree.leaves}
         every = [cell for cells in below.values() for cell in cells]
         twice = _twice([*tree.nodes, *every, *self.nodes])
@@ -61,10 +77,23 @@ class Margin:
                 **{cell: leaf for leaf, cells in below.items() for cell in cells},
             }
         )
-        of_nodes = {
-            node: [cells[number] for cells in below.values()] for number, node in enumerate(self.nodes)
-        }
+        of_nodes: dict[str, list[str]] = {node: [] for node in self.nodes}
+        for leaf, cells in below.items():
+            for node, cell in zip(self.nodes_of(leaf), cells, strict=True):
+                of_nodes[node].append(cell)
         return Lattice.of_tree(whole, self.name, of_nodes)
+
+    def _check_cells(self, tree: AggregationTree) -> None:
+        leaves, known = set(tree.leaves), set(self.nodes)
+        for leaf, own in self.cells:
+            if leaf not in leaves:
+                raise ParameterError(f"cells must be of leaves of the hierarchy; {leaf!r:.80} is none")
+            unknown = [node for node in own if node not in known]
+            if unknown or not own:
+                raise ParameterError(
+                    f"cells of {leaf!r:.80} must be of one or more nodes of margin {self.name!r:.80}; "
+                    f"got {some_of(unknown) if unknown else 'none'}"
+                )
 
 
 def _twice(names: Sequence[str]) -> list[str]:

@@ -5,7 +5,10 @@ from typing import Any
 
 from optstream.stream.hierarchy.margin import Margin
 from tasks.config.tables.mechanisms import Mechanism, kinds_with
-from tasks.config.tables.sections import Budget, Hierarchy, Input
+from tasks.config.tables.sections import Budget, Hierarchy, Input, Privacy
+
+COUNTING = "HistoryInformed"
+"""The mechanism that makes more of counts than of other readings, on a tree alone."""
 
 
 def margin_of(hierarchy: Hierarchy) -> Margin | None:
@@ -13,7 +16,7 @@ def margin_of(hierarchy: Hierarchy) -> Margin | None:
     if len(hierarchy.margins) != 1:
         return None
     ((name, nodes),) = hierarchy.margins.items()
-    return Margin(name, nodes)
+    return Margin(name, nodes, tuple(hierarchy.cells.items()))
 
 
 def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
@@ -35,7 +38,13 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
             f"that all add up; got {', '.join(margins)}"
         )
     budget: Budget | None = sections.get("budget")
-    if budget is not None and set(budget.margins) != set(margins):
+    if budget is not None and budget.levels == "model":
+        if budget.margins:
+            yield (
+                'budget.margins must be left out beside budget.levels = "model", which chooses the share of '
+                f"the margin, too; got {', '.join(budget.margins)}"
+            )
+    elif budget is not None and set(budget.margins) != set(margins):
         yield (
             "budget.margins must have a share for each of hierarchy.margins and no other: "
             f"{', '.join(margins) or 'none'}; got {', '.join(budget.margins) or 'none'}"
@@ -47,16 +56,19 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
             "the margin's node in rows whose region stands in another"
         )
     if not margins:
+        if hierarchy.cells:
+            yield "hierarchy.cells must be left out without hierarchy.margins, whose nodes they are of"
         return
     mechanism: Mechanism | None = sections.get("mechanism")
     if mechanism is not None and not mechanism.takes_margin:
         able = kinds_with("takes_margin")
         yield (
-            f"hierarchy.margins is for mechanisms that measure each level by itself, {able}; "
-            f"got {mechanism.name!r}: leave the margin out, or take one of them"
+            f"hierarchy.margins is for {able}, PeGaSus with groups of its own; "
+            f"got {mechanism.name!r} otherwise: leave the margin out, or take one of them"
         )
-    if "published" in sections and sections["published"].rounding != "nearest":
+    privacy: Privacy | None = sections.get("privacy")
+    if privacy is not None and privacy.counts and mechanism is not None and mechanism.name == COUNTING:
         yield (
-            'published.rounding must be "nearest" beside hierarchy.margins: "unbiased" rounds along one '
-            f"order of leaves; got {sections['published'].rounding!r}"
+            f"privacy.counts must be false for {COUNTING} beside hierarchy.margins: its counts are shares of "
+            "one node above each; got true"
         )

@@ -132,6 +132,10 @@ class Hierarchy(Section):
         default_factory=dict,
         description='a table of one margin = ["its", "nodes"], which makes a cell of each leaf and node',
     )
+    cells: dict[str, NodeNames] = Field(
+        default_factory=dict,
+        description='a table leaf = ["its", "nodes"] of the margin, for each leaf that has not all of them',
+    )
 
 
 class Budget(Section):

@@ -8,7 +8,8 @@ import pytest
 
 from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
 from optstream.errors import ParameterError
-from optstream.measurement import EquallySpaced
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement.linear import feature_stage
 from optstream.mechanisms import (
     BudgetAbsorption,
     BudgetDistribution,
@@ -26,7 +27,7 @@ from optstream.mechanisms import (
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import Measured
+from optstream.stream import Feature, Measured
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.lattice.lattice_cases import incomplete
 from tests.optstream.estimation.lattice.lattice_cases import product as cells_of
@@ -38,23 +39,43 @@ PAIR = PrivacyModel("1", 2, 1, resolution=1)
 
 
 def exact_loss(mechanism, moved):
-    """The loss of one change by the densities themselves: at each level |move| over that level's scale.
+    """The loss of one change by the densities themselves: at each level |move| over that level's scale, of
+    each measured step, and of each sum of a feature's parts.
 
     moved: cells times steps. Discrete Laplace noise loses just that where no answer turns back (Lemma 3).
     """
     lost = Fraction(0)
+    features = {feature_stage(one): one.matrix for one in getattr(mechanism, "features", ())}
     for spend in mechanism.plan(moved.shape[1], 0):
         nodes = mechanism.tree.levels[spend.level]
         sums = mechanism.tree.add_up(moved)[nodes.start : nodes.stop]
-        weights = np.array(spend.weights)
-        lost += sum(int(one) for one in (np.abs(sums) * weights).sum(axis=1)) / spend.scale
+        asked = features.get(spend.stage, np.diag(spend.weights))
+        lost += int(np.abs(sums @ asked.T).sum()) / spend.scale
     return lost
 
 
+DAY = Feature((range(2),), "day")
+STEPS = Feature((range(1), range(1, 2)), "steps")
+
+
+def with_features(lattice, **keys):
+    return OptStream(
+        PAIR, lattice, sampling=EquallySpaced(2), features=[DAY, STEPS], level_shares=SHARES, **keys
+    )
+
+
+def with_blocks(lattice):
+    return HistoryInformedTree(HistoryInformed(PAIR, 2, 1, days=PublicDays(2)), lattice, SHARES)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda lattice: Hierarchical(Laplace(PAIR), lattice, SHARES), with_features, with_blocks],
+    ids=["Laplace", "OptStream with features", "HistoryInformed"],
+)  # fmt: skip
 @pytest.mark.parametrize("lattice", [LATTICE, incomplete(0)], ids=["complete", "incomplete"])
-def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(lattice):
+def test_no_change_of_a_customer_loses_more_than_is_charged_and_some_lose_all(lattice, make):
     """Every change by -1, 0 or 1 at two steps, each in any cell."""
-    mechanism = Hierarchical(Laplace(PAIR), lattice, SHARES)
+    mechanism = make(lattice)
     charged = worst_window(mechanism.plan(2, 0), 2).epsilon
     assert charged == mechanism.epsilon <= 1
     n_cells, worst = len(lattice.leaves), Fraction(0)
@@ -79,11 +100,11 @@ def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
 
 
 def test_a_margin_that_is_no_partition_would_lose_more():
-    """Control: a cell in all three nodes of the margin moves each of them."""
-    mechanism = Hierarchical(Laplace(PAIR), LATTICE, SHARES)
+    """Control: a cell in all three nodes of the margin moves each of them, at points and in sums."""
+    mechanism, day = Hierarchical(Laplace(PAIR), LATTICE, SHARES), with_features(LATTICE)
     moved = np.zeros((6, 2), dtype=np.int64)
     moved[0, 0] = 1
-    honest = exact_loss(mechanism, moved)
+    honest, of_day = exact_loss(mechanism, moved), exact_loss(day, moved)
 
     class Overlapping(type(LATTICE)):
         def add_up(self, leaf_values):
@@ -94,6 +115,18 @@ def test_a_margin_that_is_no_partition_would_lose_more():
     lattice = Overlapping(LATTICE.nodes, LATTICE.parents, LATTICE.margin, LATTICE.members)
     broken = exact_loss(Hierarchical(Laplace(PAIR), lattice, SHARES), moved)
     assert broken == honest + 2 * Fraction(1, 2) / 2
+    # at two of three nodes the margin's half of epsilon over two steps once more
+    assert exact_loss(with_features(lattice), moved) == of_day + 2 * Fraction(1, 2) / 2
+
+
+def test_a_margin_whose_sums_are_not_charged_would_lose_more_than_is_said():
+    """Control: the same measurements, priced without the margin's features."""
+    mechanism = with_features(LATTICE)
+    priced = [one for one in mechanism.plan(2) if (one.level, one.stage) == (3, "samples") or one.level < 3]
+    moved = np.zeros((6, 2), dtype=np.int64)
+    moved[0] = 1
+    assert exact_loss(mechanism, moved) == mechanism.epsilon
+    assert worst_window(priced, 2).epsilon == mechanism.epsilon - Fraction(1, 4)
 
 
 def test_spends_of_the_margin_name_the_last_level():
@@ -166,20 +199,56 @@ def test_a_margin_makes_the_sector_better_known():
     assert beside.noise_variances(measured)[-3:].max() < of_cells_alone / 2
 
 
-def test_mechanisms_with_trees_of_their_own_refuse_a_margin():
-    model, days = PrivacyModel("1", 2, 1), PublicDays(2)
-    refused = {
-        "OptStream": lambda: OptStream(
-            model, LATTICE, sampling=EquallySpaced(2), features=[], level_shares=SHARES
-        ),
-        "HistoryInformedTree": lambda: HistoryInformedTree(
-            HistoryInformed(model, 1, 2, days=days), LATTICE, SHARES
-        ),
-        'PeGaSus with groups = "children"': lambda: PeGaSusTree(PeGaSus(model), LATTICE, SHARES),
-    }
-    for name, make in refused.items():
-        with pytest.raises(ParameterError, match=f"{name} takes no margin, such as 'sector'"):
-            make()
+SIX = PrivacyModel("1", 6, 1)
+NESTED = [Feature((range(0, 3), range(3, 6)), "halves"), Feature((range(6),), "day")]
+PLANS = {
+    "points": {"sampling": EquallySpaced(3), "features": []},
+    "features": {"sampling": EquallySpaced(3), "features": NESTED},
+    "points by level": {"sampling": L1Sampling(3, "1"), "features": NESTED},
+    "a derived margin": {
+        "sampling": EquallySpaced(3), "features": NESTED, "level_shares": ["1/8", "1/8", "3/4", "0"]
+    },
+    "the paper's weights": {"sampling": EquallySpaced(3), "features": NESTED, "weights": "paper"},
+    "joint noise": {
+        "sampling": EquallySpaced(6), "features": NESTED, "noise": "joint", "period_lengths": (6,),
+        "declared_leaves": 1,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("lattice", [LATTICE, incomplete(1)], ids=["complete", "incomplete"])
+@pytest.mark.parametrize("plan", PLANS)
+def test_optstream_adds_up_both_ways_above_its_bound_with_the_errors_of_each_drawn_number(plan, lattice):
+    mechanism = OptStream(SIX, lattice, **{"level_shares": SHARES, **PLANS[plan]})
+    values = np.random.default_rng(2).integers(0, 4, (len(lattice.leaves), 6)).astype(float)
+    release = mechanism.release(values, noise=simulated_noise(3))
+    leaves = release.values[lattice.leaf_indices]
+    assert leaves.min() == 0, "the bound is met somewhere"
+    assert release.optimality.converged
+    assert np.allclose(release.values, lattice.add_up(leaves))
+    assert release.epsilon_alone <= mechanism.epsilon <= 1
+    again = mechanism_from(describe(mechanism)).estimate(Measured.from_bytes(release.measured.to_bytes()))
+    assert np.array_equal(again.values, release.values)
+    brute = one_by_one(unbounded(mechanism), release.measured)
+    assert np.allclose(release.noise_standard_errors**2, brute, rtol=1e-6)
+
+
+def test_features_beside_a_large_margin_are_refused_in_words_and_points_alone_are_not():
+    wide = cells_of(2, 70)
+    features = [Feature((range(48),), "day")]
+    model = PrivacyModel("1", 48, 1)
+
+    def make(features):
+        return OptStream(model, wide, sampling=EquallySpaced(3), features=features, level_shares=SHARES)
+
+    assert make([]).epsilon <= 1
+    with pytest.raises(ParameterError, match=r"at most 3,000 of steps times nodes .* got 48 times 71: leave"):
+        make(features)
+
+
+def test_groups_of_children_are_refused_beside_a_margin():
+    with pytest.raises(ParameterError, match="groups = \"children\" takes no margin, such as 'sector'"):
+        PeGaSusTree(PeGaSus(PAIR), LATTICE, SHARES)
 
 
 def test_a_share_is_for_each_level_and_for_the_margin():

@@ -9,6 +9,7 @@ from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
 from tasks.config import load_settings
 from tasks.config.example_kinds import Kind, example_of
+from tasks.release.build_mechanism import mechanism_for
 
 DAY = date(2016, 2, 1)
 SECTORS = (
@@ -45,6 +46,21 @@ def test_each_leaf_has_a_cell_for_each_node_of_the_margin(loaded):
     assert settings.level_shares == (Fraction(1, 4),) * 4
     assert settings.describe_mechanism(DAY)["margin"] == "sector"
     assert settings.input_of(DAY).margin == "sector"
+
+
+SOME = SECTORS.replace("\n[budget]", '\n[hierarchy.cells]\n53 = ["households"]\n[budget]')
+
+
+def test_a_leaf_may_have_some_of_the_margins_nodes_alone(loaded):
+    whole, settings = loaded(), loaded(more={SECTORS: SOME})
+    tree = settings.tree_of(DAY)
+    assert len(tree.leaves) == 23
+    assert "53-industry" not in tree.nodes
+    assert tree.children_of("53") == ("53-households",)
+    assert len(tree.children_of("industry")) == 11
+    assert len(tree.children_of("households")) == 12
+    assert settings.configuration_hash != whole.configuration_hash
+    assert settings.dated_hierarchy.hashes != whole.dated_hierarchy.hashes
 
 
 def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
@@ -94,9 +110,21 @@ REFUSED = {
         {SECTORS: SECTORS.replace('"households"', '"house/holds"')},
         "hierarchy.margins",
     ),
-    "unbiased rounding": (
-        {'# rounding = "unbiased"': 'rounding = "unbiased"'},
-        'published.rounding must be "nearest" beside hierarchy.margins',
+    "cells of no region": (
+        {SECTORS: SOME.replace("53 = [", "99 = [")},
+        "cells must be of leaves of the hierarchy; '99' is none",
+    ),
+    "cells of no sector": (
+        {SECTORS: SOME.replace('53 = ["households"]', '53 = ["homes"]')},
+        "cells of '53' must be of one or more nodes of margin 'sector'; got 'homes'",
+    ),
+    "no cells": (
+        {SECTORS: SOME.replace('53 = ["households"]', "53 = []")},
+        "cells of '53' must be of one or more nodes of margin 'sector'; got none",
+    ),
+    "cells without a margin": (
+        {SECTORS: SOME.replace('sector = ["industry", "households"]\n', "")},
+        "hierarchy.cells must be left out without hierarchy.margins",
     ),
     "a column without regions": (
         {'region = "region"\n': ""},
@@ -126,15 +154,32 @@ def test_what_is_not_taken_is_said(loaded, case):
 
 
 @pytest.mark.parametrize("mechanism", ["OptStream", "HistoryInformed"])
-def test_mechanisms_with_trees_of_their_own_are_not_taken(loaded, mechanism):
-    with pytest.raises(
-        ConfigurationError, match=r"hierarchy\.margins is for mechanisms that measure each level"
-    ):
-        loaded(mechanism=mechanism)
+def test_mechanisms_with_estimates_of_their_own_take_one(loaded, mechanism):
+    settings = loaded(mechanism=mechanism)
+    tree = mechanism_for(settings, DAY).tree
+    assert isinstance(tree, Lattice)
+    assert tree == settings.tree_of(DAY)
+
+
+def test_the_model_chooses_the_margins_share_too(loaded):
+    changes = {key: value.replace('margins = { sector = "1/4" }\n', "") for key, value in WITH_MARGIN.items()}
+    changes['levels = ["1/2", "1/2"] '] = 'levels = "model" '
+    settings = loaded(changes, "HistoryInformed")
+    assert len(settings.level_shares) == 4
+    assert sum(settings.level_shares) == 1
+    assert settings.level_shares[2] > 0
+    with pytest.raises(ConfigurationError, match=r"budget\.margins must be left out beside budget\.levels"):
+        loaded({**changes, "[budget]\n": SECTORS}, "HistoryInformed")
+
+
+def test_counts_of_history_informed_are_not_taken(loaded):
+    changes = {"# counts = true ": "counts = true\n#", 'resolution = "0.001"': 'resolution = "1"'}
+    with pytest.raises(ConfigurationError, match=r"privacy\.counts must be false for HistoryInformed beside"):
+        loaded(mechanism="HistoryInformed", more=changes)
 
 
 def test_pegasus_takes_one_with_groups_of_its_own_alone(loaded):
     assert isinstance(loaded(mechanism="PeGaSus").tree_of(DAY), Lattice)
     children = {'name = "PeGaSus"': 'name = "PeGaSus"\ngroups = "children"'}
-    with pytest.raises(ConfigurationError, match="measure each level by itself"):
+    with pytest.raises(ConfigurationError, match="PeGaSus with groups of its own"):
         loaded(mechanism="PeGaSus", more=children)

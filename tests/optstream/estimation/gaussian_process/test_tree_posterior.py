@@ -10,14 +10,17 @@ from optstream.estimation.gaussian_process.hyperparameters import learn, likelih
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises, left_out
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.gaussian_process.dense import Dense, by_hand
+from tests.optstream.estimation.lattice.lattice_cases import incomplete, product
 
 SLOTS = 12
 TREES = {
     "one leaf": {"r": None},
     "a star": {"r": None, "a": "r", "b": "r", "c": "r"},
     "ragged": {"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b", "f": "r"},
+    "two dimensions": product(2, 2),
+    "cells that do not exist": incomplete(3),
 }
 NOISES = {
     "all measured": lambda n: np.linspace(0.2, 1.0, n),
@@ -39,7 +42,8 @@ def blocks_of(generator, n, kinds=3):
 
 def case(tree_name, noise_name, seed=0, n=14):
     generator = np.random.default_rng(seed)
-    tree = AggregationTree.from_parents(TREES[tree_name])
+    tree = TREES[tree_name]
+    tree = tree if isinstance(tree, Lattice) else AggregationTree.from_parents(tree)
     noise = NOISES[noise_name](len(tree.nodes))
     noise[tree.leaf_indices] = np.where(np.isfinite(noise), noise, 0.4)[tree.leaf_indices]
     sizes = generator.uniform(0.5, 8.0, len(tree.leaves))

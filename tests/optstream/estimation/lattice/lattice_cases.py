@@ -27,21 +27,27 @@ def incomplete(seed: int) -> Lattice:
     return Lattice.of_tree(AggregationTree.from_parents(parents), "sector", cells)
 
 
-def random_program(seed: int) -> tuple[LeastSquares, Lattice]:
-    """Return a program of few counts: levels measured or derived, a variance a level, or one a value."""
+def random_program(seed: int, *, features: bool = False) -> tuple[LeastSquares, Lattice]:
+    """Return a program of few counts: levels measured or derived, a variance a level, or one a value; with
+    features, of steps and of sums of a first and a second part, and of all.
+    """
     rng = np.random.default_rng(seed)
     if rng.uniform() < 0.3:
         lattice = incomplete(seed)
     else:
         lattice = product(*(int(rng.integers(1, most)) for most in (5, 4)), int(rng.choice([0, 1])))
-    n_steps = int(rng.choice([1, 3]))
-    truth = lattice.add_up(rng.poisson(0.5, (len(lattice.leaves), n_steps)).astype(float))
+    n_steps = 4 if features else int(rng.choice([1, 3]))
+    halves = [[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0]]
+    rows = np.array([*np.eye(n_steps), *(halves if features else [])])
+    truth = lattice.add_up(rng.poisson(0.5, (len(lattice.leaves), n_steps)).astype(float)) @ rows.T
     by_level = np.exp(rng.normal(0, 1, lattice.n_levels)) / 9
-    weights = np.repeat(by_level[lattice.depths][:, None], n_steps, axis=1)
+    weights = np.repeat(by_level[lattice.depths][:, None], len(rows), axis=1)
     if seed % 3 == 0:
         weights = weights * np.exp(rng.normal(0, 1, weights.shape))
+    if seed % 3 == 1:  # plans that differ between levels
+        weights = weights * np.exp(rng.normal(0, 1, (lattice.n_levels, len(rows))))[lattice.depths]
     derived = rng.uniform(size=lattice.n_levels) < 0.3
     derived[lattice.tree.n_levels - 1] = False
     weights[derived[lattice.depths]] = 0.0
     noise = rng.laplace(0, 1, weights.shape) / np.sqrt(2 * np.maximum(weights, 1e-300))
-    return LeastSquares(np.eye(n_steps), np.where(weights > 0, truth + noise, 0.0), weights), lattice
+    return LeastSquares(rows, np.where(weights > 0, truth + noise, 0.0), weights), lattice

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.estimation.hierarchy.bounded import held_from_above, solve_bounded
 from optstream.estimation.hierarchy.closed_form import project
 from optstream.estimation.hierarchy.problem import LeastSquares
@@ -15,10 +14,14 @@ LATE = pytest.mark.nightly
 
 
 @pytest.mark.parametrize("held", [False, True])
-@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(seed, marks=LATE) for seed in range(40, 500))])
-def test_it_is_the_solvers_answer(seed, held):
+@pytest.mark.parametrize(
+    ("seed", "features"),
+    [(seed, one) for seed in range(25) for one in (False, True)]
+    + [pytest.param(seed, False, marks=LATE) for seed in range(25, 500)],
+)
+def test_it_is_the_solvers_answer(seed, held, features):
     """To 1e-6 of each value's own standard error, feasible and no worse."""
-    problem, lattice = random_program(seed)
+    problem, lattice = random_program(seed, features=features)
     errors, free = standard_errors(problem, lattice), project(problem, lattice)
     program = held_from_above(problem, lattice, free) if held else problem
     found, optimality = solve_bounded(program, lattice, 0.0, free)
@@ -28,6 +31,24 @@ def test_it_is_the_solvers_answer(seed, held):
     assert objective(program, found) <= objective(program, solved) * (1 + 1e-9) + 1e-12
     assert found[lattice.leaf_indices].min() >= 0.0
     assert np.allclose(found, lattice.add_up(found[lattice.leaf_indices]), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize("seed", range(25, 150))
+def test_with_features_the_optimality_conditions_hold(seed, held):
+    """As at 2,000 cells below: the solver itself misses 1e-6 in some programs of this kind."""
+    problem, lattice = random_program(seed, features=True)
+    free = project(problem, lattice)
+    program = held_from_above(problem, lattice, free) if held else problem
+    found, optimality = solve_bounded(program, lattice, 0.0, free)
+    sums = lattice.add_up(np.eye(len(lattice.leaves)))
+    gradient = sums.T @ (program.weights * (found @ program.rows.T - program.targets)) @ program.rows
+    curvature = np.einsum("nl,nq,qs->ls", sums, program.weights, program.rows)
+    gradient, on_bound = gradient / np.sqrt(curvature), found[lattice.leaf_indices] == 0.0
+    assert optimality.converged
+    assert np.abs(gradient[~on_bound]).max(initial=0.0) < 1e-6
+    assert gradient[on_bound].min(initial=0.0) > -1e-6
+    assert np.allclose(found, lattice.add_up(np.maximum(found[lattice.leaf_indices], 0.0)), atol=1e-12)
 
 
 def test_the_optimality_conditions_hold_at_2000_cells():
@@ -45,13 +66,3 @@ def test_the_optimality_conditions_hold_at_2000_cells():
     assert np.abs(gradient[~on_bound]).max() < 1e-7
     assert gradient[on_bound].min() > -1e-7
     assert optimality.residual < 1e-7
-
-
-def test_features_are_refused():
-    lattice = product(2, 2)
-    weights = np.exp(np.random.default_rng(0).normal(size=(9, 3)))
-    problem = LeastSquares(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]), np.zeros((9, 3)), weights)
-    with pytest.raises(ParameterError, match="features are not taken with a margin"):
-        project(problem, lattice)
-    with pytest.raises(ParameterError, match="features are not taken with a margin"):
-        solve_bounded(problem, lattice, 0.0, np.ones((9, 2)))

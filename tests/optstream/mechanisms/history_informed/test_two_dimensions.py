@@ -1,0 +1,119 @@
+"""HistoryInformed beside a margin: one posterior over cells, regions and sectors, which add up both ways."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
+from optstream.errors import ParameterError
+from optstream.mechanisms import HistoryInformedTree
+from optstream.privacy import worst_window
+from optstream.stream import Measured
+from tests.optstream.estimation.lattice.lattice_cases import incomplete, product
+from tests.optstream.mechanisms.history_informed.hourly_streams import (
+    MODEL,
+    SLOTS,
+    informed,
+    load,
+    run,
+    spends_of,
+)
+
+QUARTERS = ["1/4"] * 4
+
+
+def cells_load(lattice, n_days, seed=0):
+    """Cells that are parts of three series, each with a little of its own."""
+    rng = np.random.default_rng(seed)
+    stream = load(n_days, seed)
+    of_cells = stream[np.arange(len(lattice.leaves)) % 3]
+    own = 1 + np.cumsum(rng.normal(0, 0.003, of_cells.shape), axis=1)
+    return of_cells * own * rng.uniform(0.6, 1.4, (len(of_cells), 1))
+
+
+def beside(lattice, shares=QUARTERS, **given):
+    return HistoryInformedTree(informed(**given), lattice, shares)
+
+
+@pytest.mark.parametrize("lattice", [product(3, 2), incomplete(2)], ids=["complete", "incomplete"])
+def test_days_add_up_both_ways_within_epsilon_and_again_from_their_bytes(lattice):
+    mechanism = beside(lattice)
+    released = run(mechanism, cells_load(lattice, 3))
+    for release in released:
+        assert np.allclose(release.values, lattice.add_up(release.values[lattice.leaf_indices]))
+        assert np.all(release.standard_errors > 0)
+        assert len({str(part.choices) for part in release.measured.parts}) == 1
+    assert {spend.level for spend in released[0].spends} == {0, 1, 2, 3}
+    assert worst_window(spends_of(released), SLOTS).epsilon <= MODEL.epsilon
+    again = mechanism_from(describe(mechanism))
+    measured = Measured.from_bytes(released[2].measured.to_bytes())
+    assert np.array_equal(again.estimate(measured).values, released[2].values)
+
+
+def test_where_the_bound_is_met_cells_stay_above_it():
+    lattice = product(3, 2)
+    mechanism = beside(lattice)
+    stream = cells_load(lattice, 3)
+    stream[:2] = 0.0
+    release = run(mechanism, stream)[-1]
+    cells = release.values[lattice.leaf_indices]
+    assert cells.min() == 0.0
+    assert release.optimality.converged
+    assert np.allclose(release.values, lattice.add_up(cells))
+
+
+def test_a_sum_over_cells_has_the_error_of_the_node_that_it_is():
+    lattice = product(3, 2)
+    release = run(beside(lattice), cells_load(lattice, 3))[-1]
+    node, cells = "s1", [f"{region}-s1" for region in range(3)]
+    day = 2 * SLOTS
+    for first in (day, day + 7):
+        one, many = (release.sum(nodes, range(first, first + 5)) for nodes in ([node], cells))
+        assert one.value == pytest.approx(many.value)
+        assert one.standard_error == pytest.approx(many.standard_error, rel=1e-6)
+    step = release.sum([node], range(day + 3, day + 4))
+    assert step.standard_error == pytest.approx(release.standard_errors[-1, 3], rel=1e-6)
+
+
+def test_a_later_day_sharpens_an_earlier_one():
+    lattice = product(3, 2)
+    mechanism = beside(lattice)
+    released = run(mechanism, cells_load(lattice, 4))
+    revised = mechanism.revise(released[1].measured, [one.measured for one in released[2:]])
+    assert revised.standard_errors.mean() < released[1].standard_errors.mean()
+    assert np.allclose(revised.values, lattice.add_up(revised.values[lattice.leaf_indices]))
+
+
+@pytest.mark.slow
+def test_standard_errors_cover_what_they_should():
+    """15 days: at 95 % the mean cover of correlated errors is between 85 and 99.9 %, of sectors too."""
+    lattice = product(3, 2)
+    stream = cells_load(lattice, 24, seed=3)
+    released = run(beside(lattice), stream, seed=4)[9:]
+    truth = lattice.add_up(stream)[:, 9 * SLOTS :]
+    values, errors = (
+        np.concatenate([getattr(release, name) for release in released], axis=1)
+        for name in ("values", "standard_errors")
+    )
+    missed = np.abs(values - truth)
+    for nodes in (slice(None), slice(-2, None)):
+        assert 0.85 < (missed[nodes] < 1.96 * errors[nodes]).mean() < 0.999
+        assert (missed[nodes] < 0.49 * errors[nodes]).mean() < 0.6
+
+
+def test_the_sectors_are_better_known_than_as_sums_of_noisy_cells():
+    """Half of epsilon at twelve regions' sectors, against all of it at the cells."""
+    lattice = product(12, 2)
+    stream = cells_load(lattice, 5)
+    own = run(beside(lattice, ["0", "0", "1/2", "1/2"]), stream)[-1]
+    last = range(4 * SLOTS, 5 * SLOTS)
+    tree = run(HistoryInformedTree(informed(), lattice.tree, ["0", "0", "1"]), stream)[-1]
+    of_tree = [tree.sum([f"{region}-s1" for region in range(12)], range(at, at + 1)) for at in last]
+    assert own.standard_errors[-1].mean() < 0.97 * np.mean([one.standard_error for one in of_tree])
+
+
+def test_counts_are_refused_in_words():
+    counting = informed(replace(MODEL, resolution=1), counts=True)
+    with pytest.raises(ParameterError, match="HistoryInformedTree of counts takes no margin"):
+        HistoryInformedTree(counting, product(2, 2), QUARTERS)
