@@ -10,6 +10,9 @@ the most that the night's process held during a step, and in brackets what its r
 polars alone, reading the same dump and adding it up, without any guarantee.
 """
 
+import flows  # noqa: F401  before numpy: one thread for linear algebra, as commands have it
+
+# isort: split
 import argparse
 import json
 import tempfile

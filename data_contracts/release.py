@@ -100,9 +100,9 @@ def release_metrics(
     rows: columns step, node, `value_column`, and its standard errors if there are any. lower_bound: of one
     leaf. step_of_day: of the period's first step, from which its rows count. All of it is noisy or public.
     """
-    number = {node: index for index, node in enumerate(tree.nodes)}
+    number = pl.col("node").cast(pl.String).cast(pl.Enum(tree.nodes), strict=False).to_physical()
     placed = rows.with_columns(
-        node=pl.col("node").cast(pl.String).replace_strict(number, default=None, return_dtype=pl.Int64),
+        node=number.cast(pl.Int64),
         step=pl.col("step").cast(pl.Int64) - step_of_day,
     )
     inside = placed.filter(pl.col("node").is_not_null() & pl.col("step").is_between(0, n_steps - 1))

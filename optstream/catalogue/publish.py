@@ -223,7 +223,7 @@ def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict
         staged.file_hash
     ):
         raise PublicationError("the bytes of a staged release differ from its file hash; stage it again")
-    _, footer = decode(staged.data)
+    _, footer = decode(staged.data, ())
     if footer.rows_hash != staged.rows_hash or ReleaseStatement.from_document(footer.statement) != statement:
         raise PublicationError(
             "the statement to publish differs from the one in the staged file; stage it again"

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import polars as pl
 
 from optstream.catalogue.statements.count_bands import band_columns
@@ -100,7 +101,7 @@ def ordered_rows(
         if not _fits(typed.schema[name], kind):
             raise PublicationError(f"column {name} of a release is {kind}; got {typed.schema[name]}")
     try:
-        typed = typed.cast(pl.Schema(wanted)).sort(KEY)
+        typed = typed.cast(pl.Schema(wanted))
     except pl.exceptions.InvalidOperationError as error:
         raise PublicationError("a whole-number column of a release does not fit into 32 bits") from error
     holes = [name for name in wanted if name not in may_be_null and typed[name].null_count()]
@@ -109,10 +110,39 @@ def ordered_rows(
     for name, value in stated.items():
         if not (typed[name] == value).all():
             raise PublicationError(f"column {name} of the rows differs from the release's statement")
-    n_cells = typed["step"].n_unique() * typed["node"].n_unique()
-    if not typed.height or typed.select(KEY).is_duplicated().any() or typed.height != n_cells:
+    if not _is_ordered(typed):
+        typed = typed.sort("step", "node")
+    if not holds_each_once(typed):
         raise PublicationError("a release holds every node at every step exactly once, and at least one")
     return typed
+
+
+def holds_each_once(rows: pl.DataFrame) -> bool:
+    """Return whether rows hold every node at every step exactly once, and at least one.
+
+    rows: with columns step and node, without nulls. Of rows in their published order neighbours tell.
+    """
+    if _is_ordered(rows):
+        return True
+    n_cells = rows["step"].n_unique() * rows["node"].n_unique()
+    return rows.height == n_cells > 0 and not rows.select("step", "node").is_duplicated().any()
+
+
+def _is_ordered(rows: pl.DataFrame) -> bool:
+    """Return whether rows are whole and sorted by (step, node): the same rising nodes at each rising step."""
+    if not rows.height:
+        return False
+    steps, nodes = rows["step"].to_numpy(), rows["node"]
+    n_nodes = int(np.count_nonzero(steps == steps[0]))
+    if rows.height % n_nodes:
+        return False
+    by_step, first = steps.reshape(-1, n_nodes), nodes[:n_nodes]
+    return bool(
+        (by_step == by_step[:, :1]).all()
+        and (by_step[1:, 0] > by_step[:-1, 0]).all()
+        and (first[1:] > first[:-1]).all()
+        and (nodes[n_nodes:] == nodes[:-n_nodes]).all()
+    )
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
@@ -135,7 +165,7 @@ def _plain(column: pl.Series) -> list[bytes]:
     if column.dtype == pl.String:
         filled = column.fill_null("")
         lengths = filled.str.len_bytes().to_numpy().astype("<i8").tobytes()
-        return [lengths, "".join(filled.to_list()).encode()]
+        return [lengths, filled.str.join("").item().encode()]
     numbers = column.to_physical().fill_null(0).to_numpy()
     return [numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()]
 

@@ -28,6 +28,15 @@ class AggregationTree:
     nodes: tuple[str, ...]
     parents: tuple[int, ...]
 
+    def __hash__(self) -> int:
+        """Return a hash that is computed once: trees are keys of what is remembered, and have many nodes."""
+        return self._shape_hash
+
+    @cached_property
+    def _shape_hash(self) -> int:
+        """The hash of the parents: of whole numbers, so the same in every process that a tree is sent to."""
+        return hash(self.parents)
+
     @classmethod
     def from_parents(cls, parents: Mapping[str, str | None]) -> "AggregationTree":
         """Return the tree of {child: parent}.

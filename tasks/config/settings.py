@@ -379,7 +379,7 @@ class Settings(Clocks):
         """When nights run, with its defaults where the configuration has no such table."""
         return self.schedule or (Schedule() if self.stream.period == "day" else Schedule(cron=EVERY_HOUR))
 
-    @property
+    @cached_property
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
         document = self.model_dump(mode="json", exclude=PLACES, by_alias=False)

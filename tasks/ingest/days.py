@@ -12,7 +12,7 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import Dump
 from tasks.ingest.arrival.parts import parts_of, place_of
-from tasks.ingest.cells import KEY, cells_of, nobody_of
+from tasks.ingest.cells import by_step_of, cells_of, nobody_of, with_days
 from tasks.ingest.metrics import metrics_of
 from tasks.ingest.people import DROPPED, dropped_of, seen_of
 from tasks.ingest.places import Place, places_of
@@ -93,14 +93,14 @@ def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None =
         broken = {file.number for file in _sound(files) if not _can_be_read(file, settings)}
         files = [file.failed("unreadable") if file.number in broken else file for file in files]
         cells, dropped = _read(files, settings)
-    metrics = metrics_of(files, cells, dropped, dumps, settings)
-    places = places_of(files, cells, dropped, settings)
-    cells = _without(cells, dropped)
-    result = []
+    by_step = by_step_of(cells)
+    metrics = metrics_of(files, by_step, dropped, dumps, settings)
+    places = places_of(files, cells, by_step, dropped, metrics, settings)
+    dropped, result = with_days(dropped, files), []
     for number, dump in enumerate(dumps):
         own = metrics.filter(pl.col("day") == number).drop("day", "leaf")
         whole = own["file_fault"].null_count() == own.height
-        units = _units(cells.filter(pl.col("day") == number), dump.day, settings) if whole else None
+        units = _units(by_step, dropped, number, dump.day, settings) if whole else None
         result.append(ReadDay(dump.day, units, own, places.get(number, {})))
     return result
 
@@ -141,8 +141,7 @@ def _read(
     """The cells of all sound files, and what is dropped of them. Raises polars' errors."""
     cells = cells_of(_sound(files), settings, spread)
     dropped, nameless = _people(files, settings, spread)
-    cells = cells.join(nobody_of(nameless, settings), on=list(KEY), how="left")
-    return cells.with_columns(pl.col("no_customer").fill_null(0)), dropped
+    return pl.concat([cells, nobody_of(nameless, settings)], how="diagonal").fill_null(0), dropped
 
 
 def _people(
@@ -166,14 +165,12 @@ def _people(
     return pl.concat(dropped), nameless
 
 
-def _without(cells: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:
-    less = dropped.group_by(*KEY).agg(pl.col("units").sum().alias("less"))
-    joined = cells.join(less, on=list(KEY), how="left")
-    return joined.with_columns(units=pl.col("units") - pl.col("less").fill_null(0)).drop("less")
-
-
-def _units(cells: pl.DataFrame, day: date, settings: Settings) -> NDArray[np.int64]:
-    sums = cells.filter(pl.col("step") >= 0).group_by("leaf", "step").agg(pl.col("units").sum())
+def _units(
+    by_step: pl.DataFrame, dropped: pl.DataFrame, number: int, day: date, settings: Settings
+) -> NDArray[np.int64]:
+    """A day's units, less those of the rows that do not count."""
     units = np.zeros((len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)), dtype=np.int64)
-    units[sums["leaf"].to_numpy(), sums["step"].to_numpy()] = sums["units"].to_numpy()
+    for change, rows in ((np.add, by_step), (np.subtract, dropped)):
+        own = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
+        change.at(units, (own["leaf"].to_numpy(), own["step"].to_numpy()), own["units"].to_numpy())
     return units

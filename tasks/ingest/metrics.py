@@ -29,14 +29,14 @@ CELL_RULES = {
 
 def metrics_of(
     files: Sequence[SourceFile],
-    cells: pl.DataFrame,
+    by_step: pl.DataFrame,
     dropped: pl.DataFrame,
     dumps: Sequence[Dump],
     settings: Settings,
 ) -> pl.DataFrame:
     """Return the raw frame, (n_days * n_leaves) rows, its day an index, and with the leaf's."""
     grid = pl.concat(_grid_of(settings, number, dump.day) for number, dump in enumerate(dumps))
-    for found in (_cell_counts(cells), _dropped_counts(files, dropped)):
+    for found in (_cell_counts(by_step), _dropped_counts(files, dropped)):
         grid = grid.join(found, on=["day", "leaf"], how="left", maintain_order="left")
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
     grid = grid.join(_file_faults(files), on=["day", "leaf"], how="left", maintain_order="left")
@@ -81,8 +81,7 @@ def _file_faults(files: Sequence[SourceFile]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _cell_counts(cells: pl.DataFrame) -> pl.DataFrame:
-    by_step = cells.group_by("day", "leaf", "step").agg(pl.col(pl.Int64).sum())
+def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
     inside = pl.col("step") >= 0
     counts = [
         pl.col("rows").sum(),
@@ -95,7 +94,7 @@ def _cell_counts(cells: pl.DataFrame) -> pl.DataFrame:
             pl.col(name) if name in ("absent", "infinite", "out_of_bounds", "no_customer") else pl.col("rows")
         )
         counts.append(counted.filter(broken).sum().alias(name))
-    return by_step.group_by("day", "leaf").agg(counts)
+    return by_step.lazy().group_by("day", "leaf").agg(counts).collect(engine="streaming")
 
 
 def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.DataFrame:

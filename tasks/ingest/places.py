@@ -27,9 +27,17 @@ Places = Mapping[tuple[str, str], Place]
 
 
 def places_of(
-    files: Sequence[SourceFile], cells: pl.DataFrame, dropped: pl.DataFrame, settings: Settings
+    files: Sequence[SourceFile],
+    cells: pl.DataFrame,
+    by_step: pl.DataFrame,
+    dropped: pl.DataFrame,
+    metrics: pl.DataFrame,
+    settings: Settings,
 ) -> dict[int, Places]:
-    """For each day (index) the first place of each (region, rule) that broke."""
+    """For each day (index) the first place of each (region, rule) that broke.
+
+    cells: as `cells_of`; by_step, metrics: the same by step and by leaf.
+    """
     found: dict[int, dict[tuple[str, str], Place]] = {}
     names = {file.number: file.name for file in files}
     leaves = {file.day: file.leaves for file in files}
@@ -39,7 +47,7 @@ def places_of(
             found.setdefault(file.day, {}).setdefault(
                 (region, file.broken), Place(file.name, found=file.found)
             )
-    for rule, frame in _broken_cells(files, cells, dropped, settings):
+    for rule, frame in _broken_cells(files, cells, by_step, dropped, metrics, settings):
         first = frame.sort("step", "file").group_by("day", "leaf", maintain_order=True).first()
         for row in first.iter_rows(named=True):
             step = row["step"] if row["step"] >= 0 else None
@@ -49,34 +57,36 @@ def places_of(
 
 
 def _broken_cells(
-    files: Sequence[SourceFile], cells: pl.DataFrame, dropped: pl.DataFrame, settings: Settings
+    files: Sequence[SourceFile],
+    cells: pl.DataFrame,
+    by_step: pl.DataFrame,
+    dropped: pl.DataFrame,
+    metrics: pl.DataFrame,
+    settings: Settings,
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """For each rule about rows the cells that break it: day, leaf, file (null if none), step."""
     key = ["day", "leaf", "file", "step"]
     for rule, broken in CELL_RULES.items():
         yield rule, cells.filter(broken).select(key)
-    inside = cells.filter(pl.col("step") >= 0)
-    by_step = inside.group_by("day", "leaf", "step").agg(pl.col("file").max(), pl.col("rows").sum())
-    yield "duplicates", by_step.filter(pl.col("rows") > 1).select(key)
+    inside = by_step.filter(pl.col("step") >= 0)
+    yield "duplicates", inside.filter(pl.col("rows") > 1).select(key)
     for rule in ("duplicates", "two_leaves"):
         own = with_days(dropped.filter(pl.col("rule") == rule), files).select(key)
         if not own.is_empty():
             yield rule, own
-    yield "steps_found", _missing(files, inside, settings).select(key)
+    yield "steps_found", _missing(files, metrics, inside, settings).select(key)
 
 
-def _missing(files: Sequence[SourceFile], inside: pl.DataFrame, settings: Settings) -> pl.DataFrame:
-    sound = [file for file in files if file.broken is None]
-    found = {(file.day, file.leaf, file.n_steps) for file in sound}
-    if settings.input.region is not None:
-        # one file or a few a day, with the rows of every leaf
-        found = {(one.day, leaf, one.n_steps) for one in sound for leaf in range(len(one.leaves))}
-    expected = pl.DataFrame(
-        list(found), schema={"day": pl.UInt32, "leaf": pl.UInt32, "n_steps": pl.Int32}, orient="row"
-    )
-    own = inside.group_by("day", "leaf").agg(n_found=pl.col("step").n_unique())
-    lacking = expected.join(own, on=["day", "leaf"], how="left")
-    lacking = lacking.filter(pl.col("n_found").fill_null(0) < pl.col("n_steps"))
-    steps = lacking.with_columns(step=pl.int_ranges("n_steps", dtype=pl.Int32)).explode("step")
-    missing = steps.join(inside, on=["day", "leaf", "step"], how="anti")
-    return missing.with_columns(file=pl.lit(None, pl.UInt32))
+def _missing(
+    files: Sequence[SourceFile], metrics: pl.DataFrame, inside: pl.DataFrame, settings: Settings
+) -> pl.DataFrame:
+    """The steps without a row, of leaves that have a file which can be read."""
+    sound = [(file.day, file.leaf) for file in files if file.broken is None]
+    places = pl.DataFrame(sound, schema={"day": pl.UInt32, "leaf": pl.UInt32}, orient="row")
+    # one file or a few a day may have the rows of every leaf
+    of = ["day", "leaf"] if settings.input.region is None else ["day"]
+    lacking = metrics.filter(pl.col("steps_found") < pl.col("steps_expected")).join(places, on=of, how="semi")
+    steps = lacking.with_columns(step=pl.int_ranges("steps_expected", dtype=pl.Int32)).explode("step")
+    if not steps.is_empty():
+        steps = steps.join(inside, on=["day", "leaf", "step"], how="anti")
+    return steps.with_columns(file=pl.lit(None, pl.UInt32))

@@ -166,7 +166,7 @@ def _key(kind: str, facts: PublicFacts, entries: Sequence[Entry]) -> str:
         BLOCK,
         kind,
         facts.catalogue.value_column,
-        [node.name for node in facts.nodes],
+        [node.name for node in facts.explored],
         [entry.file_hash for entry in entries],
     ]
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
@@ -182,8 +182,8 @@ def _days(
     entries: Sequence[Entry],
     daily_of: Callable[[Sequence[Entry], Sequence[str]], Daily],
 ) -> Iterator[bytes]:
-    daily = daily_of(entries, [node.name for node in facts.nodes])
-    for block in _blocks(facts.nodes):
+    daily = daily_of(entries, [node.name for node in facts.explored])
+    for block in _blocks(facts.explored):
         some = slice(block.start, block.stop)
         parts = {name: getattr(daily, name)[some] for name in ("mean", "least", "most", "noise", "model")}
         yield of_days(Daily(first=daily.first, steps=daily.steps, **parts), block.start)
@@ -198,26 +198,26 @@ def _steps(place: Storage, facts: PublicFacts, entries: Sequence[Entry]) -> Iter
             days[entry.period] = _columns_of_day(place, facts, entry)
         except PublicationError:
             continue  # damaged since it was summed up: a gap, and `optstream ledger verify` names it
-    for block in _blocks(facts.nodes):
+    for block in _blocks(facts.explored):
         some = slice(block.start, block.stop)
         part = {day: {name: one[some] for name, one in columns.items()} for day, columns in days.items()}
         yield of_steps(first, n_days, part, block.start)
 
 
 def _columns_of_day(place: Storage, facts: PublicFacts, entry: Entry) -> dict[str, Values]:
-    """Return (n_nodes, n_steps) of each column, in the order of the facts' nodes."""
+    """Return (n_nodes, n_steps) of each column, in the order of the nodes that are explored."""
     value = facts.catalogue.value_column
     noise, model = error_columns(value)
     rows = read_columns(place, entry, {"step", "node", value, noise, model}, {noise, model})
     number = pl.DataFrame(
-        {"node": [node.name for node in facts.nodes]}, schema={"node": pl.String}
+        {"node": [node.name for node in facts.explored]}, schema={"node": pl.String}
     ).with_row_index("row")
     rows = rows.join(number, on="node")
     steps = rows["step"].rank("dense").to_numpy() - 1
     n_steps = int(steps.max()) + 1 if rows.height else 0
     found = {}
     for name, column in zip(COLUMNS, (value, noise, model), strict=True):
-        found[name] = np.full((len(facts.nodes), n_steps), np.nan)
+        found[name] = np.full((len(facts.explored), n_steps), np.nan)
         found[name][rows["row"].to_numpy(), steps] = as_values(rows[column])
     return found
 

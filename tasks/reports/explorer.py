@@ -67,7 +67,7 @@ def _index(facts: PublicFacts) -> dict[str, Any]:
     unit, daily, statement = numbers.unit_of(value), facts.daily, facts.statement
     assert daily is not None
     assert statement is not None
-    places = {node.name: number for number, node in enumerate(facts.nodes)}
+    places = {node.name: number for number, node in enumerate(facts.explored)}
     hours = statement.step_minutes / 60
     return {
         "stream": facts.catalogue.stream,
@@ -81,8 +81,10 @@ def _index(facts: PublicFacts) -> dict[str, Any]:
         "steps": [int(n) for n in daily.steps],
         "block": BLOCK,
         "z": Z,
-        "margin": facts.margin,
-        "nodes": [_row(node, places, facts.about.nodes.get(node.name, NodeFacts())) for node in facts.nodes],
+        "margin": facts.margin if facts.explored == facts.nodes else None,
+        "nodes": [
+            _row(node, places, facts.about.nodes.get(node.name, NodeFacts())) for node in facts.explored
+        ],
     }
 
 

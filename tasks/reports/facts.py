@@ -19,6 +19,8 @@ Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"
 AS_GOOD_AS_NOTHING = 0.9
 """Of a level's typical figure: an error this large leaves nothing to be seen."""
+MOST_EXPLORED = 10_000
+"""Nodes whose figures lie beside a page, level by level from the root: of a million its upper levels."""
 RECENT_DAYS = 28
 """Days whose steps are drawn; of the days before, their means."""
 
@@ -148,6 +150,11 @@ class PublicFacts:
     def listed(self) -> tuple[Entry, ...]:
         """The days that readers find, rising."""
         return tuple(entry for entry in day_entries(self.catalogue.entries) if not entry.withdrawn)
+
+    @property
+    def explored(self) -> tuple[Node, ...]:
+        """The first nodes: those whose figures lie beside the page."""
+        return self.nodes[:MOST_EXPLORED]
 
     @property
     def n_drawn(self) -> int:

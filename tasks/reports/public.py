@@ -1,6 +1,7 @@
 """Gather what a page says from the published folder, and from nothing else."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from optstream.catalogue.backends import Storage
 from optstream.catalogue.hours.day_entry import day_entries, files_of
 from optstream.catalogue.layout import DATA
 from optstream.catalogue.reading.columns import read_columns, read_statement
+from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
 from tasks.reports.facts import (
     DAMAGED,
@@ -58,52 +60,57 @@ def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tupl
     value = catalogue.value_column
     there = set(place.names_below(DATA))
     missing = [entry for entry in listed if not files_of(entry) <= there]
-    steps, spoilt = _read_recent(place, [one for one in listed if files_of(one) <= there], value)
+    newest, steps, spoilt = _read_recent(
+        place, [one for one in listed if files_of(one) <= there], listed, value
+    )
     unread = {entry.period for entry in (*missing, *spoilt)}
     summaries, damaged = known.completed(place, [one for one in listed if one.period not in unread], value)
     lost = {entry.period: MISSING for entry in missing}
     lost |= {entry.period: DAMAGED for entry in (*spoilt, *damaged)}
     if spoilt or damaged:
         read_catalogue(place)  # else the place itself cannot be read by now
-    whole = [entry for entry in listed if entry.period not in lost]
     # of a lost file too: the watch knows by its size that it is not back yet
     kept = summaries.beside(known, [entry for entry in listed if entry.period in lost])
-    if not whole:
+    if newest is None:
         return PublicFacts(catalogue, None, (), None, None, lost=lost), kept
-    nodes, n_days = _nodes(place, whole[-1]), (listed[-1].period - listed[0].period).days + 1
-    drawn = [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
     facts = PublicFacts(
         catalogue,
-        read_statement(place, whole[-1]),
-        nodes,
-        daily_of(summaries, listed, drawn),
-        _recent(steps, listed, drawn, value),
+        newest.statement,
+        newest.nodes,
+        daily_of(summaries, listed, newest.drawn),
+        _recent(steps, listed, newest.drawn, value),
         max(map(Fraction, summaries.rows["epsilon"].unique())),
         dict(sorted(lost.items())),
         read_about(place),
-        _level_errors(steps.get(whole[-1].period), nodes, value),
+        newest.level_errors,
     )
     return facts, kept
 
 
-def _nodes(place: Storage, entry: Entry) -> tuple[Node, ...]:
-    """Root first, level by level, by name within a level."""
-    rows = read_columns(place, entry, {"step", "node", "parent", "level"})
+@dataclass(frozen=True)
+class _Newest:
+    """What a page says of the newest release that is there. drawn: the nodes that the page itself draws."""
+
+    statement: ReleaseStatement
+    nodes: tuple[Node, ...]
+    drawn: list[str]
+    level_errors: tuple[LevelError, ...]
+
+
+def _newest(statement: ReleaseStatement, rows: pl.DataFrame, n_days: int, value: str) -> _Newest:
     first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
-    return tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
+    nodes = tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
+    drawn = [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
+    return _Newest(statement, nodes, drawn, _level_errors(rows, value))
 
 
-def _level_errors(rows: pl.DataFrame | None, nodes: Sequence[Node], value: str) -> tuple[LevelError, ...]:
+def _level_errors(rows: pl.DataFrame, value: str) -> tuple[LevelError, ...]:
     """How large each level's figures are and how wrong, on one day; of levels whose error is stated."""
-    if rows is None:
-        return ()
-    levels = {node.name: node.level for node in nodes}
-    of_level = pl.DataFrame({"node": list(levels), "level": list(levels.values())})
     columns = dict(zip(("size", "noise", "model"), (value, *error_columns(value)), strict=True))
     typical = [
         (pl.col(column).cast(pl.Float64) ** 2).mean().sqrt().alias(name) for name, column in columns.items()
     ]
-    found = rows.join(of_level, on="node").group_by("level").agg(typical).sort("level")
+    found = rows.group_by("level").agg(typical).sort("level")
     return tuple(
         LevelError(level, size, noise if model is None else model, model is not None)
         for level, size, noise, model in found.iter_rows()
@@ -144,21 +151,30 @@ def daily_of(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]
 Steps = dict[date, pl.DataFrame]
 
 
-def _read_recent(place: Storage, entries: Sequence[Entry], value: str) -> tuple[Steps, list[Entry]]:
-    """The rows of the last days, and the entries whose file is not the one that is listed."""
+def _read_recent(
+    place: Storage, entries: Sequence[Entry], listed: Sequence[Entry], value: str
+) -> tuple[_Newest | None, Steps, list[Entry]]:
+    """The newest release that is there; the rows of the last days, of the nodes that are drawn; and the
+    entries whose file is not the one that is listed.
+    """
     noise, model = error_columns(value)
+    columns, n_days = {"step", "node", value, noise, model}, (listed[-1].period - listed[0].period).days + 1
+    newest: _Newest | None = None
     read: Steps = {}
     spoilt = []
-    for entry in entries:
-        if entry.period <= entries[-1].period - timedelta(days=RECENT_DAYS):
-            continue
+    for entry in reversed(entries):
+        if newest is not None and entry.period <= entries[-1].period - timedelta(days=RECENT_DAYS):
+            break
         try:
-            read[entry.period] = read_columns(
-                place, entry, {"step", "node", value, noise, model}, {noise, model}
-            )
+            more = {"parent", "level"} if newest is None else set[str]()
+            rows = read_columns(place, entry, columns | more, {noise, model})
+            newest = newest or _newest(read_statement(place, entry), rows, n_days, value)
         except PublicationError:
             spoilt.append(entry)
-    return read, spoilt
+            continue
+        # never all rows of several days: a release may have fifty million
+        read[entry.period] = rows.filter(pl.col("node").is_in(newest.drawn))
+    return newest, dict(sorted(read.items())), spoilt[::-1]
 
 
 def _recent(steps: Steps, listed: Sequence[Entry], drawn: Sequence[str], value: str) -> Recent:

@@ -22,6 +22,7 @@ from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.catalogue.reading.read import read_file
 from optstream.catalogue.sums.read_sum import read_errors
 from optstream.errors import PublicationError
+from tasks.reports.facts import MOST_EXPLORED
 from tasks.storage.private_files import write_private
 
 SCHEMA = pl.Schema(
@@ -106,7 +107,9 @@ class Summaries:
 
 def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     noise, model = error_columns(value)
-    rows = read_columns(place, entry, {"node", value, noise, model}, {noise, model})
+    rows = explored_rows(
+        read_columns(place, entry, {"step", "node", "level", value, noise, model}, {noise, model})
+    )
     statement = read_statement(place, entry)
     epsilon = max(statement.model.epsilon, statement.epsilon_plan)
     return rows.join(_of_means(place, entry, statement), on="node", how="left").select(
@@ -120,6 +123,15 @@ def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
         pl.lit(str(epsilon)).alias("epsilon"),
         pl.lit(_size(place, entry), dtype=pl.Int64).alias("size"),
     )
+
+
+def explored_rows(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows of the nodes that a page may tell of: a function of the release alone."""
+    first = rows.filter(pl.col("step") == rows["step"].min())
+    if first.height <= MOST_EXPLORED:
+        return rows
+    names = first.sort("level", "node").head(MOST_EXPLORED)["node"]
+    return rows.filter(pl.col("node").is_in(names.implode()))
 
 
 def _size(place: Storage, entry: Entry) -> int:
@@ -152,16 +164,20 @@ def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
     value, noise, model = pl.col("value"), pl.col("noise"), pl.col("model")
     known, whole = pl.col("known").first(), pl.col("whole").first()
     is_noise = noise.null_count() == 0
-    found = rows.group_by("file_hash", "node").agg(
-        value.mean().alias("mean"),
-        value.min().alias("least"),
-        value.max().alias("most"),
-        pl.when(is_noise).then(pl.coalesce(known, noise.mean())).alias("noise"),
-        pl.when(model.null_count() == 0)
-        .then(pl.coalesce(pl.when(whole).then(known), model.mean()))
-        .alias("model"),
-        known.is_not_null().alias("exact"),
-        value.len().cast(pl.Int64).alias("steps"),
-        pl.col("epsilon", "size").first(),
+    found = (
+        rows.lazy()
+        .group_by("file_hash", "node")
+        .agg(
+            value.mean().alias("mean"),
+            value.min().alias("least"),
+            value.max().alias("most"),
+            pl.when(is_noise).then(pl.coalesce(known, noise.mean())).alias("noise"),
+            pl.when(model.null_count() == 0)
+            .then(pl.coalesce(pl.when(whole).then(known), model.mean()))
+            .alias("model"),
+            known.is_not_null().alias("exact"),
+            value.len().cast(pl.Int64).alias("steps"),
+            pl.col("epsilon", "size").first(),
+        )
     )
-    return found.select(SCHEMA.names())
+    return found.select(SCHEMA.names()).collect(engine="streaming")

@@ -11,7 +11,7 @@ from optstream.catalogue.index import Entry
 from optstream.catalogue.layout import LARGEST_RELEASE
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.reading.read import lost, read_file
-from optstream.catalogue.rows import MAY_BE_NULL, kind_of
+from optstream.catalogue.rows import MAY_BE_NULL, holds_each_once, kind_of
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
 
@@ -56,19 +56,12 @@ def _closed(storage: Storage, entry: Entry) -> bytes:
 
 def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
     """Return whether columns have the published types and are filled, with every node at every step once."""
-    key = [name for name in ("step", "node") if name in frame.columns]
     return (
         frame.height > 0
         and all(kind == kind_of(name) for name, kind in frame.schema.items())
         and not any(frame[name].null_count() for name in set(frame.columns) - MAY_BE_NULL - set(optional))
         and all(_is_sound(frame[name].drop_nulls()) for name in frame.columns)
-        and (
-            len(key) < 2
-            or (
-                frame.height == frame["step"].n_unique() * frame["node"].n_unique()
-                and not frame.select(key).is_duplicated().any()
-            )
-        )
+        and (not {"step", "node"} <= set(frame.columns) or holds_each_once(frame))
     )
 
 

@@ -255,6 +255,7 @@ def _labels(
     """
     at = place - sum(widths[:part])
     own = (at >= 0) & (at < widths[part])
-    found = np.full(place.size, None, dtype=object)
-    found[own] = names[labels[at[own]]]
-    return pa.array(found, _KINDS[part])
+    numbers = np.zeros(place.size, dtype=np.int64)
+    numbers[own] = labels[at[own]]
+    # not as Python's own values: for 270 nodes there are hundreds of thousands, in each estimate of a night
+    return pa.array(names, _KINDS[part]).take(pa.array(numbers, mask=~own))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from optstream.errors import ParameterError
 from optstream.stream.aggregation_tree import AggregationTree
@@ -65,7 +65,7 @@ class DatedHierarchy:
     def periods(self) -> tuple[tuple[date | None, AggregationTree], ...]:
         """Each tree with the first day on which it holds, None for the oldest; by day."""
         parents: dict[str, str | None] = dict(self.parents)
-        oldest = AggregationTree.from_parents(parents)
+        oldest = _oldest(self.parents)
         found: list[tuple[date | None, AggregationTree]] = [
             (None, oldest if self.margin is None else self.margin.on(oldest))
         ]
@@ -192,14 +192,14 @@ def hierarchy_problems(
             "changes on one day"
         )
         return
-    problems = list(_no_tree(now))
-    if problems:
-        yield from problems
+    try:
+        n_levels = _oldest(tuple(parents)).n_levels
+    except ParameterError as error:
+        yield str(error)
         return
     if margin is not None:
         yield from _no_margin(parents, changes, margin)
         return
-    n_levels = AggregationTree.from_parents(now).n_levels
     used: dict[str, date | None] = dict.fromkeys(now)
     before: date | None = None
     for number, change in enumerate(changes, 1):
@@ -230,18 +230,24 @@ def _no_margin(
             "change on as a stream of their own, under the same privacy population, or leave one out"
         )
     try:
-        margin.on(AggregationTree.from_parents(dict(parents)))
+        margin.on(_oldest(tuple(parents)))
     except ParameterError as error:
         yield str(error)
 
 
-def _no_tree(parents: dict[str, str | None], n_levels: int | None = None) -> Iterator[str]:
+@lru_cache(maxsize=4)
+def _oldest(parents: tuple[tuple[str, str | None], ...]) -> AggregationTree:
+    """The tree of these pairs: looked at and used several times, and it may have a million nodes."""
+    return AggregationTree.from_parents(dict(parents))
+
+
+def _no_tree(parents: dict[str, str | None], n_levels: int) -> Iterator[str]:
     try:
         tree = AggregationTree.from_parents(parents)
     except ParameterError as error:
         yield str(error)
         return
-    if n_levels is not None and tree.n_levels != n_levels:
+    if tree.n_levels != n_levels:
         yield (
             f"the hierarchy must keep its {n_levels} levels, for each has its share of epsilon; "
             f"got {tree.n_levels}"

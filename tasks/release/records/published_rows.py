@@ -21,7 +21,7 @@ DIGITS = 6
 def published_rows(
     settings: Settings, day: date, release: Release, revision: int, vintage: int
 ) -> pl.DataFrame:
-    """One row for every node and step, in the published columns.
+    """One row for every node and step, in the published columns and their order: by step, then by name.
 
     Every node is rounded up or down to a multiple of the resolution, such that it is the sum of its children
     (`rounded_units`): whoever adds up the file gets the file. Standard errors are of the estimate before
@@ -31,10 +31,18 @@ def published_rows(
     values = published_values(settings, day, release)
     n_nodes, n_steps = values.shape
     names = pl.Series(tree.nodes)
+    order = names.arg_sort().to_numpy()
     above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
     parents = pl.Series(above, dtype=pl.String)
-    of_node = np.repeat(np.arange(n_nodes), n_steps)
-    of_step = np.tile(np.arange(n_steps), n_nodes)
+    of_node = np.tile(order, n_steps)
+    of_step = np.repeat(np.arange(n_steps), n_nodes)
+
+    def column(numbers: NDArray[np.float64]) -> pl.Series:
+        return pl.Series(np.broadcast_to(numbers, values.shape)[order].T.ravel(), dtype=pl.Float64)
+
+    def errors(numbers: NDArray[np.float64] | None) -> pl.Series:
+        return column(known_errors(settings, numbers)).fill_nan(None).round_sig_figs(DIGITS)
+
     of_noise, of_model = error_columns(settings.published.value)
     bands = {}
     if settings.counts_known:
@@ -42,7 +50,7 @@ def published_rows(
         # a unit that rounding gave a node is in its band; what is not known stays nan
         wide = np.minimum(both[0], values), np.maximum(both[1], values)
         columns = zip(band_columns(settings.published.value), wide, strict=True)
-        bands = {name: _nullable(band, values.shape) for name, band in columns}
+        bands = {name: column(band).fill_nan(None) for name, band in columns}
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -52,9 +60,9 @@ def published_rows(
             "node": names.gather(of_node),
             "parent": parents.gather(of_node),
             "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
-            settings.published.value: values.ravel(),
-            of_noise: _error_column(known_errors(settings, release.noise_standard_errors), values.shape),
-            of_model: _error_column(known_errors(settings, release.standard_errors), values.shape),
+            settings.published.value: column(values),
+            of_noise: errors(release.noise_standard_errors),
+            of_model: errors(release.standard_errors),
             **bands,
             "revision": pl.repeat(revision, values.size, dtype=pl.Int32(), eager=True),
             "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
@@ -85,13 +93,3 @@ def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDAr
         return np.full(1, np.nan)
     least_unknown = math.sqrt(UNKNOWN) * float(settings.privacy.resolution) * (1 - 1e-9)
     return np.where((errors > 0) & (errors < least_unknown), errors, np.nan)
-
-
-def _error_column(errors: NDArray[np.float64], shape: tuple[int, ...]) -> pl.Series:
-    """Standard errors as a column, null where they are not known."""
-    return _nullable(errors, shape).round_sig_figs(DIGITS)
-
-
-def _nullable(values: NDArray[np.float64], shape: tuple[int, ...]) -> pl.Series:
-    """Values as a column, null where they are nan."""
-    return pl.Series(np.broadcast_to(values, shape).ravel(), dtype=pl.Float64).fill_nan(None)

@@ -1,6 +1,7 @@
 """Staged bytes: deterministic, whole, and saying what they are."""
 
 import hashlib
+import itertools
 import subprocess
 import sys
 from datetime import date, datetime, timedelta
@@ -10,7 +11,7 @@ import pytest
 
 from optstream.catalogue import read_staged, stage
 from optstream.catalogue.parquet import Footer, decode, encode
-from optstream.catalogue.rows import hash_rows, ordered_rows, schema
+from optstream.catalogue.rows import hash_rows, holds_each_once, ordered_rows, schema
 from optstream.errors import PublicationError
 
 DAY = date(2016, 2, 1)
@@ -124,6 +125,20 @@ def test_rows_hash_tells_null_from_empty_and_moved_letters():
 def test_what_is_not_a_whole_period_is_refused(rows, statement, spoil, rule):
     with pytest.raises(PublicationError, match=rule):
         stage(spoil(rows(DAY)), statement(DAY))
+
+
+def test_each_node_once_at_each_step_is_told_as_by_counting():
+    """All frames of up to four rows over two steps and two nodes, in any order."""
+    cells = list(itertools.product((0, 1), ("a", "b")))
+    n_whole = 0
+    for size in range(5):
+        for chosen in itertools.product(cells, repeat=size):
+            rows = pl.DataFrame(list(chosen), schema={"step": pl.Int32, "node": pl.String}, orient="row")
+            steps, nodes = {step for step, _ in chosen}, {node for _, node in chosen}
+            is_whole = size > 0 and sorted(chosen) == sorted(itertools.product(steps, nodes))
+            assert holds_each_once(rows) == is_whole, chosen
+            n_whole += is_whole
+    assert n_whole == 4 + 4 * 2 + 24
 
 
 def test_a_whole_number_overflow_and_a_null_show_no_value(rows, statement):

@@ -42,3 +42,12 @@ def test_every_node_is_the_sum_of_its_children():
 def test_what_is_not_a_tree_is_refused(parents, message):
     with pytest.raises(ParameterError, match=message):
         AggregationTree.from_parents(parents)
+
+
+def test_equal_trees_are_one_key_in_every_process_and_others_are_not():
+    tree, again = AggregationTree.from_parents(RAGGED), AggregationTree.from_parents(dict(RAGGED))
+    renamed = AggregationTree.from_parents({"x": None, "a": "x", "b": "x", "b1": "b", "b2": "b"})
+    assert hash(tree) == hash(tree.parents), "texts hash otherwise in every process"
+    assert {tree: 1, renamed: 2}[again] == 1
+    assert tree != renamed
+    assert hash(renamed) == hash(tree), "of one shape: told apart by their names"

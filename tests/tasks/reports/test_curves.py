@@ -67,6 +67,24 @@ def test_columns_are_read_as_they_were_written_and_unknown_ones_left_out():
     assert columns["noise"].tolist() == [[0.125] * 3] * 2
 
 
+def test_of_a_large_hierarchy_the_upper_levels_have_figures(without_noise, monkeypatch, tmp_path):
+    """The control: all thirteen nodes, where as many may have them."""
+    whole, _, _, all_of_them = made(without_noise)
+    monkeypatch.setattr("tasks.reports.facts.MOST_EXPLORED", 3)
+    monkeypatch.setattr("tasks.reports.summaries.MOST_EXPLORED", 3)
+    found, _, _, put = made(without_noise)
+    assert found.nodes == whole.nodes
+    assert found.explored == whole.nodes[:3]
+    assert [parsed(data)[0]["count"] for data in all_of_them.files.values()] == [13]
+    assert [parsed(data)[0]["count"] for data in put.files.values()] == [3]
+    (few,), (many,) = put.files.values(), all_of_them.files.values()
+    assert np.array_equal(parsed(few)[1]["value"], parsed(many)[1]["value"][:3])
+    write_public_page(without_noise, tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "The first 3 of 13 nodes, level by level, are found here" in page
+    assert f'"{whole.nodes[-1].name}",' not in page.partition('id="index"')[2].partition("</script>")[0]
+
+
 @pytest.mark.slow
 def test_every_step_is_the_published_one(forty_days):
     facts, curves, _, put = made(forty_days)

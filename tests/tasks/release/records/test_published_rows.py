@@ -37,8 +37,10 @@ def drawn(settings, seed=1):
 
 
 def units_of(settings, release, day=DAY):
-    rows = published_rows(settings, day, release, 0, 0)
-    values = rows["load_mw"].to_numpy().reshape(release.values.shape) / float(settings.privacy.resolution)
+    rows, tree = published_rows(settings, day, release, 0, 0), settings.tree_of(day)
+    assert rows.equals(rows.sort("step", "node"))
+    by_name = rows["load_mw"].to_numpy().reshape(-1, len(tree.nodes)).T / float(settings.privacy.resolution)
+    values = by_name[np.argsort(np.argsort(np.array(tree.nodes)))]
     assert np.abs(values - np.rint(values)).max() < 1e-6
     return np.rint(values).astype(int)
 
