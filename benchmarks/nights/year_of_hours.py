@@ -72,8 +72,6 @@ first_day = 2015-01-01
 """
 
 
-
-
 @dataclass(frozen=True)
 class Year:
     """A stream by the hour with a ledger and a published folder, filled hour by hour."""

@@ -1,6 +1,7 @@
 """A night of a stream by the hour is one run: each below it would cost calls of Prefect's API."""
 
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from prefect import flow
@@ -8,8 +9,9 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
 
 from flows.orchestration.calls import in_one_run, in_prefect, with_prefect
-from flows.orchestration.nightly import nightly
+from flows.orchestration.nightly import nightly, nights
 from flows.orchestration.run_names import tags_of
+from optstream.catalogue import find_catalogue
 from optstream.stream.period import day_of
 from tasks.config import load_settings
 from tasks.monitoring.deadlines import last_ended
@@ -21,13 +23,19 @@ HOURLY = 'step = "1h"\nperiod = "hour"'
 
 @pytest.fixture
 def hours(tmp_path, monkeypatch):
-    """The file of a stream by the hour, with dumps of all hours that are over of its last day."""
+    """hours(name): the file of a stream by the hour, with dumps of its last day."""
     monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    return partial(_stream, tmp_path)
+
+
+def _stream(folder, name):
+    here = folder / name
+    here.mkdir()
     text = CONFIGURATION.format(
-        mechanism="PeGaSus", sampling="", dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
-    ).replace("two-regions", "one-run")
-    file = tmp_path / "optstream.toml"
-    file.write_text(text.replace('step = "1h"', HOURLY))
+        mechanism="PeGaSus", sampling="", dumps="dumps", ledger=f"sqlite:///{folder}/ledger.sqlite"
+    ).replace("two-regions", name)
+    file = here / "optstream.toml"
+    file.write_text(text.replace('step = "1h"', HOURLY).replace('epsilon = "1"', 'epsilon = "1/2"'))
     settings = load_settings(file)
     day = day_of(last_ended(settings, datetime.now(UTC)))
     with file.open("a") as more:
@@ -37,7 +45,7 @@ def hours(tmp_path, monkeypatch):
 
 
 def test_an_hours_run_has_no_runs_and_no_tasks_below_it(hours, prefect_api):
-    state = nightly(str(hours), return_state=True)
+    state = nightly(str(hours("one-run")), return_state=True)
     assert state.message.endswith(" published")
     with get_client(sync_client=True) as client:
         named = FlowRunFilter.model_validate({"tags": {"all_": list(tags_of("one-run"))}})
@@ -48,6 +56,16 @@ def test_an_hours_run_has_no_runs_and_no_tasks_below_it(hours, prefect_api):
         below = TaskRunFilter.model_validate({})
         own = FlowRunFilter.model_validate({"id": {"any_": [run.id]}})
         assert client.read_task_runs(flow_run_filter=own, task_run_filter=below) == []
+
+
+def test_one_night_releases_the_hours_of_several_streams(hours, prefect_api):
+    files = [hours(name) for name in ("red", "blue")]
+    state = nights([str(file) for file in files], return_state=True)
+    assert state.message == "looked at red, blue"
+    for file in files:
+        settings = load_settings(file)
+        last = last_ended(settings, datetime.now(UTC))
+        assert find_catalogue(settings.published_folder).entry(last) is not None
 
 
 def test_what_is_called_in_one_run_asks_prefect_for_nothing(prefect_api):
