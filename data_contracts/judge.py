@@ -90,13 +90,15 @@ def validated(
     return result
 
 
-def warm_up() -> None:
-    """Judge a made-up frame, for a process that others are forked from: the library imports and compiles much
-    only when it first judges. No polars, whose threads do not survive a fork.
+def warm_up() -> ExpectationSuiteValidationResult:
+    """Judge a made-up frame and return the result, for a process that others are forked from.
+
+    The library imports and compiles much only when it first judges. No polars, whose threads do not survive a
+    fork.
     """
     kept_in_range = gx.expectations.ExpectColumnValuesToBeBetween(column="a", min_value=0)
     batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
-    batch.validate(
+    return batch.validate(
         gx.ExpectationSuite(name="warm", expectations=[kept_in_range]), result_format="BOOLEAN_ONLY"
     )
 

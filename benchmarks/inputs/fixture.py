@@ -174,21 +174,26 @@ def lay_out_published(
 def _release(
     tree: AggregationTree, calendar: Calendar, day: date, with_noise_column: bool, seed: int
 ) -> tuple[StagedRelease, ReleaseStatement]:
+    statement = statement_of(day, calendar.step_minutes, with_noise_column)
+    rows = rows_of(tree, calendar, day, seed)
+    return stage(rows if with_noise_column else rows.drop(error_columns("load_mw")), statement), statement
+
+
+def statement_of(period: date, step_minutes: int = 30, with_noise_column: bool = True) -> ReleaseStatement:
+    """Return what a period's release says of itself, as if OptStream had made it."""
     mechanism = {
         "name": "OptStream", "weights": "variance", "level_shares": ["1/3", "2/3"],
         "sampling": {"method": "equally_spaced", "n_samples": 10},
     }  # fmt: skip
-    statement = ReleaseStatement(
-        stream="simulated-load", period=day, revision=0, vintage=0,
+    return ReleaseStatement(
+        stream="simulated-load", period=period, revision=0, vintage=0,
         model=PrivacyModel("1", STEPS, 10), mechanism=mechanism, calibration="strict",
         epsilon_plan=Fraction(1), epsilon_own=Fraction(1),
         noise=tuple(NoiseScale(level, "samples", Fraction(400_000)) for level in (0, 1)),
         simulated=False, code_version="0.1.0", configuration_hash="0" * 64, value_column="load_mw",
-        step_minutes=30, time_zone="Europe/Paris", day="elapsed",
+        step_minutes=step_minutes, time_zone="Europe/Paris", day="elapsed",
         standard_errors=StandardErrors("all", "none") if with_noise_column else None,
     )  # fmt: skip
-    rows = _rows(tree, calendar, day, seed)
-    return stage(rows if with_noise_column else rows.drop(error_columns("load_mw")), statement), statement
 
 
 def _loads(leaves: Sequence[str], calendar: Calendar, day: date, seed: int) -> NDArray[np.float64]:
@@ -206,7 +211,8 @@ def _loads(leaves: Sequence[str], calendar: Calendar, day: date, seed: int) -> N
     return spread
 
 
-def _rows(tree: AggregationTree, calendar: Calendar, day: date, seed: int) -> pl.DataFrame:
+def rows_of(tree: AggregationTree, calendar: Calendar, day: date, seed: int) -> pl.DataFrame:
+    """Return a day's rows as they are published, simulated."""
     leaves = _loads(tree.leaves, calendar, day, seed)
     noise = np.random.default_rng([seed, day.toordinal()]).normal(0.0, NOISE_MW, leaves.shape)
     noisy = np.round(np.maximum(leaves + noise, 0.0), 3)

@@ -16,10 +16,9 @@ from typing import Any
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
-from prefect.settings import PREFECT_API_URL
 
 from flows.orchestration.artifacts import log_days
-from flows.orchestration.calls import in_prefect, no_heartbeat
+from flows.orchestration.calls import in_prefect, no_heartbeat, with_prefect
 from flows.orchestration.configuration import configured
 from flows.orchestration.release import close_quietly, release_days, revised, run_of
 from flows.orchestration.run_names import backfill_name, tags_of
@@ -108,7 +107,7 @@ def month_released(config: str, stream: str, days: list[str], lease_minutes: flo
             "the trusted folder is another one here than where the backfill was started, without what was "
             "drawn: mount the same one on every worker; nothing was released"
         )
-    release = release_days if PREFECT_API_URL.value() else release_days.fn
+    release = release_days if with_prefect() else release_days.fn
     with tags(*tags_of(stream)):  # a worker's process does not know those of the run that sent it here
         return release(config, days, lease_minutes=lease_minutes, report=False, revise=False)
 
@@ -237,7 +236,7 @@ def run_backfill(
     token = WATCHER.set(watch)
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
     try:
-        if not PREFECT_API_URL.value():
+        if not with_prefect():
             with configured(str(settings.file), settings), _pool(runner):
                 return backfill.fn(*asked)
         placed: Any = backfill.with_options(task_runner=runner)

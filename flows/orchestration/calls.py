@@ -1,7 +1,7 @@
 """How steps are called: as tasks of the flow run under way, or as plain functions where there is none."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from time import sleep
@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 from prefect import Task
 from prefect.context import FlowRunContext
 from prefect.runtime import task_run
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from tasks.release.day import Ended, Stage, Status
 from tasks.release.run import Run
@@ -31,9 +31,29 @@ class Watcher(Protocol):
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
+_ONE_RUN: ContextVar[bool] = ContextVar("no runs and tasks below the run under way", default=False)
+
+
 def in_prefect() -> bool:
-    """Whether this is called in a flow run."""
-    return FlowRunContext.get() is not None
+    """Whether this is called in a flow run that is to have tasks, artifacts and log lines of its own."""
+    return FlowRunContext.get() is not None and not _ONE_RUN.get()
+
+
+def with_prefect() -> bool:
+    """Whether flows are to be runs on a server: one is configured."""
+    return bool(PREFECT_API_URL.value()) and not _ONE_RUN.get()
+
+
+@contextmanager
+def in_one_run() -> Iterator[None]:
+    """Have what is called in the block make no runs and no tasks: Prefect is asked several times for each,
+    which takes longer than an hour's release.
+    """
+    token = _ONE_RUN.set(True)
+    try:
+        yield
+    finally:
+        _ONE_RUN.reset(token)
 
 
 def no_heartbeat() -> AbstractContextManager[Any]:

@@ -7,7 +7,9 @@ from typing import Any
 from prefect import flow, tags
 from prefect.states import Completed
 
+from flows.orchestration.artifacts import log_days
 from flows.orchestration.backfill import backfill
+from flows.orchestration.calls import in_one_run
 from flows.orchestration.configuration import configured
 from flows.orchestration.heartbeats import tell_over
 from flows.orchestration.run_names import night_name, nights_name, stream_of, tags_of
@@ -48,7 +50,13 @@ def nightly(config: str) -> Any:
                 for day in settings.watching.accepted_gaps
                 for period in settings.calendar.periods_of(day)
             ]
-            ended = backfill(str(settings.file), str(plan.first), str(plan.last), without=given_up)
+            asked = (str(settings.file), str(plan.first), str(plan.last))
+            if settings.stream.period == "hour":
+                with in_one_run():
+                    ended = backfill.fn(*asked, without=given_up)
+                log_days(ended)
+            else:
+                ended = backfill(*asked, without=given_up)
         night = night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
     if night.left:
         raise UnreleasedError("; ".join(night.left))

@@ -15,7 +15,6 @@ from uuid import uuid4
 
 from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
-from prefect.settings import PREFECT_API_URL
 
 from flows.orchestration.artifacts import keep_artifacts, log_days
 from flows.orchestration.calls import (
@@ -27,6 +26,7 @@ from flows.orchestration.calls import (
     no_heartbeat,
     repeated,
     taken,
+    with_prefect,
 )
 from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
@@ -157,7 +157,7 @@ def run_days(
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
     try:
         with configured(str(settings.file), settings):
-            if not PREFECT_API_URL.value():
+            if not with_prefect():
                 return release_days.fn(*asked)
             with no_heartbeat(), tags(*tags_of(settings.stream.name)):
                 return release_days(*asked)

@@ -5,6 +5,7 @@ import re
 from dataclasses import fields
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Rational
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from optstream.errors import ParameterError
 
 _EXACT = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
+_NOT_EXACT = "an exact number is written as numerator or numerator/denominator"
 Exact = int | str | Decimal | Fraction
 
 
@@ -57,8 +59,16 @@ def exact_from_text(text: object) -> Fraction:
         ValueError: Other text: an exponent could fill the memory.
         ZeroDivisionError: A denominator of 0.
     """
-    if not isinstance(text, str) or not _EXACT.fullmatch(text):
-        raise ValueError("an exact number is written as numerator or numerator/denominator")
+    if not isinstance(text, str):
+        raise ValueError(_NOT_EXACT)
+    return _from_text(text)
+
+
+@lru_cache(2**12)
+def _from_text(text: str) -> Fraction:
+    """Kept: a year of hours says the same few numbers tens of thousands of times."""
+    if not _EXACT.fullmatch(text):
+        raise ValueError(_NOT_EXACT)
     return Fraction(text)
 
 

@@ -376,8 +376,11 @@ class Settings(Clocks):
 
     @property
     def scheduling(self) -> Schedule:
-        """When nights run, with its defaults where the configuration has no such table."""
-        return self.schedule or (Schedule() if self.stream.period == "day" else Schedule(cron=EVERY_HOUR))
+        """When nights run, with the defaults of what the configuration leaves out."""
+        own = self.schedule or Schedule()
+        if self.stream.period == "day" or "cron" in own.model_fields_set:
+            return own
+        return own.model_copy(update={"cron": EVERY_HOUR})
 
     @cached_property
     def configuration_hash(self) -> str:

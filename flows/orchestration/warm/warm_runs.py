@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from data_contracts import judge
+from data_contracts.data_docs import page_of
 from flows.orchestration.warm.warm_start import address_of
-from tasks.ingest.sandbox.process import begin_early
+from tasks.ingest.sandbox.process import fork_reader
 
 IMPORTED = (
     "prefect.engine",
@@ -45,7 +46,7 @@ def serve(path: Path) -> None:
     """Import, then fork a run for whoever asks at a socket, which only its owner can reach; never returns."""
     for name in IMPORTED:
         import_module(name)
-    judge.warm_up()
+    page_of(judge.warm_up(), ())  # which compiles its templates
     address = Path(address_of(path))
     address.unlink(missing_ok=True)
     with socket.socket(socket.AF_UNIX) as listening:
@@ -109,7 +110,7 @@ def _become(document: dict[str, Any], streams: list[int]) -> None:
     os.environ.clear()
     os.environ.update(document["env"])
     os.chdir(document["folder"])
-    begin_early()  # while Prefect asks its server what is to be run
+    fork_reader()  # before Prefect begins threads, and asks its server what is to be run
     sys.argv = ["prefect.engine"]
     from prefect.context import refresh_global_settings_context
 

@@ -40,7 +40,7 @@ def schedule_problems(schedule: Any, watch: Any, period: str = "day") -> Iterato
     """A night begins before the hour at which its day is late; hours are not released once a day."""
     begins = clock_of(schedule.cron)
     if period == "hour":
-        if begins is not None:
+        if begins is not None and "cron" in schedule.model_fields_set:
             yield (
                 f'schedule.cron must fire every hour for stream.period "hour", such as "{EVERY_HOUR}"; '
                 f"got {schedule.cron!r}"

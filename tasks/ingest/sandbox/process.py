@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection as End
+from multiprocessing.context import ForkProcess
 from threading import Timer
 
 from optstream.errors import DumpError, OptStreamError
@@ -90,9 +91,12 @@ def seconds_of(settings: Settings) -> float:
     return 60.0 * step_minutes(settings.input.time_limit)
 
 
-def begin_early() -> None:
-    """Begin a process for the first reader to come, so that its imports take nobody's time."""
-    IDLE.append(_Process())
+def fork_reader() -> None:
+    """Fork a process for the first reader to come from this one, which has imported what that needs.
+
+    Only while this process has one thread, no connection and nothing in memory but its imports.
+    """
+    IDLE.append(_Process(is_forked=True))
 
 
 def _idle() -> "_Process | None":
@@ -137,13 +141,21 @@ def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
 class _Process:
     """This module as a program at the other end of a pair of sockets. It ends when this end is closed.
 
-    late: whether it was killed for having taken too long.
+    is_forked: it is begun as a copy of this process instead. late: whether it was killed for having taken too
+    long.
     """
 
-    def __init__(self) -> None:
+    _process: "subprocess.Popen[bytes] | _Forked"
+
+    def __init__(self, is_forked: bool = False) -> None:
         self.owner = os.getpid()
         self.late = False
         self._end, theirs = Pipe()
+        if is_forked:
+            self._process = _Forked(target=_serve_alone, args=(self._end, theirs), daemon=True)
+            self._process.start()
+            theirs.close()
+            return
         # the present folder is no place to import from
         command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
         silent = subprocess.DEVNULL
@@ -192,8 +204,39 @@ class _Process:
         self.end()
 
 
+class _Forked(ForkProcess):
+    """What is asked of a `subprocess.Popen` here, of a fork."""
+
+    def poll(self) -> int | None:
+        return self.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self.join(timeout)
+        if self.exitcode is None:
+            raise subprocess.TimeoutExpired("reader of dumps", timeout or 0.0)
+        return self.exitcode
+
+
 IDLE: list[_Process] = []
 """Those that wait."""
+
+
+def _serve_alone(asker_end: End, own_end: End) -> None:
+    """Serve as the program does, and as silently."""
+    asker_end.close()
+    silent = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(silent, number)
+    os.close(silent)
+    _serve_until_alone(own_end)
+
+
+def _serve_until_alone(end: End) -> None:
+    with end:
+        end_with_peer(end.fileno())
+        serve(end)
+    # threads of a library may be at work still
+    os._exit(0)
 
 
 def serve(end: End) -> None:
@@ -220,8 +263,4 @@ def serve(end: End) -> None:
 
 
 if __name__ == "__main__":
-    with End(int(sys.argv[1])) as asker:
-        end_with_peer(asker.fileno())
-        serve(asker)
-    # threads of a library may be at work still
-    os._exit(0)
+    _serve_until_alone(End(int(sys.argv[1])))

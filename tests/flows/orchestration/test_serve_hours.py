@@ -1,28 +1,35 @@
 """`optstream serve` of a stream by the hour, on a real server: its runs are forked, and go on without.
 
-Prints (`-s`) how long an hour took from its run's start to its row in the ledger, beside the load.
+Prints (`-s`) how long hours took from their run's start to their row in the ledger, what processor the run
+and its reader of dumps used until then, and the load.
 """
 
 import os
 import re
 import signal
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from statistics import median
 
 import pytest
 
 from optstream.ledger import open_ledger
 from optstream.stream import Hour, partition_of
+from optstream.stream.period import day_of
 from tasks.config import load_settings
 from tasks.monitoring.deadlines import last_ended
 from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION
-from tests.flows.served import descendants, runs_of, serving, until
+from tests.flows.served import ask, descendants, runs_of, serving, until
+
+HOURS = 5
+"""That are timed."""
 
 
 @pytest.fixture(scope="module")
 def stream(tmp_path_factory):
-    """A stream of one step an hour, looked at every minute, and its last four hours without dumps."""
+    """A stream of one step an hour, looked at every minute, and its last hours without dumps."""
     folder = tmp_path_factory.mktemp("hours") / "here"
     folder.mkdir()
     text = CONFIGURATION.format(
@@ -33,15 +40,15 @@ def stream(tmp_path_factory):
     file.write_text(text)
     calendar = load_settings(file).calendar
     last = last_ended(load_settings(file), datetime.now(UTC))
-    day = (datetime.now(UTC) - timedelta(hours=4)).date()
+    later = [calendar.after(last, -number) for number in range(HOURS + 1, -1, -1)]
+    day = day_of(later[0])
     file.write_text(
-        f'{text}[schedule]\ncron = "* * * * *"\nwatch_cron = "59 23 31 12 *"\ncatch_up_days = 1\n'
+        f'{text}[schedule]\ncron = "* * * * *"\nwatch_cron = "59 23 31 12 *"\ncatch_up_days = 2\n'
         f'[watch]\nlate_after = "00:00"\nfirst_day = {day}\n'
     )
     settings = load_settings(file)
     days = [day, day + timedelta(days=1)]
     simulate(settings.input_folder, leaves=("84", "11"), calendar=calendar, days=days, seed=1)
-    later = [calendar.after(last, -number) for number in range(3, -1, -1)]
     for hour in later:
         for region in ("84", "11"):
             dump = place(settings, hour, region)
@@ -53,19 +60,24 @@ def place(settings, hour, region):
     return Path(str(settings.input_folder)) / f"region={region}" / partition_of(hour)
 
 
-def published(served, hour):
-    """The hour's events by their kinds, once it is published."""
-    settings = served.settings
+def release_dumps(settings, hour):
+    """Give an hour its dumps."""
     for region in ("84", "11"):
         dump = place(settings, hour, region)
         dump.with_name(f"x{dump.name}").rename(dump)
+
+
+def published(served, hour):
+    """The hour's events by their kinds, once it is published."""
+    release_dumps(served.settings, hour)
     until(f"{hour} is published", lambda: (served.state_of(hour) or [""])[0] == "PUBLISHED", 400)
     return served.events_of(hour)
 
 
 @pytest.mark.nightly
 def test_an_hour_is_released_by_a_forked_run_and_by_a_fresh_one_where_there_is_none_to_fork(stream):
-    settings, (one, two, *_) = stream
+    settings, (*timed, two, _) = stream
+    one = timed[0]
     assert isinstance(one, Hour)
     with serving(settings) as served:
         url = served.says("dashboard: ")
@@ -76,18 +88,9 @@ def test_an_hour_is_released_by_a_forked_run_and_by_a_fresh_one_where_there_is_n
         before = settings.calendar.after(one, -1)
         # by the first run, which began while the other process imported
         until("the hours before", lambda: (served.state_of(before) or [""])[0] == "PUBLISHED", 400)
-        seen = set()
-
-        def forked():
-            seen.update(descendants(warm))
-            return (served.state_of(one) or [""])[0] == "PUBLISHED"
-
-        for region in ("84", "11"):
-            dump = place(settings, one, region)
-            dump.with_name(f"x{dump.name}").rename(dump)
-        until(f"{one} is published", forked, 400)
-        assert len(seen) >= 2, "a run, and who stands between"
-        tell_time(served, url, one)
+        seconds = [time_of(served, url, warm, hour) for hour in timed]
+        print(f"median {median(seconds):.2f} s of {HOURS}; load {os.getloadavg()[0]:.1f}")
+        assert tasks_of(served, url) == []
         os.kill(warm, signal.SIGKILL)
         served.says("the process that runs are forked from ended")
         assert published(served, two)[-1] == "published"
@@ -104,12 +107,31 @@ def processes(served, word):
     return found[:1]
 
 
-def tell_time(served, url, hour):
-    """Print it, and the machine's load."""
+def time_of(served, url, warm, hour):
+    """Seconds from the run's start to the hour's row; prints them, and what processor its processes used."""
+    others, used, own = {*descendants(warm)}, {}, os.sysconf("SC_CLK_TCK")
+
+    def look():
+        for process in {*descendants(warm)} - others:
+            with suppress(OSError):
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+                used[process] = (int(fields[11]) + int(fields[12])) / own
+        return (served.state_of(hour) or [""])[0] == "PUBLISHED"
+
+    release_dumps(served.settings, hour)
+    until(f"{hour} is published", look, 400)
+    assert len(used) >= 2, "a run, and who stands between"
     ledger = open_ledger(served.settings.ledger_url)
     at = ledger.event_times("hours", "published")[str(hour), 0]
     ledger.close()
     runs = runs_of(url, served.password, "optstream-nightly", "hours")
     begun = [datetime.fromisoformat(run["start_time"]) for run in runs if run["start_time"]]
     seconds = (at - max(one for one in begun if one < at)).total_seconds()
-    print(f"\n{hour}: published {seconds:.2f} s after its run began; load {os.getloadavg()[0]:.1f}")
+    print(f"\n{hour}: published {seconds:.2f} s after its run began; {sum(used.values()):.2f} s of processor")
+    return seconds
+
+
+def tasks_of(served, url):
+    """The tasks and runs below the forked runs: none, each would have cost calls of the API."""
+    found = ask(url, served.password, "task_runs/filter", {})
+    return [*found, *runs_of(url, served.password, "optstream-release", "hours")]

@@ -42,6 +42,9 @@ def test_hours_have_their_steps_and_clocks(settings_of):
     )
     assert settings.local_period(datetime(2016, 6, 1, 11, 59, tzinfo=UTC)) == HOUR
     assert settings.scheduling.cron == "5 * * * *"
+    assert settings_of(("[published]", "[schedule]\ncatch_up_days = 3\n[published]")).scheduling.cron == (
+        "5 * * * *"
+    )
 
 
 def test_the_period_of_a_day_is_the_default_and_changes_no_hash(settings_of):

@@ -120,17 +120,6 @@ def test_a_process_serves_one_reader_after_the_other_but_never_two(metered, monk
     one.end()
 
 
-def test_the_first_reader_asks_the_process_that_was_begun_early(metered, monkeypatch):
-    monkeypatch.setattr(process, "IDLE", [])
-    process.begin_early()
-    (early,) = process.IDLE
-    with reading_apart() as read:
-        read(metered.settings, dumps_of(metered, DAY))
-    (left,) = process.IDLE
-    assert left is early
-    early.end()
-
-
 @pytest.mark.nightly
 def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, monkeypatch):
     """Its days would be taken for the next one's, and released as those."""
