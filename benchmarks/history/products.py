@@ -18,7 +18,7 @@ each other, the load and another season's ("unrelated"). Mean absolute errors of
 
 "sum": the load published beside its two parts, a third of epsilon each: errors of all three as published, and
 after `optstream combine`, which uses that one is the sum of the others, and root mean square errors beside
-the standard errors that it states.
+the standard errors that follow if those of the streams are independent.
 
 Means over trials, and of the change beside "apart" the least and the most. Noise is simulated; all series are
 public or made up.

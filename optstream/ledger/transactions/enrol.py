@@ -145,9 +145,9 @@ def _refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: 
         raise LedgerError(
             f"stream {terms.stream!r} would plan with {terms.stream_share} of the epsilon of "
             f"{terms.grant!r}, of which others have {listed}: together {total}, more than all; have every "
-            "configuration name the same streams in [budget] shared_with, or write shares that add up to 1. A "
-            "stream that has ended, or has another name now, gives its share back when a day that it released is "
-            "run again with a number as its [budget] stream_share"
+            "configuration name the same streams in [budget] shared_with, or write shares that add up to 1. "
+            "A stream that has ended, or has another name now, gives its share back when a day that it "
+            "released is run again with a number as its [budget] stream_share"
         )
 
 
