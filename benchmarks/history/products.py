@@ -18,7 +18,7 @@ each other, the load and another season's ("unrelated"). Mean absolute errors of
 
 "sum": the load published beside its two parts, a third of epsilon each: errors of all three as published, and
 after `optstream combine`, which uses that one is the sum of the others, and root mean square errors beside
-the standard errors that it states.
+the standard errors that follow if those of the streams are independent.
 
 Means over trials, and of the change beside "apart" the least and the most. Noise is simulated; all series are
 public or made up.
@@ -135,9 +135,9 @@ def of_pair(
     yield "one model", float(np.mean([error(each[:, 1], other[:, at]) for at, each in enumerate(pairs)]))
 
 
-def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, float, float, float]]:
-    """Yield each product's error as published and combined, and the root mean square of the latter beside its
-    stated standard error: the load first, then its two parts.
+def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, float, float, float, float]]:
+    """Yield each product's error as published and combined, and the root mean squares of both beside their
+    stated standard errors: the load first, then its two parts.
     """
     products, errors = np.stack([load, *split(load)]), list[Values]()
     published = np.stack(
@@ -152,11 +152,13 @@ def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, floa
         weights = known_sum_weights(variances[:, day])
         combined[:, day] = agreeing(published[:, day], weights)
         stated[:, day] = np.sqrt(variances_of_agreeing(variances[:, day], weights))
-    beside = np.sqrt((((combined - products) / stated)[:, LEARNED_DAYS:] ** 2).mean(axis=(1, 2, 3)))
-    for name, given, made, values, ratio in zip(
-        ("load", "first", "second"), published, combined, products, beside.tolist(), strict=True
-    ):
-        yield name, error(given, values), error(made, values), ratio
+    own, beside = (
+        np.sqrt((((found - products) / errors)[:, LEARNED_DAYS:] ** 2).mean(axis=(1, 2, 3))).tolist()
+        for found, errors in ((published, np.sqrt(variances)), (combined, stated))
+    )
+    for at, name in enumerate(("load", "first", "second")):
+        values = products[at]
+        yield name, error(published[at], values), error(combined[at], values), own[at], beside[at]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -204,8 +206,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for kind, mechanism in kinds.items():
                 runs = [tuple(of_sum(load, mechanism, trial)) for trial in range(given.trials)]
                 for same in zip(*runs, strict=True):  # the same product of every trial
-                    names, apart, made, ratios = zip(*same, strict=True)
-                    add(epsilon, f"{names[0]}, {kind}", "combined", made, apart, f"{np.mean(ratios):.2f}")
+                    names, apart, made, own, beside = zip(*same, strict=True)
+                    add(epsilon, f"{names[0]}, {kind}", "apart", apart, apart, f"{np.mean(own):.2f}")
+                    add(epsilon, f"{names[0]}, {kind}", "combined", made, apart, f"{np.mean(beside):.2f}")
             continue
         tries = [
             dict(of_pair(pairs[name](), mechanism_of(epsilon / 2.0, days), trial))

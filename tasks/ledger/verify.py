@@ -62,7 +62,8 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
     others = [name for name in ledger.streams() if name != own]
     if others:
         notes.append(
-            f"folders of {', '.join(others)} were not compared: run this with their configurations too"
+            f"these are the folders of {own}: those of {', '.join(others)} are compared with their own "
+            "configurations, or the file of their population, as --config"
         )
     counts = ledger.count_by_state(own)
     if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):

@@ -65,9 +65,10 @@ def _show_currencies(found: DryRun, told: Currencies, terminal: Terminal) -> Non
     for one in told.levels:
         table.add_row(names[one.level], f"{one.epsilon:.4g}", f"{one.rho:.4g}")
     terminal.console.print(table)
+    how = "" if found.currency == "rho" else f': [mechanism] name = "Gaussian", [privacy] delta = "{delta:g}"'
     less = {
         "epsilon": "Laplace noise, in epsilon alone, has less",
-        "rho": f'Gaussian noise has less: [mechanism] name = "Gaussian", [privacy] delta = "{delta:g}"',
+        "rho": f"Gaussian noise has less{how}",
         None: "each has less at some level",
     }
     terminal.say(less[told.better])

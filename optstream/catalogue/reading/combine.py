@@ -27,12 +27,13 @@ class Combined:
         rows: Columns date, step, timestamp, node, parent, level; then for each stream its combined value by
             the stream's name, the standard deviation that noise gives it, `_noise_se`, the standard error of
             its whole error, `_se`, and `_published`, what the stream published. Days that all of them have.
-            `_noise_se` is exact, for the noise of streams is independent; `_se` takes what their models leave
-            in doubt to be independent, too. Both are null where a stream does not state its own.
+            `_noise_se` is exact, for the noise of streams is independent, and null where one does not state
+            its own. `_se` is the same where noise is all of every stream's error, else null: what models
+            leave in doubt hangs together between products, in ways that no stream states.
         weights: By stream, the part of a disagreement that it took.
         disagreement: Root mean square of what was missing from the sum, beside what the stated errors
             explain: about 1 where the sum is true, far above where it is not.
-        without_errors: Streams that state no standard error of the whole error at some of these values.
+        without_errors: Streams whose error is more than noise, or not known, at some of these values.
     """
 
     rows: pl.DataFrame
@@ -96,13 +97,15 @@ def combine_published(
     weights = known_sum_weights(errors**2)
     missing = values[0] - values[1:].sum(axis=0)
     made = agreeing(values, weights)
-    of_noise, of_all = (np.sqrt(variances_of_agreeing(one**2, weights)) for one in (noise, whole))
+    deviations = np.sqrt(variances_of_agreeing(noise**2, weights))
+    is_noise = whole == noise
+    errors_known = is_noise.all(axis=0)
     columns = []
-    for name, value, deviation, error in zip(names, made, of_noise, of_all, strict=True):
+    for name, value, deviation in zip(names, made, deviations, strict=True):
         columns += [
             pl.Series(name, value),
             pl.Series(f"{name}_noise_se", deviation).fill_nan(None),
-            pl.Series(f"{name}_se", error).fill_nan(None),
+            pl.Series(f"{name}_se", np.where(errors_known, deviation, np.nan)).fill_nan(None),
             found[f"{name}_published"],
         ]
     rows = found.select(KEYS).with_columns(columns).sort("date", "step", "node")
@@ -111,7 +114,7 @@ def combine_published(
         rows,
         dict(zip(names, weights.tolist(), strict=True)),
         float(np.sqrt((missing**2).mean())) / explained,
-        tuple(name for name, own in zip(names, whole, strict=True) if np.isnan(own).any()),
+        tuple(name for name, own in zip(names, is_noise, strict=True) if not own.all()),
     )
 
 

@@ -29,8 +29,9 @@ def test_the_known_sum_takes_a_part_of_laplace_noise():
     """A third of the variance goes; of the mean absolute error, of another law then, an eighth."""
     found = list(of_sum(LOAD, Laplace(PrivacyModel("100", 48, 1)), 0))
     assert [name for name, *_ in found] == ["load", "first", "second"]
-    for _, apart, combined, beside_stated in found:
+    for _, apart, combined, own, beside_stated in found:
         assert 0.75 < combined / apart < 0.97
+        assert 0.8 < own < 1.2
         assert 0.8 < beside_stated < 1.2
 
 

@@ -277,7 +277,7 @@ def test_streams_of_other_configurations_are_named(released):
     terms = terms_of(released.settings)
     released.ledger.enrol(StreamTerms(**{**terms.__dict__, "stream": "second"}), released.now + timedelta(1))
     (note,) = verify(released.settings, released.ledger).notes
-    assert "folders of second were not compared" in note
+    assert "those of second are compared with their own configurations" in note
 
 
 def test_superseded_bytes_are_what_they_say(released):

@@ -56,8 +56,8 @@ def combine(
     terminal.say(f"{output}: {found.rows.height:,} rows; of what was missing from the sum took {shares}")
     if found.without_errors:
         terminal.say(
-            f"…_se is empty where {', '.join(found.without_errors)} state none: a mechanism that holds or "
-            "smooths values knows no error of its own; …_noise_se is what noise alone did"
+            f"…_se is empty: {', '.join(found.without_errors)} err by more than noise, and how such errors "
+            "hang together is not known; …_noise_se, where known, is what noise alone did"
         )
     if found.is_suspect:
         terminal.say(

@@ -86,7 +86,7 @@ def test_where_a_stream_states_no_error_it_is_said(folder):
     sampled.simulate(DAY)
     sampled.release(DAY)
     result = invoke(*words(folder, "sampled", "industry", "households", output="sampled.csv"))
-    assert "_se is empty where sampled state none" in " ".join(result.output.split())
+    assert "_se is empty: sampled err by more than noise" in " ".join(result.output.split())
     rows = pl.read_csv(folder / "sampled.csv")
     assert rows["industry_se"].null_count() == rows["sampled_se"].null_count() > 0
     assert rows["industry_noise_se"].null_count() == 0
