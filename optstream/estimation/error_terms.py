@@ -155,17 +155,17 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
         The terms; None where `MOST_TERMS` are too few.
     """
     below, spans = _of_nodes(covariance, tree), _spans(n_steps, covariance.n_earlier)
-    chosen = _chosen_nodes(tree)
+    sets = _sets_of_leaves(tree)
     if isinstance(covariance, SumOfProducts):
         products = covariance.products(below, np.eye(spans.shape[1]))
         own = np.eye(spans.shape[1])[:n_steps]
         nodes, steps = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
-        exact = products.variances(chosen, spans)
+        exact = np.vstack([products.variances(None, spans), products.variances(sets, spans)])
     else:
         nodes, steps = _of_pairs(covariance, below, n_steps)
-        exact = covariance.variances(chosen @ below, spans)
+        exact = covariance.variances(np.vstack([below, sets @ below]), spans)
     tolerance = TOLERANCE_OF_COUNTS if covariance.of_nodes else TOLERANCE
-    return _fewest(nodes, steps, exact, chosen, spans, n_steps, tolerance)
+    return _fewest(nodes, steps, exact, sets, spans, n_steps, tolerance)
 
 
 def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
@@ -201,13 +201,15 @@ def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> tuple[Floa
 
 
 def _fewest(
-    nodes: Floats, steps: Floats, exact: Floats, chosen: Floats, spans: Floats, n_steps: int, tolerance: float
+    nodes: Floats, steps: Floats, exact: Floats, sets: Floats, spans: Floats, n_steps: int, tolerance: float
 ) -> ErrorTerms | None:
-    """Return as few of the terms as give the variances of some sums; None where all are too few."""
+    """Return as few of the terms as give the variances of the nodes and of some sets of them; None where all
+    are too few.
+    """
     n_terms = 0
     left = exact
     for of_nodes, of_steps in zip(nodes, steps, strict=True):
-        of_chosen = ((chosen @ of_nodes) * chosen).sum(axis=1)
+        of_chosen = np.concatenate([of_nodes.diagonal(), ((sets @ of_nodes) * sets).sum(axis=1)])
         left = left - np.outer(of_chosen, ((spans @ of_steps) * spans).sum(axis=1))
         n_terms += 1
         if (np.abs(left) <= tolerance * exact).all():
@@ -250,13 +252,13 @@ def _errors(variances: Floats) -> Floats:
     return np.asarray(np.maximum(errors, 1e-12 * max(float(errors.max()), 1e-300)))
 
 
-def _chosen_nodes(tree: AggregationTree) -> Floats:
-    """Return each node, and some sets of leaves, as weights of nodes."""
+def _sets_of_leaves(tree: AggregationTree) -> Floats:
+    """Return some sets of leaves, as weights of nodes."""
     n_nodes, leaves = len(tree.nodes), tree.leaf_indices
     sets = np.zeros((COMPARED, n_nodes))
     borders = np.linspace(-0.8, 0.8, COMPARED)[:, None]
     sets[:, leaves] = _waves(COMPARED, leaves.size) * np.sqrt(leaves.size) > borders
-    return np.vstack([np.eye(n_nodes), sets[sets.any(axis=1)]])
+    return np.asarray(sets[sets.any(axis=1)])
 
 
 def _spans(n_steps: int, n_earlier: int) -> Floats:
