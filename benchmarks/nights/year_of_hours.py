@@ -2,8 +2,8 @@
 
     python -m benchmarks.nights.year_of_hours [--marks 100 1000 4000 8760]
 
-Made-up rows of 13 nodes, already noised, go through the ledger, into the catalogue, and each day into its one
-file, by the library's own code; nothing is read, drawn or estimated, which costs an hour the same all year. At
+Made-up rows of 13 nodes, already noised, go through the ledger, into the catalogue, and each day into one
+file, by the library's own code; nothing is read, drawn or estimated, which costs the same all year. At
 each mark the next three hours are timed: what an hour's run asks, writes and shows, in seconds of the
 processor, the median of the three, with both pages as every run makes them. Takes half an hour.
 """

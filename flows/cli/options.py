@@ -39,7 +39,8 @@ def parse_day(text: str) -> date:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise typer.BadParameter(f"a date looks like 2016-02-01; got {text!r}") from None
+        hint = ", which stands for all its hours" if "T" in text else ""
+        raise typer.BadParameter(f"a date looks like 2016-02-01{hint}; got {text!r}") from None
     if not 1970 <= day.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return day

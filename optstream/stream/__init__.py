@@ -9,7 +9,15 @@ from optstream.stream.hierarchy.tree_change import TreeChange
 from optstream.stream.hierarchy.units import Unit
 from optstream.stream.lattice import Lattice
 from optstream.stream.measured import Measured
-from optstream.stream.period import Hour, day_of, follows, partition_of, period_from, period_from_partition
+from optstream.stream.period import (
+    Hour,
+    day_of,
+    follows,
+    partition_of,
+    period_from,
+    period_from_partition,
+    span_in_words,
+)
 from optstream.stream.private_period import PrivatePeriod
 from optstream.stream.public_days import PublicDays
 from optstream.stream.state import RawState, State
@@ -37,4 +45,5 @@ __all__ = [
     "partition_of",
     "period_from",
     "period_from_partition",
+    "span_in_words",
 ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from optstream.stream import follows
+from optstream.stream import follows, span_in_words
 from tasks.monitoring.alarms.alarm import Alarm
 from tasks.monitoring.days import State
 
@@ -49,4 +49,6 @@ def _line(group: Sequence[Alarm]) -> str:
     said = f"{last.severity}: {last.kind}: "
     if len(group) == 1:
         return said + last.words
-    return f"{said}{len(group)} days, {first.day} to {last.day}; the last: {last.words}"
+    assert first.day is not None  # alike ones without a day are never in a row
+    assert last.day is not None
+    return f"{said}{span_in_words(len(group), first.day, last.day)}; the last: {last.words}"

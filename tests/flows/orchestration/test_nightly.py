@@ -35,7 +35,7 @@ def _stream(folder, name):
         mechanism="PeGaSus", sampling="", dumps="dumps", ledger=f"sqlite:///{folder}/ledger.sqlite"
     ).replace("two-regions", name)
     file = here / "optstream.toml"
-    file.write_text(text.replace('step = "1h"', HOURLY).replace('epsilon = "1"', 'epsilon = "1/2"'))
+    file.write_text(text.replace('step = "1h"', HOURLY).replace('"people"', f'"{name}"'))
     settings = load_settings(file)
     day = day_of(last_ended(settings, datetime.now(UTC)))
     with file.open("a") as more:
