@@ -56,10 +56,10 @@ def unbiased_lattice(
 def _whole_flows(flows: list[int], ends: Ends, one: int, random: Random) -> list[int]:
     """Return for each edge 0 or one."""
     at: list[list[int]] = [[] for _ in range(len(flows) + 1)]
-    for edge, flow in enumerate(flows):
+    for number, flow in enumerate(flows):
         if flow:
             for side in ends:
-                at[side[edge]].append(edge)
+                at[side[number]].append(number)
 
     def another(vertex: int, but: int) -> int | None:
         edges = at[vertex]

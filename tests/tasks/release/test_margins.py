@@ -132,7 +132,7 @@ def test_optstream_with_features_on_cells_of_which_some_do_not_exist(cells):
     cells.simulate(*DAYS)
     path = dump_of(cells, DAYS[1])
     rows = pl.read_parquet(path)
-    other = rows.filter((pl.col("region") == "84")).with_columns(sector=pl.lit("industry"))
+    other = rows.filter(pl.col("region") == "84").with_columns(sector=pl.lit("industry"))
     pl.concat([rows, other]).write_parquet(path)
     works = cells.release(*DAYS)
     assert works[DAYS[0]].outcome.status == Status.PUBLISHED
