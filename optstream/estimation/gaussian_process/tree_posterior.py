@@ -11,10 +11,10 @@ from scipy.linalg import cholesky, eigh
 from scipy.linalg.lapack import dpotri
 
 from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.lattice_pass import pass_over_lattice
 from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
 from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
 from optstream.estimation.gaussian_process.tree_passes import Passed, pass_over_tree
+from optstream.estimation.lattice.independent_cells import pass_over_lattice
 from optstream.stream import AggregationTree, Lattice
 
 Floats = NDArray[np.float64]

@@ -66,7 +66,7 @@ def is_constant(columns: Floats) -> bool:
 
 
 def _fit(own: Floats, precision: Floats, lattice: Lattice) -> Floats:
-    """own: (n_nodes, b, k, c). precision: (n_nodes, b, k, k). Returns (n_leaves, b, k, c)."""
+    """Return the leaves, (n_leaves, b, k, c); own: (n_nodes, b, k, c). precision: (n_nodes, b, k, k)."""
     parts = parts_of(lattice)
     precise = precision[parts.above]
     free, variances = np.asarray(np.linalg.inv(precision[parts.leaves])), inverses(precise)

@@ -95,7 +95,7 @@ class Joined:
     """
 
     def __init__(self, parts: Parts, of_leaves: Floats) -> None:
-        """of_leaves: (n_leaves, b, k, k)."""
+        """Join what each cell has, (n_leaves, b, k, k)."""
         n, (_, b, k, _) = parts.n_families, of_leaves.shape
         m = len(parts.above) - n
         self.totals = np.moveaxis(_times(parts.holds[:n], of_leaves), 1, 0)

@@ -1,6 +1,8 @@
 """Whole units that add up both ways and are right on average: dependent rounding of a flow."""
 
-from random import Random
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ def unbiased_lattice(
     one is whole, or taken; each is done with the odds that change none of the values on average. So every
     step leaves fewer edges that are not whole, none leaves its floor and ceiling, and all sums stay.
 
-    The odds are pseudo-random numbers of the step's running index: a function of the arguments alone.
+    The odds are hashes of the step's running index: a function of the arguments alone.
 
     Args:
         whole: (n_leaves, n_steps), the cells' units, rounded down.
@@ -48,18 +50,18 @@ def unbiased_lattice(
     tails[margin], heads[margin] = margin, outside
     ends = tails.tolist(), heads.tolist()
     for step in range(rests.shape[1]):
-        flows = _whole_flows(left[:, step].tolist(), ends, one, Random(first_step + step))
+        flows = _whole_flows(left[:, step].tolist(), ends, one, _odds(first_step + step))
         found[:, step] += np.array(flows)[lattice.leaf_indices] == one
     return lattice.add_up(found)
 
 
-def _whole_flows(flows: list[int], ends: Ends, one: int, random: Random) -> list[int]:
+def _whole_flows(flows: list[int], ends: Ends, one: int, odds: Iterator[float]) -> list[int]:
     """Return for each edge 0 or one."""
     at: list[list[int]] = [[] for _ in range(len(flows) + 1)]
-    for edge, flow in enumerate(flows):
+    for number, flow in enumerate(flows):
         if flow:
             for side in ends:
-                at[side[edge]].append(edge)
+                at[side[number]].append(number)
 
     def another(vertex: int, but: int) -> int | None:
         edges = at[vertex]
@@ -74,7 +76,7 @@ def _whole_flows(flows: list[int], ends: Ends, one: int, random: Random) -> list
             vertex = ends[1][edge] if ends[0][edge] == passed[-1] else ends[0][edge]
             if vertex in passed:
                 first = passed.index(vertex)
-                _push(path[first:], passed[first:], ends[0], flows, one, random)
+                _push(path[first:], passed[first:], ends[0], flows, one, odds)
                 path, passed = path[:first], passed[: first + 1]
             else:
                 passed.append(vertex)
@@ -82,7 +84,7 @@ def _whole_flows(flows: list[int], ends: Ends, one: int, random: Random) -> list
 
 
 def _push(
-    circle: list[int], passed: list[int], tails: list[int], flows: list[int], one: int, random: Random
+    circle: list[int], passed: list[int], tails: list[int], flows: list[int], one: int, odds: Iterator[float]
 ) -> None:
     """Change the flows along a circle until one of them is whole; on average by nothing."""
     forward = [tails[edge] == vertex for edge, vertex in zip(circle, passed, strict=True)]
@@ -92,6 +94,13 @@ def _push(
     least = min(
         flows[edge] if ahead else one - flows[edge] for edge, ahead in zip(circle, forward, strict=True)
     )
-    change = most if random.random() * (most + least) < least else -least
+    change = most if next(odds) * (most + least) < least else -least
     for edge, ahead in zip(circle, forward, strict=True):
         flows[edge] += change if ahead else -change
+
+
+def _odds(step: int) -> Iterator[float]:
+    """Yield numbers that fill [0, 1) evenly and tell nothing of each other: the same for a step each time."""
+    for number in count():
+        digest = sha256(f"{step} {number}".encode()).digest()
+        yield int.from_bytes(digest[:8], "big") / 2.0**64
