@@ -99,9 +99,7 @@ def reconciled(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArr
     order = np.concatenate([inner, tree.leaf_indices])  # leaves last, as it wants them
     methods: Any = import_module("hierarchicalforecast.methods")
     method = methods.MinTrace(method="ols", nonnegative=True)
-    found = method.fit_predict(
-        S=sums[order], y_hat=problem.targets[order, :STEPS], idx_bottom=np.arange(len(inner), len(order))
-    )
+    found = method.fit_predict(S=sums[order], y_hat=problem.targets[order, :STEPS])
     return tree.add_up(found["mean"][len(inner) :])
 
 

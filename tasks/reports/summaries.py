@@ -180,4 +180,4 @@ def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
             pl.col("epsilon", "size").first(),
         )
     )
-    return found.select(SCHEMA.names()).collect(engine="streaming")
+    return found.select(SCHEMA.names())
