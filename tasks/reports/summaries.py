@@ -164,20 +164,16 @@ def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
     value, noise, model = pl.col("value"), pl.col("noise"), pl.col("model")
     known, whole = pl.col("known").first(), pl.col("whole").first()
     is_noise = noise.null_count() == 0
-    found = (
-        rows.lazy()
-        .group_by("file_hash", "node")
-        .agg(
-            value.mean().alias("mean"),
-            value.min().alias("least"),
-            value.max().alias("most"),
-            pl.when(is_noise).then(pl.coalesce(known, noise.mean())).alias("noise"),
-            pl.when(model.null_count() == 0)
-            .then(pl.coalesce(pl.when(whole).then(known), model.mean()))
-            .alias("model"),
-            known.is_not_null().alias("exact"),
-            value.len().cast(pl.Int64).alias("steps"),
-            pl.col("epsilon", "size").first(),
-        )
+    found = rows.group_by("file_hash", "node").agg(
+        value.mean().alias("mean"),
+        value.min().alias("least"),
+        value.max().alias("most"),
+        pl.when(is_noise).then(pl.coalesce(known, noise.mean())).alias("noise"),
+        pl.when(model.null_count() == 0)
+        .then(pl.coalesce(pl.when(whole).then(known), model.mean()))
+        .alias("model"),
+        known.is_not_null().alias("exact"),
+        value.len().cast(pl.Int64).alias("steps"),
+        pl.col("epsilon", "size").first(),
     )
     return found.select(SCHEMA.names())
