@@ -43,10 +43,11 @@ def show_plan_advice(advice: PlanAdvice, terminal: Terminal) -> None:
 def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> None:
     compared, best = advice.compared, advice.proposed
     name, share = compared.settings.stream.name, compared.settings.stream_share
-    terminal.say(f"\n{name}: plans with {share} of epsilon, least expected error first")
+    budget = compared.settings.model.currency
+    terminal.say(f"\n{name}: plans with {share} of {budget}, least expected error first")
     terminal.console.print(_plans(compared))
     if not alone:
-        terminal.say(f"\n{name}: proposed with {advice.share} of epsilon, errors then")
+        terminal.say(f"\n{name}: proposed with {advice.share} of {budget}, errors then")
         terminal.console.print(_table(compared, [best], {id(best): "proposed"}))
     for title, plan in (("as configured", compared.configured), ("proposed", best)):
         for warning in plan.warnings:
@@ -54,8 +55,9 @@ def _show_stream(advice: StreamAdvice, terminal: Terminal, *, alone: bool) -> No
     if not advice.keys:
         terminal.say(f"\n{name}: nothing is expected to do better than what is configured")
         return
+    less = "less" if advice.gain >= 0 else "more"  # where it leaves a share to another stream
     terminal.say(
-        f"\n{name}: {best.choice.label} is expected to err {advice.gain:.0%} less than what is configured; "
+        f"\n{name}: {best.choice.label} is expected to err {abs(advice.gain):.0%} {less} than configured; "
         f"in {compared.settings.file.name}:\n{as_toml(advice.keys)}"
     )
 
