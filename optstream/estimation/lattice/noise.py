@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.lattice.free import is_constant
+from optstream.estimation.lattice.free import SAME, is_constant
 from optstream.estimation.lattice.system import (
     Joined,
     Parts,
@@ -17,6 +17,10 @@ from optstream.estimation.lattice.system import (
 from optstream.stream.lattice import Lattice
 
 Floats = NDArray[np.float64]
+MOST_RATIO = 2.0**20
+"""Of a cell's variance to the least above it, where weights are not those of the noise: the error of what is
+subtracted grows with its square.
+"""
 
 
 def noise_of_columns(weights: Floats, own: Floats, lattice: Lattice) -> Floats:
@@ -29,15 +33,21 @@ def noise_of_columns(weights: Floats, own: Floats, lattice: Lattice) -> Floats:
         lattice: The hierarchy with its margin.
 
     Returns:
-        In the unit of `own`.
+        In the unit of `own`; nan for columns with a cell that is as good as unknown beside what lies above.
     """
-    weights = known_enough(weights, parts_of(lattice))
+    parts, given = parts_of(lattice), weights
+    weights = known_enough(given, parts)
     entering = weights**2 * np.where(weights > 0, own, 0.0)
+    lost = (weights != given).any(axis=0)
+    if np.allclose(entering, weights, rtol=SAME, atol=0.0):
+        entering = weights
+    else:
+        lost |= weights[parts.above].max(axis=0) > MOST_RATIO * weights[parts.leaves].min(axis=0)
     some = slice(1) if is_constant(weights) and is_constant(entering) else slice(None)
-    found = noise_through_lattice(weights[:, some, None, None], entering[:, some, None, None], lattice)[
-        ..., 0
-    ]
-    return np.broadcast_to(found, weights.shape).copy()
+    precision = weights[:, some, None, None]
+    noise = precision if entering is weights else entering[:, some, None, None]
+    found = noise_through_lattice(precision, noise, lattice)[..., 0]
+    return np.where(lost, np.nan, np.broadcast_to(found, weights.shape))
 
 
 def noise_through_lattice(precision: Floats, noise: Floats, lattice: Lattice) -> Floats:
@@ -51,9 +61,12 @@ def noise_through_lattice(precision: Floats, noise: Floats, lattice: Lattice) ->
     K^-1 = g + B M B', g that of each family alone, M the Schur complement's inverse, B = (-g A D A', 1): all
     products are of a family with the rest, or of the rest. Time linear in cells.
 
+    Where N = P, E = D and Q = K: Cov z = D - D A' K^-1 A D and Cov x = V - V K^-1 V, from which less is lost
+    where cells are hardly known.
+
     Args:
         precision: (n_nodes, b, k, k), P of b problems; 0 where a node was not measured, never at a cell.
-        noise: (n_nodes, b, k, k), N.
+        noise: (n_nodes, b, k, k), N; the same array as `precision` where N = P.
         lattice: The hierarchy with its margin.
 
     Returns:
@@ -74,6 +87,7 @@ class _Through:
 
     def __init__(self, parts: Parts, precision: Floats, noise: Floats) -> None:
         above, n = parts.above, parts.n_families
+        self.is_weighed = noise is precision
         self.parts, self.measured = parts, np.moveaxis(precision[above][..., 0, 0] > 0, 1, 0)
         self.free = np.asarray(np.linalg.inv(precision[parts.leaves]))
         self.spread: Floats = self.free @ noise[parts.leaves] @ self.free
@@ -103,9 +117,11 @@ class _Through:
         rows = held.reshape(len(held), k, -1) - self.system.scaled
         by_first, by_second = rows @ self.first[:, None], rows @ self.second[:, None]
         once = self._at_cells(self.system.gain + by_first @ _turned(rows), by_first, self.first)
+        if self.is_weighed:
+            return _diagonal(self.free) - _form(self.free @ once, self.free)
+        found = _diagonal(self.spread) - 2.0 * _form(self.spread @ once, self.free)
         turned = self.alone + (2.0 * self.mixed + by_second) @ _turned(rows)
         twice = self._at_cells(turned, by_second + self.mixed, self.second)
-        found = _diagonal(self.spread) - 2.0 * _form(self.spread @ once, self.free)
         return np.asarray(found + _form(self.free @ twice, self.free))
 
     def _at_cells(self, of_families: Floats, of_rest: Floats, of_two: Floats) -> Floats:
@@ -120,6 +136,8 @@ class _Through:
         """Return the variances of the nodes above, those that were measured and those that are sums."""
         scaled, first, second = self.system.scaled, self.first, self.second
         once = self._at_above(self.system.gain + scaled @ first[:, None] @ _turned(scaled), first)
+        if self.is_weighed:
+            return self._weighed_above(once)
         turned = self.alone + (scaled @ second[:, None] - 2.0 * self.mixed) @ _turned(scaled)
         twice = self._at_above(turned, second)
         measured = _diagonal(self.entered) - 2.0 * _form(self.entered @ once, self.variances)
@@ -129,6 +147,17 @@ class _Through:
         families = families + _form(across @ second[:, None], across)
         rest = _diagonal(self.to_noise - self.through) + _form(left @ second, left)
         rest = rest + 2.0 * _form((self.through - self.to_noise) @ first, left)
+        return self._above(measured, families, rest)
+
+    def _weighed_above(self, once: Floats) -> Floats:
+        """Return the same where N = P. once: K^-1 at each node."""
+        across, left = self.system.joined.across, self.system.left
+        measured = _diagonal(self.variances) - _form(self.variances @ once, self.variances)
+        families = _diagonal(self.system.joined.totals) - _form(across @ self.first[:, None], across)
+        return self._above(measured, families, _diagonal(left) - _form(left @ self.first, left))
+
+    def _above(self, measured: Floats, families: Floats, rest: Floats) -> Floats:
+        """Return (n_above, b, k): a node's own variance where it was measured, else that of its sum."""
         sums = np.concatenate([families, rest.reshape(len(rest), -1, families.shape[-1])], axis=1)
         return np.moveaxis(np.where(self.measured[..., None], measured, sums), 1, 0)
 

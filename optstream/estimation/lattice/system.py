@@ -3,12 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from optstream.stream.lattice import Lattice
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -42,9 +45,9 @@ class Parts:
     family: Integers
     member: Integers
     upper: Floats
-    holds: csr_array
-    across: csr_array
-    among: csr_array
+    holds: "csr_array"
+    across: "csr_array"
+    among: "csr_array"
 
     def pulled(self, of_above: Floats) -> Floats:
         """Return for each leaf the sum over all nodes that hold it, (n_leaves, …)."""
@@ -203,12 +206,15 @@ def _solved(matrices: Floats, right: Floats) -> Floats:
     return np.asarray(np.linalg.solve(matrices, right) if matrices.shape[-1] > 1 else right / matrices)
 
 
-def _adding(rows: Sequence[Integers], n_rows: int) -> csr_array:
+def _adding(rows: Sequence[Integers], n_rows: int) -> "csr_array":
     n_leaves = len(rows[0])
     columns = np.tile(np.arange(n_leaves), len(rows))
+    # a command that tells its help needs none of it
+    from scipy.sparse import csr_array
+
     return csr_array((np.ones(columns.size), (np.concatenate(rows), columns)), shape=(n_rows, n_leaves))
 
 
-def _times(matrix: csr_array, values: Floats) -> Floats:
+def _times(matrix: "csr_array", values: Floats) -> Floats:
     found = matrix @ np.ascontiguousarray(values).reshape(values.shape[0], -1)
     return np.asarray(found).reshape(-1, *values.shape[1:])

@@ -64,8 +64,9 @@ class Margin:
         """
         self._check_cells(tree)
         below = {leaf: self.cells_of(leaf) for leaf in tree.leaves}
-        every = [cell for cells in below.values() for cell in cells]
-        twice = _twice([*tree.nodes, *every, *self.nodes])
+        # those that are not there count too: a row of such a cell must not be taken for one of another
+        complete = [f"{leaf}{BETWEEN}{node}" for leaf in tree.leaves for node in self.nodes]
+        twice = _twice([*tree.nodes, *complete, *self.nodes])
         if twice:
             raise ParameterError(
                 f"with margin {self.name!r:.80} each code must stand for one node, where that of a cell is "

@@ -5,6 +5,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Lattice
+from optstream.stream.hierarchy.margin import Margin
 
 TREE = AggregationTree.from_parents(
     {"all": None, "A": "all", "B": "all", "A-x": "A", "A-y": "A", "B-x": "B", "B-y": "B"}
@@ -75,3 +76,11 @@ def test_levels_have_names_and_nodes_have_parts_in_tree_and_margin():
     assert LATTICE.children_of("x") == ("A-x", "B-x")
     assert LATTICE.children_of("A-x") == ()
     assert LATTICE.cells == {"A-x": ("A", "x"), "A-y": ("A", "y"), "B-x": ("B", "x"), "B-y": ("B", "y")}
+
+
+def test_codes_of_cells_that_are_not_there_must_stand_for_one_node_too():
+    """Rows of (a, b-c), which is no cell, would be counted as those of (a-b, c)."""
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "a-b": "all"})
+    cells = (("a", ("c", "x")), ("a-b", ("c", "b-c")))
+    with pytest.raises(ParameterError, match="a-b-c would be used twice"):
+        Margin("sector", ("c", "b-c", "x"), cells).on(tree)

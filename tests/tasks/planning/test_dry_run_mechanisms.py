@@ -50,7 +50,7 @@ def test_prices_are_the_accountants(settings_of, name):
         assert [stage.epsilon for stage in stages] == [worst_window([s], 48).epsilon for s in spends]
         assert all(stage.noise for stage in stages)
         assert sum(level.epsilon for level in period.levels) == mechanism.epsilon == found.epsilon
-    assert dry_run_document(found)["plan"]["epsilon"] == str(found.epsilon)
+    assert dry_run_document(found)["plan"]["rho" if name == "Gaussian" else "epsilon"] == str(found.epsilon)
 
 
 @pytest.mark.parametrize("name", OTHERS)
