@@ -82,5 +82,5 @@ def test_codes_of_cells_that_are_not_there_must_stand_for_one_node_too():
     """Rows of (a, b-c), which is no cell, would be counted as those of (a-b, c)."""
     tree = AggregationTree.from_parents({"all": None, "a": "all", "a-b": "all"})
     cells = (("a", ("c", "x")), ("a-b", ("c", "b-c")))
-    with pytest.raises(ParameterError, match="a-b-c would be used twice"):
+    with pytest.raises(ParameterError, match="'a-b-c' would be used twice"):
         Margin("sector", ("c", "b-c", "x"), cells).on(tree)
