@@ -16,6 +16,7 @@ from typing import Any
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.context import FlowRunContext
 
 from flows.orchestration.artifacts import log_days
 from flows.orchestration.calls import in_prefect, no_heartbeat, with_prefect
@@ -89,7 +90,7 @@ def backfill(
             run = run_of(settings, ledger, lease_minutes)
             done += revised(run)
             close_quietly(run)
-            if in_prefect():
+            if FlowRunContext.get() is not None:
                 log_days(done)
             write_pages(settings, ledger, datetime.now(UTC))
             return sorted(done, key=lambda day: day.day)

@@ -1,13 +1,12 @@
 """The flows that the schedule runs: a backfill of the newest days, of one stream or of several in turn."""
 
-from contextlib import closing
+from contextlib import closing, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
 from prefect import flow, tags
 from prefect.states import Completed
 
-from flows.orchestration.artifacts import log_days
 from flows.orchestration.backfill import backfill
 from flows.orchestration.calls import in_one_run
 from flows.orchestration.configuration import configured
@@ -50,13 +49,10 @@ def nightly(config: str) -> Any:
                 for day in settings.watching.accepted_gaps
                 for period in settings.calendar.periods_of(day)
             ]
-            asked = (str(settings.file), str(plan.first), str(plan.last))
-            if settings.stream.period == "hour":
-                with in_one_run():
-                    ended = backfill.fn(*asked, without=given_up)
-                log_days(ended)
-            else:
-                ended = backfill(*asked, without=given_up)
+            by_hour = settings.stream.period == "hour"
+            release = backfill.fn if by_hour else backfill
+            with in_one_run() if by_hour else nullcontext():
+                ended = release(str(settings.file), str(plan.first), str(plan.last), without=given_up)
         night = night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
     if night.left:
         raise UnreleasedError("; ".join(night.left))

@@ -5,7 +5,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Literal
 
 from optstream.audit import controls, gaussian_noise
@@ -89,7 +88,6 @@ class Case:
         return result.exceeds == (self.kind == "control")
 
 
-@cache
 def control_cases() -> tuple[Case, ...]:
     """Return every mistake that the audit must catch, then the same mechanisms made right.
 
@@ -131,7 +129,6 @@ def control_cases() -> tuple[Case, ...]:
     )
 
 
-@cache
 def our_cases(*, days: bool) -> tuple[Case, ...]:
     """Return our mechanisms on their worst neighbours.
 

@@ -16,7 +16,6 @@ from optstream.stream.period import (
     partition_of,
     period_from,
     period_from_partition,
-    span_in_words,
 )
 from optstream.stream.private_period import PrivatePeriod
 from optstream.stream.public_days import PublicDays
@@ -45,5 +44,4 @@ __all__ = [
     "partition_of",
     "period_from",
     "period_from_partition",
-    "span_in_words",
 ]

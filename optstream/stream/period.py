@@ -126,20 +126,6 @@ def follows(before: date, after: date) -> bool:
     return after.toordinal() - before.toordinal() == 1
 
 
-def span_in_words(n_periods: int, first: date, last: date) -> str:
-    """Return "3 days, 2016-06-01 to 2016-06-04", or so of hours: for lists that people read.
-
-    Args:
-        n_periods: How many there are from the first to the last.
-        first: A local day, or an hour.
-        last: Another one of the same kind.
-
-    Returns:
-        The words.
-    """
-    return f"{n_periods} {'hours' if isinstance(first, Hour) else 'days'}, {first} to {last}"
-
-
 def period_from(text: str) -> date:
     """Return the period with this text.
 

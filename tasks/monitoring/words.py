@@ -1,8 +1,9 @@
 """Days in letters, and alarms in lines for terminals and notifications: days of one kind are one line."""
 
 from collections.abc import Iterable, Sequence
+from datetime import date
 
-from optstream.stream import follows, span_in_words
+from optstream.stream import Hour, follows
 from tasks.monitoring.alarms.alarm import Alarm
 from tasks.monitoring.days import State
 
@@ -21,6 +22,11 @@ LETTERS = {
     State.VOID: "V",
 }
 """What stands for a day in a calendar."""
+
+
+def periods_in_words(n_periods: int, first: date, last: date) -> str:
+    """Return "3 days, 2016-06-01 to 2016-06-04", or so of hours: for lists that people read."""
+    return f"{n_periods} {'hours' if isinstance(first, Hour) else 'days'}, {first} to {last}"
 
 
 def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
@@ -51,4 +57,4 @@ def _line(group: Sequence[Alarm]) -> str:
         return said + last.words
     assert first.day is not None  # alike ones without a day are never in a row
     assert last.day is not None
-    return f"{said}{span_in_words(len(group), first.day, last.day)}; the last: {last.words}"
+    return f"{said}{periods_in_words(len(group), first.day, last.day)}; the last: {last.words}"

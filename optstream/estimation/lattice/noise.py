@@ -33,21 +33,13 @@ def noise_of_columns(weights: Floats, own: Floats, lattice: Lattice) -> Floats:
         lattice: The hierarchy with its margin.
 
     Returns:
-        In the unit of `own`; nan for columns with a cell that is as good as unknown beside what lies above.
+        In the unit of `own`; nan as by `noise_through_lattice`.
     """
-    parts, given = parts_of(lattice), weights
-    weights = known_enough(given, parts)
+    weights = known_enough(weights, parts_of(lattice))
     entering = weights**2 * np.where(weights > 0, own, 0.0)
-    lost = (weights != given).any(axis=0)
-    if np.allclose(entering, weights, rtol=SAME, atol=0.0):
-        entering = weights
-    else:
-        lost |= weights[parts.above].max(axis=0) > MOST_RATIO * weights[parts.leaves].min(axis=0)
     some = slice(1) if is_constant(weights) and is_constant(entering) else slice(None)
-    precision = weights[:, some, None, None]
-    noise = precision if entering is weights else entering[:, some, None, None]
-    found = noise_through_lattice(precision, noise, lattice)[..., 0]
-    return np.where(lost, np.nan, np.broadcast_to(found, weights.shape))
+    found = noise_through_lattice(weights[:, some, None, None], entering[:, some, None, None], lattice)
+    return np.broadcast_to(found[..., 0], weights.shape).copy()
 
 
 def noise_through_lattice(precision: Floats, noise: Floats, lattice: Lattice) -> Floats:
@@ -66,15 +58,19 @@ def noise_through_lattice(precision: Floats, noise: Floats, lattice: Lattice) ->
 
     Args:
         precision: (n_nodes, b, k, k), P of b problems; 0 where a node was not measured, never at a cell.
-        noise: (n_nodes, b, k, k), N; the same array as `precision` where N = P.
+        noise: (n_nodes, b, k, k), N.
         lattice: The hierarchy with its margin.
 
     Returns:
-        (n_nodes, b, k), in the order of `nodes`.
+        (n_nodes, b, k), in the order of `nodes`; nan for problems where weights are not those of the noise
+        and a cell is hardly known beside what lies above (`MOST_RATIO`).
     """
     parts = parts_of(lattice)
     through, found = _Through(parts, precision, noise), np.empty(precision.shape[:-1])
     found[parts.leaves], found[parts.above] = through.of_cells(), through.of_above()
+    if not through.is_weighed:
+        known_above = precision[parts.above].max(axis=(0, 2, 3))
+        found[:, np.abs(through.free).max(axis=(0, 2, 3)) * known_above > MOST_RATIO] = np.nan
     return np.maximum(found, 0.0)
 
 
@@ -87,7 +83,7 @@ class _Through:
 
     def __init__(self, parts: Parts, precision: Floats, noise: Floats) -> None:
         above, n = parts.above, parts.n_families
-        self.is_weighed = noise is precision
+        self.is_weighed = np.allclose(noise, precision, rtol=SAME, atol=0.0)
         self.parts, self.measured = parts, np.moveaxis(precision[above][..., 0, 0] > 0, 1, 0)
         self.free = np.asarray(np.linalg.inv(precision[parts.leaves]))
         self.spread: Floats = self.free @ noise[parts.leaves] @ self.free

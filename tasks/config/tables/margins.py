@@ -7,9 +7,6 @@ from optstream.stream.hierarchy.margin import Margin
 from tasks.config.tables.mechanisms import Mechanism, kinds_with
 from tasks.config.tables.sections import Budget, Hierarchy, Input, Privacy
 
-COUNTING = "HistoryInformed"
-"""The mechanism that makes more of counts than of other readings, on a tree alone."""
-
 
 def margin_of(hierarchy: Hierarchy) -> Margin | None:
     """Return the margin as the hierarchy takes it; None where there is none, or more than one."""
@@ -67,8 +64,9 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
             f"got {mechanism.name!r} otherwise: leave the margin out, or take one of them"
         )
     privacy: Privacy | None = sections.get("privacy")
-    if privacy is not None and privacy.counts and mechanism is not None and mechanism.name == COUNTING:
+    counts = privacy is not None and privacy.counts
+    if counts and mechanism is not None and "counts" in mechanism.kind.__dataclass_fields__:
         yield (
-            f"privacy.counts must be false for {COUNTING} beside hierarchy.margins: its counts are shares of "
-            "one node above each; got true"
+            f"privacy.counts must be false for {mechanism.name} beside hierarchy.margins: its counts are "
+            "shares of one node above each; got true"
         )

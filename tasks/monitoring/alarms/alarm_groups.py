@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 
-from optstream.stream import span_in_words
 from tasks.monitoring.alarms.alarm import Alarm, Key, Severity
+from tasks.monitoring.words import periods_in_words
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class AlarmGroup:
         days = sorted({alarm.day for alarm in self.alarms if alarm.day is not None})
         if not days:
             return ""
-        return str(days[0]) if len(days) == 1 else span_in_words(len(days), days[0], days[-1])
+        return str(days[0]) if len(days) == 1 else periods_in_words(len(days), days[0], days[-1])
 
 
 def alarm_groups(alarms: Sequence[Alarm], since: Mapping[Key, datetime]) -> tuple[AlarmGroup, ...]:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.stream import Calendar, Hour, day_of, period_from, span_in_words
+from optstream.stream import Calendar, Hour, day_of, period_from
 
 ZONES = ("Europe/Paris", "America/St_Johns", "Australia/Adelaide", "America/Sao_Paulo", "Asia/Kolkata", "UTC")
 """Half-hour offsets among them, and one whose clock changed at midnight."""
@@ -174,9 +174,3 @@ def test_an_hour_is_no_date():
 def test_what_is_no_period_is_refused(text):
     with pytest.raises(ValueError, match=r"hour must|isoformat|day is out"):
         period_from(text)
-
-
-def test_a_span_is_told_in_what_it_is_made_of():
-    day = date(2016, 6, 1)
-    assert span_in_words(2, day, date(2016, 6, 3)) == "2 days, 2016-06-01 to 2016-06-03"
-    assert span_in_words(3, Hour(day, 1), Hour(day, 3)) == "3 hours, 2016-06-01T01 to 2016-06-01T03"

@@ -31,7 +31,7 @@ def test_a_short_run_writes_results_and_page(tmp_path):
 
 def test_choosing():
     assert [one.number for one in chosen_experiments([3, 9], False, None)] == [3, 9]
-    assert len(chosen_experiments([], True, None)) == 11
+    assert len(chosen_experiments([], True, None)) == 12
     (one,) = chosen_experiments([1], False, 2)
     assert max(cell.trials[1] for cell in one.cells()) == 2
 

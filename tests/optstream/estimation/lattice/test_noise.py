@@ -83,6 +83,11 @@ def test_weights_of_another_kind_state_no_errors_where_cells_are_hardly_known():
     found = noise_of_columns(2.0 / own**1.5, own, lattice)
     assert np.isfinite(found[:, 0]).all()
     assert np.isnan(found[:, 1]).all()
+    of_series = (1.0 / own)[:, :, None, None] * np.eye(2)
+    assert np.isfinite(noise_through_lattice(of_series, of_series, lattice)).all()
+    found = noise_through_lattice(of_series, 2.0 * of_series, lattice)
+    assert np.isfinite(found[:, 0]).all()
+    assert np.isnan(found[:, 1]).all()
 
 
 def inverted(matrix):

@@ -1,9 +1,11 @@
 """Alarms of one kind are one line."""
 
-from datetime import timedelta
+from datetime import date, timedelta
 
+from optstream.stream import Hour
 from tasks.monitoring import Kind, Severity
 from tasks.monitoring.alarms.alarm_groups import alarm_groups
+from tasks.monitoring.words import periods_in_words
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
 
@@ -13,6 +15,12 @@ def test_a_hundred_days_are_one_group():
     assert group.when == "100 days, 2016-06-01 to 2016-09-08"
     assert group.alarms[0].day == FIRST + timedelta(days=99)
     assert group.since is None
+
+
+def test_a_span_is_told_in_what_it_is_made_of():
+    day = date(2016, 6, 1)
+    assert periods_in_words(2, day, date(2016, 6, 3)) == "2 days, 2016-06-01 to 2016-06-03"
+    assert periods_in_words(3, Hour(day, 1), Hour(day, 3)) == "3 hours, 2016-06-01T01 to 2016-06-01T03"
 
 
 def test_the_oldest_comes_first_and_warnings_last():
