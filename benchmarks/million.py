@@ -17,7 +17,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from math import isqrt
@@ -37,6 +37,8 @@ from benchmarks.harness.measure import (
     table,
     timed,
 )
+from benchmarks.inputs.configuration import configuration, equal_shares
+from benchmarks.inputs.fixture import stream
 from flows.cli.console import Terminal
 from flows.orchestration.environment import connect
 from tasks.config import Settings, load_settings
@@ -48,41 +50,29 @@ LIMITS = {10_000: (10.0, 2.0), 100_000: (60.0, 6.0), 1_000_000: (900.0, 16.0)}
 VERIFY = "ledger verify"
 ROWS_A_FILE = 2**20
 CUSTOMERS = 5
-CONFIGURATION = """\
-[stream]
-name = "visits"
-step = "30min"
-time_zone = "Europe/Paris"
-day = "elapsed"
-[mechanism]
-name = "{mechanism}"
-[privacy]
-epsilon = "1"
-population = "visitors"
-window = 48
-alpha = "1"
-resolution = "1"
-bounds = ["0", "1000"]
-lower_bound = "0"
-[hierarchy]
-file = "hierarchy.csv"
-[budget]
-levels = ["1/3", "1/3", "1/3"]
-{keys}
-[input]
-folder = "dumps"
-schema = "{schema}"
-region = "region"
-value = "visits"
-[published]
-folder = "published"
-value = "visits"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-"""
-KEYS = {"OptStream": '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n[features]\nday = []'}
+KEYS: dict[str, dict[str, dict[str, object]]] = {
+    "OptStream": {"sampling": {"method": "equally_spaced", "n_samples": 10}, "features": {"day": []}}
+}
+"""Tables that a mechanism needs beside its name."""
+
+
+def visits(mechanism: str, **tables: Mapping[str, object]) -> str:
+    """Return the configuration of counts of three levels, their hierarchy in a file.
+
+    tables: what differs; `hierarchy` and `input` are given over what is here, others in its place.
+    """
+    given: dict[str, Mapping[str, object]] = {"budget": {"levels": equal_shares(3)}} | tables
+    return configuration(
+        stream={"name": "visits"},
+        mechanism={"name": mechanism},
+        privacy={"resolution": "1", "bounds": ["0", "1000"], "lower_bound": "0"},
+        **KEYS.get(mechanism, {}),
+        **given
+        | {
+            "hierarchy": {"file": "hierarchy.csv"} | dict(tables.get("hierarchy", {})),
+            "input": {"region": "region", "value": "visits"} | dict(tables.get("input", {})),
+        },
+    )
 
 
 def prepared(folder: Path, n_leaves: int, mechanism: str, *, is_metered: bool) -> Settings:
@@ -91,11 +81,8 @@ def prepared(folder: Path, n_leaves: int, mechanism: str, *, is_metered: bool) -
     lines = ["node,parent", "all,", *(f"r{region},all" for region in range(regions))]
     lines += [f"l{leaf},r{leaf % regions}" for leaf in range(n_leaves)]
     (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
-    file = folder / "optstream.toml"
     schema = "metered" if is_metered else "aggregated"
-    text = CONFIGURATION.format(mechanism=mechanism, keys=KEYS.get(mechanism, ""), schema=schema)
-    file.write_text(text, encoding="utf-8")
-    settings = load_settings(file)
+    settings = stream(folder, visits(mechanism, input={"schema": schema}))
     into = folder / "dumps" / place_of(EVERY, DAY)
     into.mkdir(parents=True)
     stamps = pl.Series(settings.calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))

@@ -13,14 +13,14 @@ before those that are judged, others three. The public sizes are round numbers. 
 are public.
 """
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from rich.progress import track
 from scipy.stats import spearmanr
 
 from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.inputs.configuration import configuration
 from benchmarks.inputs.sectors import SECTORS, by_sector
 from benchmarks.small_counts import FIRST as FIRST_TRIPS
 from benchmarks.small_counts import read_trips
@@ -46,36 +47,6 @@ FEW_DAYS = 3
 SERIES = ("load", "trips", "pair", "cells", "margin")
 EIGHTHS = tuple(Fraction(number, 8) for number in range(1, 8))
 OF_A_PAIR = ("Laplace", "HistoryInformed")
-CONFIGURATION = """
-[stream]
-name = "{name}"
-step = "{step}"
-time_zone = "Europe/Paris"
-day = "fixed"
-[mechanism]
-name = "Laplace"
-[privacy]
-epsilon = "1"
-window = {window}
-population = "people"
-alpha = "{alpha}"
-{privacy}
-[hierarchy.parents]
-{parents}
-[budget]
-levels = {levels}
-[input]
-folder = "dumps"
-schema = "aggregated"
-value = "value"
-[published]
-folder = "published"
-value = "value"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-"""
 
 
 @dataclass(frozen=True)
@@ -94,25 +65,30 @@ def stream(
     parents: dict[str, str],
     days: Sequence[Values],
     sectors: Sequence[str] = (),
-    **more: str,
+    *,
+    first: date,
+    scale: float,
+    step: str = "30min",
+    window: int = 48,
+    privacy: Mapping[str, object] = MappingProxyType({}),
 ) -> Stream:
     """Return a stream of these days, configured in `folder`, with equal shares.
 
-    sectors: of a margin; the leaves are then cells. more: first, a day; scale; alpha; step; window; privacy,
-    further lines of that table.
+    sectors: of a margin; the leaves are then cells. privacy: further keys of that table.
     """
-    lines = "\n".join(f'"{child}" = "{parent}"' for child, parent in parents.items())
     depth = len(_path(next(reversed(parents)), parents)) + bool(sectors)
-    share = f'"1/{depth + bool(sectors)}"'
-    levels = f"[{', '.join([share] * depth)}]"
-    if sectors:
-        lines += f"\n[hierarchy.margins]\nsector = {json.dumps(sectors)}"
-        levels += f"\nmargins = {{ sector = {share} }}"
-    text = CONFIGURATION.format(name=name, parents=lines, levels=levels, **more)
-    (folder / f"{name}.toml").write_text(text, encoding="utf-8")
-    settings = load_settings(folder / f"{name}.toml")
-    first = date.fromisoformat(more["first"])
-    return Stream(settings, float(more["scale"]), first, tuple(days))
+    share = f"1/{depth + bool(sectors)}"
+    margins = {"sector": sectors} if sectors else {}
+    text = configuration(
+        stream={"name": name, "step": step, "day": "fixed"},
+        privacy={"window": window, "alpha": "10"} | dict(privacy),
+        hierarchy={"parents": parents, "margins": margins},
+        budget={"levels": [share] * depth, "margins": dict.fromkeys(margins, share)},
+        input={"value": "value"},
+    )
+    file = folder / f"{name}.toml"
+    file.write_text(text, encoding="utf-8")
+    return Stream(load_settings(file), scale, first, tuple(days))
 
 
 def _path(node: str, parents: dict[str, str]) -> list[str]:
@@ -124,9 +100,9 @@ def load_stream(folder: Path, data: Path, n_days: int, name: str = "load", half:
     """Return the load of these regions and their sum."""
     names, values = read_load(data / LOAD, FIRST_LOAD, FIRST_LOAD + timedelta(n_days - 1))
     parents = {"FR": ""} | dict.fromkeys(names[half], "FR")
-    privacy = 'bounds = ["0", "20000"]' + ('\nbudget_alpha = "10"' if alpha != "10" else "")
-    more = {"first": str(FIRST_LOAD), "scale": "5000", "alpha": alpha, "step": "30min", "window": "48"}
-    return stream(folder, name, parents, [day[half] for day in values], privacy=privacy, **more)
+    privacy = {"alpha": alpha, "budget_alpha": "10"} if alpha != "10" else {}
+    days = [day[half] for day in values]
+    return stream(folder, name, parents, days, first=FIRST_LOAD, scale=5000, privacy=privacy)
 
 
 def cells_stream(folder: Path, data: Path, n_days: int, *, margin: bool) -> Stream:
@@ -135,10 +111,9 @@ def cells_stream(folder: Path, data: Path, n_days: int, *, margin: bool) -> Stre
     parents = {"FR": ""} | dict.fromkeys(names, "FR")
     if not margin:
         parents |= {f"{region}-{sector}": region for region in names for sector in SECTORS}
-    more = {"first": str(FIRST_LOAD), "scale": "1500", "alpha": "10", "step": "30min", "window": "48"}
-    more["privacy"] = 'bounds = ["0", "20000"]'
     kind, sectors = ("margin", SECTORS) if margin else ("cells", ())
-    return stream(folder, kind, parents, list(by_sector(np.array(values))), sectors, **more)
+    days = list(by_sector(np.array(values)))
+    return stream(folder, kind, parents, days, sectors, first=FIRST_LOAD, scale=1500)
 
 
 def trips_stream(folder: Path, data: Path, n_days: int) -> Stream:
@@ -148,9 +123,11 @@ def trips_stream(folder: Path, data: Path, n_days: int) -> Stream:
     parents = {
         name: names[above] if above >= 0 else "" for name, above in zip(names, tree.parents, strict=True)
     }
-    privacy = 'bounds = ["0", "10000"]\nresolution = "1"\ncounts = true'
-    more = {"first": str(FIRST_TRIPS), "scale": "0.3", "alpha": "1", "step": "1h", "window": "24"}
-    return stream(folder, "trips", parents, np.split(trips, n_days, axis=1), privacy=privacy, **more)
+    privacy = {"alpha": "1", "bounds": ["0", "10000"], "resolution": "1", "counts": True}
+    return stream(
+        folder, "trips", parents, np.split(trips, n_days, axis=1), first=FIRST_TRIPS, scale=0.3, step="1h",
+        window=24, privacy=privacy,
+    )  # fmt: skip
 
 
 def found_error(given: Stream, settings: Settings, n_judged: int) -> float:

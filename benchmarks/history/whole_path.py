@@ -23,47 +23,14 @@ import polars as pl
 
 from benchmarks.harness.measure import command, parser, processor, show, table
 from benchmarks.history_cost import LEAF_MW, load_of
-from benchmarks.inputs.fixture import tree_of
+from benchmarks.inputs.configuration import configuration, equal_shares
+from benchmarks.inputs.fixture import stream, tree_of
 from flows.cli.console import Terminal
 from flows.orchestration.environment import connect
-from tasks.config import Settings, load_settings
+from tasks.config import Settings
 from tasks.ingest.arrival.parts import EVERY, place_of
 
 FIRST = date(2025, 1, 6)
-CONFIGURATION = """\
-[stream]
-name = "load"
-step = "30min"
-time_zone = "UTC"
-day = "elapsed"
-[mechanism]
-name = "HistoryInformed"
-scale = {scale}
-[privacy]
-epsilon = "{epsilon}"
-population = "customers"
-window = 48
-alpha = "1"
-resolution = "0.001"
-bounds = ["0", "20000"]
-lower_bound = "0"
-[hierarchy]
-file = "hierarchy.csv"
-[budget]
-levels = [{shares}]
-[input]
-folder = "dumps"
-schema = "aggregated"
-region = "region"
-value = "load_mw"
-[published]
-folder = "published"
-value = "load_mw"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-"""
 
 
 class Processor(Terminal):
@@ -87,10 +54,15 @@ def prepared(folder: Path, n_nodes: int, epsilon: str, days: Sequence[date]) -> 
     parents = (tree.nodes[parent] if parent >= 0 else "" for parent in tree.parents)
     lines = ["node,parent", *(f"{node},{parent}" for node, parent in zip(tree.nodes, parents, strict=True))]
     (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
-    shares = ", ".join([f'"1/{tree.n_levels}"'] * tree.n_levels)
-    file = folder / "optstream.toml"
-    file.write_text(CONFIGURATION.format(scale=LEAF_MW, epsilon=epsilon, shares=shares), encoding="utf-8")
-    settings = load_settings(file)
+    text = configuration(
+        stream={"time_zone": "UTC"},
+        mechanism={"name": "HistoryInformed", "scale": LEAF_MW},
+        privacy={"epsilon": epsilon, "resolution": "0.001", "lower_bound": "0"},
+        hierarchy={"file": "hierarchy.csv"},
+        budget={"levels": equal_shares(tree.n_levels)},
+        input={"region": "region"},
+    )
+    settings = stream(folder, text)
     for number, day in enumerate(days):
         into = folder / "dumps" / place_of(EVERY, day)
         into.mkdir(parents=True)

@@ -1,6 +1,5 @@
 """Makes the streams that benchmarks measure, in a folder: hierarchy, configuration, dumps, published days."""
 
-import json
 from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
@@ -10,6 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks.inputs.configuration import configuration, equal_shares, leaves_below
 from optstream import AggregationTree, EquallySpaced, Feature, OptStream, PrivacyModel
 from optstream.catalogue import (
     NoiseScale,
@@ -33,44 +33,6 @@ STEPS = 48
 FLAT_UP_TO, LEAVES_A_REGION = 13, 30
 NOISE_MW = 300.0
 AT_ONCE = 200
-METERED = """\
-[stream]
-name = "household-meters"
-step = "30min"
-time_zone = {time_zone}
-day = {day}
-[mechanism]
-name = "OptStream"
-[privacy]
-epsilon = "1"
-population = "trial-households"
-window = 48
-alpha = "6"                     # kWh: the whole of a reading, so that presence is protected too
-resolution = "0.001"
-bounds = ["0", "6"]
-[hierarchy.parents]
-town = ""
-{leaves}
-[budget]
-levels = ["1/2", "1/2"]
-[sampling]
-method = "equally_spaced"
-n_samples = 10
-[input]
-folder = {dumps}
-schema = "metered"
-timestamp = "timestamp"
-customer = "customer_id"
-value = "energy_kwh"
-marker = "_SUCCESS"
-[published]
-folder = "published"
-value = "energy_kwh"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-"""
 
 
 def tree_of(n_nodes: int) -> AggregationTree:
@@ -131,12 +93,18 @@ def stream(
 
 
 def metered(dumps: Path, leaves: Iterable[str], time_zone: str = "UTC", day: str = "elapsed") -> str:
-    """Return the configuration of metered dumps, kWh a half-hour, its leaves below one town."""
-    return METERED.format(
-        dumps=json.dumps(str(dumps)),
-        leaves="\n".join(f'{leaf} = "town"' for leaf in leaves),
-        time_zone=json.dumps(time_zone),
-        day=json.dumps(day),
+    """Return the configuration of metered dumps, kWh a half-hour, its leaves below one town.
+
+    alpha is the whole of a reading, so that presence is protected too.
+    """
+    return configuration(
+        stream={"name": "household-meters", "time_zone": time_zone, "day": day},
+        mechanism={"name": "OptStream"},
+        privacy={"population": "trial-households", "alpha": "6", "resolution": "0.001", "bounds": ["0", "6"]},
+        hierarchy={"parents": leaves_below("town", leaves)},
+        budget={"levels": equal_shares(2)},
+        sampling={"method": "equally_spaced", "n_samples": 10},
+        input={"folder": str(dumps), "schema": "metered", "customer": "customer_id", "value": "energy_kwh"},
     )
 
 

@@ -20,8 +20,9 @@ import numpy as np
 import polars as pl
 
 from benchmarks.harness.measure import command, in_process, parser, processor, show, table
-from benchmarks.million import CONFIGURATION, DAY, KEYS
-from tasks.config import Settings, load_settings
+from benchmarks.inputs.fixture import stream
+from benchmarks.million import DAY, visits
+from tasks.config import Settings
 from tasks.ingest.arrival.parts import EVERY, place_of
 
 LIMIT = 10.0
@@ -36,19 +37,18 @@ def prepared(folder: Path, n_regions: int, n_sectors: int, mechanism: str, *, ma
     regions = [f"r{region}" for region in range(n_regions)]
     sectors = [f"s{sector}" for sector in range(n_sectors)]
     lines = ["node,parent", "all,", *(f"{region},all" for region in regions)]
-    text = CONFIGURATION.format(mechanism=mechanism, keys=KEYS.get(mechanism, ""), schema="aggregated")
     if margin:
-        named = ", ".join(f'"{sector}"' for sector in sectors)
-        beside = f'file = "hierarchy.csv"\nmargins = {{ sector = [{named}] }}\n'
-        text = text.replace('file = "hierarchy.csv"\n', beside)
-        text = text.replace('["1/3", "1/3", "1/3"]', '["1/4", "1/4", "1/4"]\nmargins = { sector = "1/4" }')
-        text = text.replace('region = "region"\n', 'region = "region"\nmargin = "sector"\n')
+        text = visits(
+            mechanism,
+            hierarchy={"margins": {"sector": sectors}},
+            budget={"levels": ["1/4"] * 3, "margins": {"sector": "1/4"}},
+            input={"margin": "sector"},
+        )
     else:
         lines += [f"{region}-{sector},{region}" for region in regions for sector in sectors]
-        text = text.replace('region = "region"\n', 'region = "cell"\n')
+        text = visits(mechanism, input={"region": "cell"})
     (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
-    (folder / "optstream.toml").write_text(text, encoding="utf-8")
-    settings = load_settings(folder / "optstream.toml")
+    settings = stream(folder, text)
     into = folder / "dumps" / place_of(EVERY, DAY)
     into.mkdir(parents=True)
     stamps = pl.Series(settings.calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))

@@ -20,12 +20,13 @@ from typing import Any
 import polars as pl
 
 from benchmarks.harness.measure import command, in_words, parser, show, timed
-from benchmarks.inputs.fixture import rows_of, statement_of
+from benchmarks.inputs.configuration import configuration, leaves_below
+from benchmarks.inputs.fixture import rows_of, statement_of, stream
 from benchmarks.inputs.ledger_history import LEASE
 from optstream.catalogue import publish, stage
 from optstream.catalogue.hours.closed_days import close_days
 from optstream.ledger import Ledger, Reservation, open_ledger
-from tasks.config import Settings, load_settings
+from tasks.config import Settings
 from tasks.monitoring import watch
 from tasks.planning import plan_backfill
 from tasks.planning.nightly import days_of_night
@@ -37,39 +38,6 @@ from tasks.sample_data.load_shapes import FRENCH_REGIONS
 FIRST = date(2015, 1, 1)
 TIMED = ("plan", "ledger and catalogue", "closing of a day", "pages", "watch")
 REPEATS = 3
-CONFIGURATION = """
-[stream]
-name = "hours"
-step = "1h"
-period = "hour"
-time_zone = "Europe/Paris"
-[mechanism]
-name = "Laplace"
-[privacy]
-epsilon = "1"
-window = 24
-population = "people"
-alpha = "10"
-bounds = ["0", "30000"]
-[hierarchy.parents]
-FR = ""
-{leaves}
-[budget]
-levels = ["1/3", "2/3"]
-[input]
-folder = "dumps"
-schema = "aggregated"
-value = "load_mw"
-[published]
-folder = "published"
-value = "load_mw"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-[watch]
-first_day = 2015-01-01
-"""
 
 
 @dataclass(frozen=True)
@@ -127,10 +95,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     marks = sorted(options.parse_args(arguments).marks)
     show(" | ".join(["hours", *TIMED, "bytes of the catalogue"]))
     with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "optstream.toml"
-        leaves = "\n".join(f'{code} = "FR"' for code in FRENCH_REGIONS)
-        file.write_text(CONFIGURATION.format(leaves=leaves))
-        settings = load_settings(file)
+        text = configuration(
+            stream={"name": "hours", "step": "1h", "period": "hour"},
+            privacy={"window": 24, "alpha": "10", "bounds": ["0", "30000"]},
+            hierarchy={"parents": leaves_below("FR", FRENCH_REGIONS)},
+            budget={"levels": ["1/3", "2/3"]},
+            watch={"first_day": FIRST},
+        )
+        settings = stream(Path(scratch), text)
         with closing(open_ledger(settings.ledger_url)) as ledger:
             year, n_hours = Year(settings, ledger), 0
             ledger.enrol(terms_of(settings), datetime(2015, 1, 1, tzinfo=UTC))

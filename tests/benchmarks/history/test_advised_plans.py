@@ -13,8 +13,7 @@ pytestmark = pytest.mark.slow
 
 FIRST = date(2016, 2, 1)
 PARENTS = {"FR": "", "11": "FR", "53": "FR", "84": "FR"}
-GIVEN = {"first": str(FIRST), "scale": "5000", "step": "30min", "window": "48"}
-GIVEN |= {"privacy": 'bounds = ["0", "20000"]'}
+GIVEN = {"first": FIRST, "scale": 5000}
 
 
 @pytest.fixture
@@ -22,10 +21,10 @@ def load_of(tmp_path):
     """Eleven days, under an alpha."""
 
     def made(alpha):
-        empty = stream(tmp_path, "load", PARENTS, [], alpha=alpha, **GIVEN)
+        empty = stream(tmp_path, "load", PARENTS, [], privacy={"alpha": alpha}, **GIVEN)
         days = [FIRST + timedelta(number) for number in range(11)]
         values = simulated_days(empty.settings, days, 5000.0)
-        return stream(tmp_path, "load", PARENTS, list(values.values()), alpha=alpha, **GIVEN)
+        return stream(tmp_path, "load", PARENTS, list(values.values()), privacy={"alpha": alpha}, **GIVEN)
 
     return made
 

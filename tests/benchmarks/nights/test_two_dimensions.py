@@ -13,7 +13,7 @@ from optstream.catalogue.reading.read import read_published
 @pytest.mark.slow
 @pytest.mark.parametrize("margin", [True, False])
 def test_a_night_is_released(tmp_path, margin):
-    settings = prepared(tmp_path, 4, 3, margin=margin)
+    settings = prepared(tmp_path, 4, 3, "Laplace", margin=margin)
     found, _ = in_process("-m", "benchmarks.million", "--night", str(settings.file))
     assert {"ingest", "draw", "estimate", "publish"} <= set(found["seconds"])
     rows = read_published(settings.published_folder)
