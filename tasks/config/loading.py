@@ -11,8 +11,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from optstream.errors import ConfigurationError, ParameterError
 from tasks.config.checks import cross_checks
+from tasks.config.guarantee import guarantee_of
 from tasks.config.problems import keys, nearest, plain, problems_of, shown
-from tasks.config.settings import Settings, guarantee_of
+from tasks.config.settings import Settings
 from tasks.config.stage_shares import stage_problems
 from tasks.config.tables.hierarchy import read_hierarchy
 from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_with, section_of
