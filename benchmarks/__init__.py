@@ -25,8 +25,8 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
 
     noise.noise_coverage is `make coverage`: the table that report pages show.
 
-What they measure on is made in `inputs`: `fixture` makes streams (configuration, dumps, published days),
-`exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` has the public series.
-What they share besides is in `harness`: `measure` times and prints, `prefect_server` runs a server. `peers`
-has `bare_script` and `naive_program`.
+What they measure on is made in `inputs`: `configuration_text` and `fixture` make streams (dumps, published
+days), `exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` has the public
+series. What they share besides is in `harness`: `measure` times and prints, `prefect_server` runs a server.
+`peers` has `bare_script` and `naive_program`.
 """

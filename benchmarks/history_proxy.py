@@ -23,7 +23,7 @@ from optstream.mechanisms import HistoryInformed
 from optstream.mechanisms.history_informed.public_prior import learn_from_public
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
-from tasks.config.public_holidays import public_holidays
+from tasks.covariates.public_holidays import public_holidays
 from tasks.studies.evaluation.data import CALENDAR, LOAD, read_load
 
 N_DAYS, WEEK = 28, 7

@@ -37,7 +37,7 @@ from benchmarks.harness.measure import (
     table,
     timed,
 )
-from benchmarks.inputs.configuration import configuration, equal_shares
+from benchmarks.inputs.configuration_text import configuration, equal_shares
 from benchmarks.inputs.fixture import stream
 from flows.cli.console import Terminal
 from flows.orchestration.environment import connect

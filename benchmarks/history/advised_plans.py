@@ -29,7 +29,7 @@ from rich.progress import track
 from scipy.stats import spearmanr
 
 from benchmarks.harness.measure import command, parser, show, table
-from benchmarks.inputs.configuration import configuration
+from benchmarks.inputs.configuration_text import configuration
 from benchmarks.inputs.sectors import SECTORS, by_sector
 from benchmarks.small_counts import FIRST as FIRST_TRIPS
 from benchmarks.small_counts import read_trips

@@ -26,7 +26,7 @@ from optstream.mechanisms import HistoryInformed
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
-from tasks.config.public_holidays import public_holidays
+from tasks.covariates.public_holidays import public_holidays
 from tasks.studies.evaluation.data import CALENDAR, LOAD, TEMPERATURE, read_load, read_temperature
 
 LEARNED_DAYS = 28

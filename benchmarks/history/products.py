@@ -42,7 +42,7 @@ from optstream.mechanisms import HistoryInformed, Laplace
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
-from tasks.config.public_holidays import public_holidays
+from tasks.covariates.public_holidays import public_holidays
 from tasks.studies.evaluation.data import CALENDAR, LOAD, read_load
 
 KINDS = ("sum", "made up", "split", "unrelated")

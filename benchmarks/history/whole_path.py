@@ -23,7 +23,7 @@ import polars as pl
 
 from benchmarks.harness.measure import command, parser, processor, show, table
 from benchmarks.history_cost import LEAF_MW, load_of
-from benchmarks.inputs.configuration import configuration, equal_shares
+from benchmarks.inputs.configuration_text import configuration, equal_shares
 from benchmarks.inputs.fixture import stream, tree_of
 from flows.cli.console import Terminal
 from flows.orchestration.environment import connect

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.inputs.configuration import configuration, equal_shares, leaves_below
+from benchmarks.inputs.configuration_text import configuration, equal_shares, leaves_below
 from optstream import AggregationTree, EquallySpaced, Feature, OptStream, PrivacyModel
 from optstream.catalogue import (
     NoiseScale,

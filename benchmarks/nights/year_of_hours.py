@@ -20,7 +20,7 @@ from typing import Any
 import polars as pl
 
 from benchmarks.harness.measure import command, in_words, parser, show, timed
-from benchmarks.inputs.configuration import configuration, leaves_below
+from benchmarks.inputs.configuration_text import configuration, leaves_below
 from benchmarks.inputs.fixture import rows_of, statement_of, stream
 from benchmarks.inputs.ledger_history import LEASE
 from optstream.catalogue import publish, stage

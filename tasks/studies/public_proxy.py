@@ -13,7 +13,7 @@ from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
 from tasks.config.paths import lies_within
-from tasks.config.public_holidays import public_holidays
+from tasks.covariates.public_holidays import public_holidays
 from tasks.studies.evaluation.advice import public_days
 
 REGION = "region="

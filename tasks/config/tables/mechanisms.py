@@ -191,7 +191,7 @@ class HistoryInformed(Mechanism):
 
     def holidays_around(self, day: date) -> tuple[date, ...]:
         """As any mechanism's. Raises ParameterError for a country that is not known."""
-        from tasks.config.public_holidays import public_holidays
+        from tasks.covariates.public_holidays import public_holidays
 
         years = range(day.year - 1, day.year + 2)
         return (*self.holidays, *(public_holidays(self.country, years) if self.country else ()))

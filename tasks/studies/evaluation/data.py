@@ -20,7 +20,7 @@ from optstream.evaluation.streams import DAYS_AFTER, MOST_LEAD_DAYS, STREAM_SPAN
 from optstream.evaluation.studies import SPANS
 from optstream.stream import Calendar, days_from
 from optstream.stream.covariate import Covariate
-from tasks.config.public_holidays import public_holidays
+from tasks.covariates.public_holidays import public_holidays
 from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, shared_weather
 
 LOAD, FLU, UNEMPLOYMENT = (
