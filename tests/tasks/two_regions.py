@@ -118,12 +118,16 @@ class Installation:
     def once(self, build, *days):
         """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
 
-        Each of the same content gets a copy, with the same draws. Nothing outside of the folder may be part
-        of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
+        Each of the same content, with the same rights to it, gets a copy, with the same draws. Nothing
+        outside of the folder may be part of the state: where a ledger lies already, or on PostgreSQL, `build`
+        is called each time.
         """
         if not self.settings.ledger_url.startswith("sqlite:") or (self.folder / "trusted").exists():
             return build(self, *days)
-        before = sha256(repr(sorted(self.files(".").items())).encode()).hexdigest()
+        modes = sorted(
+            (path.relative_to(self.folder), path.stat().st_mode) for path in self.folder.rglob("*")
+        )
+        before = sha256(repr([sorted(self.files(".").items()), modes]).encode()).hexdigest()
         key = (build, days, self.now, before)
         if key not in KEPT:
             place = tempfile.TemporaryDirectory(prefix="optstream-kept-")

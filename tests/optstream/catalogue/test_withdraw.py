@@ -177,11 +177,12 @@ def test_readers_see_whole_days_while_days_are_withdrawn_and_restated(tmp_path, 
     days = [DAY + timedelta(days=number) for number in range(20)]
     for day in days:
         put(tmp_path, day)
-    done, failures, seen = threading.Event(), [], set()
+    done, looked, failures, seen = threading.Event(), threading.Semaphore(0), [], set()
 
     def operator():
         try:
             for number, day in enumerate(days):
+                looked.acquire(timeout=60)  # so that both are at it all the time, however fast the disk is
                 withdraw(tmp_path, day, told("h2"), stream=STREAM)
                 if number % 2:
                     put(tmp_path, day, revision=2)
@@ -199,6 +200,7 @@ def test_readers_see_whole_days_while_days_are_withdrawn_and_restated(tmp_path, 
             if set(sizes) - {12}:
                 failures.append("a partial day")
             seen.add(len(sizes))
+            looked.release()
 
     threads = [threading.Thread(target=work) for work in (reader, operator)]
     for thread in threads:
