@@ -324,8 +324,16 @@ def _from_document(text: str, document: object) -> Entry:
     may_be = is_hash(closed_in) and isinstance(period, Hour) and "withdrawn" not in document
     if "closed_in" in document and not may_be:
         _refuse(f"{place}: closed_in must be a SHA-256 in lower-case hexadecimal, of an hour that is there")
-    facts = (document[name] for name in ("revision", "vintage", "file_hash", "rows_hash", "ledger_head"))
-    entry = Entry(period, *facts, withdrawn="withdrawn" in document, closed_in=closed_in)
+    entry = Entry(
+        period,
+        document["revision"],
+        document["vintage"],
+        document["file_hash"],
+        document["rows_hash"],
+        document["ledger_head"],
+        "withdrawn" in document,
+        closed_in,
+    )
     if (document["file"], document["manifest"]) != (entry.file, entry.manifest):
         _refuse(f"{place}: file and manifest must be the relative names that its date and file_hash give")
     return entry

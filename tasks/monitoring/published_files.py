@@ -51,13 +51,13 @@ def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
     folder, known = settings.published_folder, _known_sizes(settings)
     if not isinstance(folder, Path):
         return {}
-    found = {}
+    found: dict[date, str] = {}
     for entry in day_entries(listed):
-        is_of_hours = isinstance(entry, DayEntry)
-        size = known.get(entry.closed_in or "" if is_of_hours else entry.file_hash)
+        own = entry.own if isinstance(entry, DayEntry) else (entry,)
+        size = known.get(entry.closed_in or "" if isinstance(entry, DayEntry) else entry.file_hash)
         path = folder / entry.file
         if size is not None and path.is_file() and path.stat().st_size != size:
-            found |= dict.fromkeys([one.period for one in (entry.own if is_of_hours else [entry])], RESIZED)
+            found |= dict.fromkeys([one.period for one in own], RESIZED)
     return found
 
 
