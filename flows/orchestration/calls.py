@@ -69,7 +69,7 @@ def taken(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[
     if not n_days:
         return step.fn(run, days)
     watcher = WATCHER.get()
-    label = f"{step.name}, {n_days} day{'' if n_days == 1 else 's'}"
+    label = f"{step.name}, {n_days} {run.settings.stream.period}{'' if n_days == 1 else 's'}"
     with watcher.step(label) if watcher else nullcontext():
         return step(run, days) if in_prefect() else _plainly(step, run, days)
 

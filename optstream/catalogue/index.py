@@ -137,23 +137,24 @@ class Catalogue:
         """Return the catalogue as JSON.
 
         Returns:
-            UTF-8 text; the same catalogue gives the same bytes.
+            UTF-8 text: of a catalogue that was read the very bytes, else the same for the same catalogue.
         """
         return self._encoded
 
     @cached_property
     def _encoded(self) -> bytes:
-        """Worked out once: pages and descriptions of a year of hours ask for its hash again and again."""
+        """The bytes that it was read from (`parse_catalogue`), or those of a new one, worked out once."""
         numbered = self.sequence is not None
-        document = {
+        facts = {
             "format": NUMBERED if numbered else FORMAT,
             **({"sequence": self.sequence} if numbered else {}),
             "stream": self.stream,
             "value_column": self.value_column,
             "ledger_head": self.ledger_head,
-            "periods": {entry.period.isoformat(): _to_document(entry) for entry in self.entries},
         }
-        return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
+        periods = ",\n".join(map(_to_text, self.entries))
+        periods = f"{{\n{periods}\n }}" if periods else "{}"
+        return f'{json.dumps(facts, indent=1)[:-2]},\n "periods": {periods}\n}}\n'.encode()
 
 
 def check_ledger_head(head: object) -> None:
@@ -267,11 +268,17 @@ def parse_catalogue(data: bytes) -> Catalogue:
         _refuse("lists days and hours")
     entries.sort(key=lambda entry: entry.period)
     facts = (stream, document["value_column"], document["ledger_head"], tuple(entries))
-    return Catalogue(*facts, document.get("sequence"))
+    catalogue = Catalogue(*facts, document.get("sequence"))
+    catalogue.__dict__["_encoded"] = data  # a cached property: hashes and signatures are of what was read
+    return catalogue
 
 
-def _to_document(entry: Entry) -> dict[str, Any]:
-    document = {
+_encode = json.JSONEncoder(separators=(",\n   ", ": "), allow_nan=False).encode
+"""Of an entry, laid out as `indent=1` does at its depth: asked to indent, the library takes much longer."""
+
+
+def _to_text(entry: Entry) -> str:
+    document: dict[str, Any] = {
         "revision": entry.revision,
         "vintage": entry.vintage,
         "file": entry.file,
@@ -282,7 +289,13 @@ def _to_document(entry: Entry) -> dict[str, Any]:
     }
     if entry.closed_in is not None:
         document["closed_in"] = entry.closed_in
-    return {**document, "withdrawn": True} if entry.withdrawn else document
+    if entry.withdrawn:
+        document["withdrawn"] = True
+    return f'  "{entry.period.isoformat()}": {{\n   {_encode(document)[1:-1]}\n  }}'
+
+
+_MUST_HAVE = {"revision", "vintage", "file", "file_hash", "rows_hash", "manifest", "ledger_head"}
+_MAY_HAVE = {"withdrawn", "closed_in"}
 
 
 def _from_document(text: str, document: object) -> Entry:
@@ -293,12 +306,11 @@ def _from_document(text: str, document: object) -> Entry:
         _refuse("has a period that is not a date YYYY-MM-DD, nor an hour YYYY-MM-DDTHH")
     if not FIRST_YEAR <= period.year <= LAST_YEAR:
         _refuse(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")
-    place = f"period {period}"
+    place = f"period {text}"
     if period.isoformat() != text or not isinstance(document, dict):
         _refuse(f"{place} must be a date YYYY-MM-DD, or an hour YYYY-MM-DDTHH, with an entry")
-    known = {"revision", "vintage", "file", "file_hash", "rows_hash", "manifest", "ledger_head"}
-    if set(document) - {"withdrawn", "closed_in"} != known:
-        _refuse(f"{place} must have {', '.join(sorted(known))}, and may have withdrawn or closed_in")
+    if document.keys() - _MAY_HAVE != _MUST_HAVE:
+        _refuse(f"{place} must have {', '.join(sorted(_MUST_HAVE))}, and may have withdrawn or closed_in")
     for name in ("revision", "vintage"):
         if type(document[name]) is not int or not 0 <= document[name] < 2**31:
             _refuse(f"{place}: {name} must be a whole number of at least 0")
@@ -312,8 +324,16 @@ def _from_document(text: str, document: object) -> Entry:
     may_be = is_hash(closed_in) and isinstance(period, Hour) and "withdrawn" not in document
     if "closed_in" in document and not may_be:
         _refuse(f"{place}: closed_in must be a SHA-256 in lower-case hexadecimal, of an hour that is there")
-    facts = {name: document[name] for name in known - {"file", "manifest"}}
-    entry = Entry(period=period, withdrawn="withdrawn" in document, closed_in=closed_in, **facts)
+    entry = Entry(
+        period,
+        document["revision"],
+        document["vintage"],
+        document["file_hash"],
+        document["rows_hash"],
+        document["ledger_head"],
+        "withdrawn" in document,
+        closed_in,
+    )
     if (document["file"], document["manifest"]) != (entry.file, entry.manifest):
         _refuse(f"{place}: file and manifest must be the relative names that its date and file_hash give")
     return entry

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, groupby, zip_longest
 from math import ceil
@@ -219,38 +219,44 @@ def _windows_of(spent: Iterable[range], window_length: int) -> list[int]:
 
 
 def _parts_of(spends: Iterable[Spend]) -> _Parts:
+    """Sort the draws of these: once what is alike but for where it begins, which plays no part."""
+    alike = Counter(replace(one, first_step=0) if isinstance(one, StepSpend) else one for one in spends)
     parts = _Parts()
-    for spend in spends:
-        parts.adaptive |= _add(parts, spend)
+    for spend, n_alike in alike.items():
+        parts.adaptive |= _add(parts, spend, n_alike)
     return parts
 
 
-def _add(parts: _Parts, spend: Spend) -> bool:
-    """Sort one spend's draws; whether it shows that what was measured was chosen by what was released."""
+def _add(parts: _Parts, spend: Spend, n_alike: int) -> bool:
+    """Sort the draws of n_alike such spends; whether they show that what was measured was chosen by what was
+    released.
+    """
     match spend:
         case StepSpend():
-            parts.plain += (total := sum(spend.weights) * spend.unit_charge)
+            parts.plain += (total := n_alike * sum(spend.weights) * spend.unit_charge)
             if spend.stage in NOT_FRESH:
                 parts.added += total
             else:
                 unit = spend.leaves_changed * spend.alpha_units
-                parts.draws.update((ceil(weight * unit), spend.scale) for weight in _shared(spend))
+                for weight in _shared(spend):
+                    parts.draws[ceil(weight * unit), spend.scale] += n_alike
             return spend.stage in ADAPTIVE
         case PeriodSpend():
-            parts.plain += spend.charges[-1]
-            parts.pure[spend.charges[-1]] += 1
+            parts.plain += n_alike * spend.charges[-1]
+            parts.pure[spend.charges[-1]] += n_alike
             return False
         case CappedSpend():
-            parts.plain += spend.n_steps * spend.unit_charge
+            parts.plain += n_alike * spend.n_steps * spend.unit_charge
             return True
         case JointSpend():
             # a group is told apart no better than one draw of its scale (Lemma 17)
             largest, unit = spend.largest_parts, spend.leaves_changed * spend.alpha_units
-            parts.plain += sum(largest) * spend.unit_charge
-            parts.draws.update((n_steps * unit, spend.scale) for n_steps in largest)
+            parts.plain += n_alike * sum(largest) * spend.unit_charge
+            for n_steps in largest:
+                parts.draws[n_steps * unit, spend.scale] += n_alike
             return False
         case GaussianSpend():
-            parts.rho += spend.whole_charge
+            parts.rho += n_alike * spend.whole_charge
             return False
     raise ParameterError(f"the loss of a {type(spend).__name__} over a span is not known")
 

@@ -156,7 +156,7 @@ def partition_of(period: date) -> str:
     Returns:
         "date=2016-02-14", or "date=2016-02-14/hour=13".
     """
-    day = f"date={day_of(period).isoformat()}"
+    day = f"date={date.isoformat(period)}"
     return f"{day}/hour={period.clock.removeprefix('T')}" if isinstance(period, Hour) else day
 
 

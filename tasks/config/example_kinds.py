@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from optstream.errors import ParameterError
 from optstream.mechanisms import mechanism_named
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.mechanisms import MECHANISMS, NAMES
+from tasks.config.tables.mechanisms import MECHANISMS, NAMES, kinds_with
 
 MOST_LEVELS = 4
 LEVELS = f"an integer in [2, {MOST_LEVELS}]"
@@ -51,18 +51,25 @@ class Kind:
         counts: Whole numbers of visits in place of a load.
         metered: A row a customer and step in place of a row a step.
         levels: Of the hierarchy, the root's counted.
+        hourly: A release an hour in place of one a night.
     """
 
     mechanism: str = "OptStream"
     counts: bool = False
     metered: bool = False
     levels: int = 2
+    hourly: bool = False
 
     def __post_init__(self) -> None:
         if self.mechanism not in MECHANISMS:
             raise ParameterError(f"mechanism of the example must be {NAMES}; got {self.mechanism!r:.80}")
         if not 2 <= self.levels <= MOST_LEVELS:
             raise ParameterError(f"levels of the example must be {LEVELS}; got {self.levels!r:.80}")
+        if self.hourly and not mechanism_named(self.mechanism).serves_hours:
+            raise ParameterError(
+                f"an example by the hour is for mechanism {kinds_with('serves_hours')}; got "
+                f"{self.mechanism!r}, which is made for days as a whole"
+            )
 
     @property
     def words(self) -> Words:
@@ -83,6 +90,8 @@ def example_of(kind: Kind) -> str:
     """
     text = _with_input(EXAMPLE, kind)
     text = _with_levels(text, kind.levels)
+    if kind.hourly:
+        text = _by_the_hour(text)
     return _with_mechanism(text, kind)
 
 
@@ -141,6 +150,31 @@ def _with_levels(text: str, levels: int) -> str:
         text = _changed(text, rf"^(\[hierarchy\.{table}\].*\n)(?:.+\n)+", rf"\g<1>{lines}")
     shares = ", ".join([f'"1/{levels}"'] * levels)
     return _changed(text, r'^levels = \["1/2", "1/2"\] *', f"levels = [{shares}]  ")
+
+
+def _by_the_hour(text: str) -> str:
+    """A release an hour: its dumps and its clock."""
+    period = 'period = "hour"'.ljust(32) + "# each hour is a release of its own: docs/hours.md"
+    for old, new in (
+        (r"a nightly private release", "a private release every hour"),
+        (r'^(step = "30min")$', rf"\g<1>\n{period}"),
+        (r"/date=<YYYY-MM-DD>/\*", "/date=<YYYY-MM-DD>/hour=<HH>/*"),
+        (
+            r"^# not_before = .*$",
+            '# not_before = "00:15"          # after the end of the hour: a drawn hour is held until then',
+        ),
+        (r"^# \[release\] .*\n# revise_days .*\n\n", ""),
+        (r"of a stream that runs every night: alarms", "of a stream that runs every hour: alarms"),
+        (
+            r"^# late_after = .*$",
+            '# late_after = "00:30"          # after the end of an hour: from then on it is an alarm',
+        ),
+        (r"^# max_runtime = .*$", '# max_runtime = "10min"         # an hour under way for longer is stuck'),
+        (r"^# cron = .*$", '# cron = "5 * * * *"            # five minutes past, at the hour before'),
+        (r"^# look_every_minutes = .*$", "# look_every_minutes = 10       # further looks at what is late"),
+    ):
+        text = _changed(text, old, new)
+    return text
 
 
 def _with_mechanism(text: str, kind: Kind) -> str:

@@ -11,6 +11,7 @@ import polars as pl
 
 from optstream.catalogue import Catalogue, Entry, find_catalogue
 from optstream.catalogue.backends import open_storage
+from optstream.catalogue.hours.day_entry import DayEntry, day_entries
 from optstream.catalogue.layout import DATA
 from optstream.errors import PublicationError
 from tasks.config import Settings
@@ -44,15 +45,19 @@ def _listed(catalogue: Catalogue) -> list[Entry]:
 
 
 def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:
-    """By the sizes that the pages' summaries keep; files that no page was made of yet are not looked at."""
+    """By the sizes that the pages' summaries keep; files that no page was made of yet are not looked at, nor
+    those of hours whose day is open.
+    """
     folder, known = settings.published_folder, _known_sizes(settings)
     if not isinstance(folder, Path):
         return {}
-    found = {}
-    for entry in listed:
-        path, size = folder / entry.file, known.get(entry.file_hash)
+    found: dict[date, str] = {}
+    for entry in day_entries(listed):
+        own = entry.own if isinstance(entry, DayEntry) else (entry,)
+        size = known.get(entry.closed_in or "" if isinstance(entry, DayEntry) else entry.file_hash)
+        path = folder / entry.file
         if size is not None and path.is_file() and path.stat().st_size != size:
-            found[entry.period] = RESIZED
+            found |= dict.fromkeys([one.period for one in own], RESIZED)
     return found
 
 

@@ -9,6 +9,7 @@ from optstream.ledger import GuaranteeLoss, Ledger
 from optstream.ledger.transactions.amend import check_currency_kept
 from optstream.mechanisms import Hierarchical, OptStream
 from optstream.privacy import Spend
+from optstream.stream import Hour
 from tasks.config import Settings
 from tasks.ledger.show import guarantee_changed
 from tasks.ledger.show_pages import in_words
@@ -43,7 +44,8 @@ class Waits:
         told = [f"{stream}: {', '.join(self.changed)} would change; nothing was declared"]
         told += [f"{day} would wait: {in_words(broken)}" for day, broken in self.refused]
         if self.first is not None:
-            told.append(f"{self.first} is the first day that could be released under the new guarantee")
+            kind = "hour" if isinstance(self.first, Hour) else "day"
+            told.append(f"{self.first} is the first {kind} that could be released under the new guarantee")
         return told
 
 

@@ -6,6 +6,8 @@ from datetime import date
 from fractions import Fraction
 from math import ceil, floor, isfinite, log10
 
+from optstream.stream import Hour
+
 UNITS = {"mw": "MW", "gw": "GW", "kw": "kW", "mwh": "MWh", "kwh": "kWh", "wh": "Wh", "w": "W", "count": ""}
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 STEPS = (1, 2, 2.5, 5, 10)
@@ -75,8 +77,9 @@ def brief(value: object) -> str:
 
 
 def day_in_words(day: date) -> str:
-    """ "14 Feb 2016", whatever the machine's language."""
-    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+    """ "14 Feb 2016", whatever the machine's language; of an hour "14 Feb 2016, hour 13"."""
+    hour = f", hour {day.clock.removeprefix('T')}" if isinstance(day, Hour) else ""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}{hour}"
 
 
 def ticks(low: float, high: float, most: int = 5) -> Sequence[float]:

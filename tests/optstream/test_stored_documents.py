@@ -60,6 +60,17 @@ def test_every_document_is_stored_as_ever():
     assert {name: data.decode() for name, data in found.items()} == STORED
 
 
+@pytest.mark.parametrize("layout", [{"indent": 4}, {"separators": (",", ":")}])
+@pytest.mark.parametrize("name", CATALOGUES)
+def test_the_bytes_of_a_catalogue_of_any_layout_are_kept_until_it_changes(name, layout):
+    """What is signed, and what pages state the hash of, is what lies there."""
+    data = json.dumps(json.loads(STORED[name]), **layout).encode()
+    found = parse_catalogue(data)
+    assert found == CATALOGUES[name]
+    assert found.to_bytes() == data
+    assert replace(found).to_bytes() == STORED[name].encode()
+
+
 @pytest.mark.parametrize("name", STORED)
 def test_what_is_stored_is_read_back(name):
     data = STORED[name].encode()

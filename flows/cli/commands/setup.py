@@ -20,7 +20,11 @@ app = new_app()
 
 
 @app.command(
-    epilog=examples("optstream init", "optstream init --mechanism HistoryInformed --counts --levels 3")
+    epilog=examples(
+        "optstream init",
+        "optstream init --mechanism HistoryInformed --counts --levels 3",
+        "optstream init --mechanism PeGaSus --hourly",
+    )
 )
 def init(
     path: Annotated[Path, typer.Argument(help="Where to write the configuration.")] = DEFAULT_CONFIG,
@@ -34,9 +38,12 @@ def init(
     levels: Annotated[
         int, typer.Option(min=2, max=MOST_LEVELS, help="Levels of the hierarchy, the nation's counted.")
     ] = Kind.levels,
+    hourly: Annotated[
+        bool, typer.Option("--hourly", help="Released every hour, not every night; by some mechanisms.")
+    ] = False,
 ) -> None:
     """Write a commented example configuration that runs."""
-    text = example_of(Kind(mechanism, counts, metered, levels))
+    text = example_of(Kind(mechanism, counts, metered, levels, hourly))
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)

@@ -4,6 +4,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import cached_property
 
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Readable
@@ -65,12 +66,12 @@ class Dataset:
         """Whether the newest release has a file of errors beside it."""
         return self.statement is not None and self.statement.errors is not None
 
-    @property
+    @cached_property
     def listed(self) -> tuple[Entry, ...]:
         """The days that readers find, rising."""
         return tuple(entry for entry in day_entries(self.catalogue.entries) if not entry.withdrawn)
 
-    @property
+    @cached_property
     def files(self) -> tuple[str, ...]:
         """The files of data/ with the rows of these days, rising."""
         return tuple(file for entry in self.listed for file in sorted(files_of(entry)))

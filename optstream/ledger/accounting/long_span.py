@@ -32,7 +32,8 @@ def spent_over(connection: Connection, grant: GrantRow, steps: range) -> Spent:
     """Return all that the releases with one of `steps` are charged; reads that range of the history."""
     charged = charged_to_grant(connection, grant, steps)
     # what a neighbouring day chose to spend may decide what a day of the span measures
-    near = select(SpendRow.document).where(*having_one_of(grant, window_reach(grant, steps)))
+    touching = having_one_of(grant, window_reach(grant, steps))
+    near = select(SpendRow.document).where(*touching, SpendRow.document.contains("capped"))
     window = None
     if grant.windows == "sliding" and grant.amendment == 0:
         window = (grant.window_length, guarantees_of(connection, grant).in_force.budget)

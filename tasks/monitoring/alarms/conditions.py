@@ -64,7 +64,7 @@ def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alar
 
 
 def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Alarm]:
-    made = replace(Alarm(Kind.LATE, settings.stream.name, ""), day=day.day)
+    made = Alarm(Kind.LATE, settings.stream.name, "", day.day)
     release, arrival = facts.releases.get(day.day), facts.arrivals.get(day.day)
     match day.state:
         case State.LATE:

@@ -9,10 +9,12 @@ from zoneinfo import ZoneInfo
 
 import polars as pl
 
+from optstream.stream import day_of
 from tasks.config import Settings
 from tasks.config.tables.schedule import clock_of
 from tasks.monitoring import StreamView
 from tasks.monitoring.alarms.alarm_groups import AlarmGroup, alarm_groups
+from tasks.monitoring.days import by_day
 from tasks.reports.drawing.calendar import Mark, counted, marks_of_days
 from tasks.reports.drawing.figures import Z
 from tasks.reports.numbers import amount
@@ -99,7 +101,7 @@ def row_of(snapshot: Snapshot, now: datetime) -> StreamRow:
     if view is None or settings is None:
         return StreamRow(snapshot.stream, Need.BLIND, problem, seen)
     groups = alarm_groups(view.alarms, snapshot.since)
-    strip = marks_of_days(view.days[-STRIP_DAYS:], settings.called)
+    strip = marks_of_days(by_day(view.days)[-STRIP_DAYS:], settings.called)
     known = [group.since for group in groups if group.since is not None]
     nights = _nights(snapshot, strip)
     return StreamRow(
@@ -172,7 +174,7 @@ def _band(snapshot: Snapshot) -> str:
 
 def _nights(snapshot: Snapshot, strip: Sequence[Mark]) -> tuple[float, ...]:
     days = {mark.day for mark in strip}
-    took = (night.took for day, night in sorted(snapshot.nights.items()) if day in days)
+    took = (night.took for day, night in sorted(snapshot.nights.items()) if day_of(day) in days)
     return tuple(one / timedelta(minutes=1) for one in took if one is not None)
 
 

@@ -1,5 +1,6 @@
 """The examples of every kind that `optstream init` writes: each is read without a complaint, and runs."""
 
+import re
 import tomllib
 from datetime import date
 from itertools import product
@@ -7,14 +8,18 @@ from itertools import product
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.mechanisms import MECHANISMS
+from optstream.mechanisms import MECHANISMS, mechanism_named
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.config.example_kinds import Kind, example_of
+from tasks.config.tables.schedule import EVERY_HOUR
 from tasks.planning.dry_run import dry_run
 
 DAY = date(2016, 2, 1)
-KINDS = [Kind(*choice) for choice in product(MECHANISMS, (False, True), (False, True), (2, 3, 4))]
+BY_THE_HOUR = [Kind(name, hourly=True) for name in MECHANISMS if mechanism_named(name).serves_hours]
+KINDS = [
+    Kind(*choice) for choice in product(MECHANISMS, (False, True), (False, True), (2, 3, 4))
+] + BY_THE_HOUR
 OF_EACH = [
     Kind(name, number % 2 == 0, number % 3 == 0, 2 + number % 3) for number, name in enumerate(MECHANISMS)
 ]
@@ -40,6 +45,7 @@ def test_every_kind_is_usable_and_is_what_was_asked_for(settings_of, name):
         assert settings.mechanism.name == name
         assert (settings.privacy.counts, settings.metered) == (kind.counts, kind.metered)
         assert settings.tree_of(date.min).n_levels == kind.levels == len(settings.level_shares)
+        assert settings.calendar.period == ("hour" if kind.hourly else "day")
         assert set(settings.node_facts) == set(settings.tree_of(date.min).nodes)
         if kind.counts:
             assert (settings.privacy.resolution, settings.privacy.lower_bound) == (1, 0)
@@ -51,6 +57,16 @@ def test_every_kind_is_usable_and_is_what_was_asked_for(settings_of, name):
 @pytest.mark.parametrize("kind", OF_EACH, ids=lambda kind: kind.mechanism)
 def test_a_night_of_each_mechanism_fits_its_budget(settings_of, kind):
     assert dry_run(settings_of(kind), [DAY]).fits
+
+
+def test_what_an_example_by_the_hour_leaves_to_be_chosen_is_usable_too(settings_of, tmp_path):
+    text = example_of(Kind("Laplace", hourly=True))
+    chosen = r"^# (?=not_before|\[watch\]|late_after|max_runtime|\[schedule\]|cron|look_every)"
+    (tmp_path / "chosen.toml").write_text(re.sub(chosen, "", text, flags=re.MULTILINE), encoding="utf-8")
+    settings = load_settings(tmp_path / "chosen.toml")
+    assert settings.schedule.cron == EVERY_HOUR
+    assert settings.watch is not None
+    assert not re.search(r"\bnight|nightly", text.replace("quiet nights", ""))
 
 
 def test_comments_speak_of_the_unit_of_the_readings():
@@ -65,6 +81,7 @@ def test_comments_speak_of_the_unit_of_the_readings():
     [
         ({"mechanism": "laplace"}, '"OptStream" or "Laplace"'),
         ({"levels": 5}, r"an integer in \[2, 4\]; got 5"),
+        ({"hourly": True}, r"by the hour is for mechanism .*\"PeGaSus\".*; got 'OptStream'"),
     ],
 )
 def test_what_there_is_no_example_of_is_refused(wrong, told):

@@ -2,12 +2,16 @@
 
 from datetime import date
 from functools import partial
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 
-from optstream.catalogue import find_catalogue, read_catalogue
+from optstream.catalogue import Catalogue, Entry, find_catalogue, read_catalogue
+from optstream.catalogue.hours.day_entry import day_entries
+from optstream.stream import Hour
 from tasks.monitoring import published_files
-from tasks.monitoring.published_files import lost_files
+from tasks.monitoring.published_files import RESIZED, lost_files
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested
 from tasks.release.each import each
@@ -95,3 +99,34 @@ def test_a_compromised_day_without_its_file_has_both_alarms(released):
     compromise(released.settings, released.ledger, FIRST, "a stolen disk", released.now)
     harm(file_of(released), "missing")
     assert {kind for kind, day, _ in released.alarms() if day == 1} >= {"lost", "compromised"}
+
+
+def test_a_closed_day_of_another_size_is_lost_with_all_its_hours_and_an_open_one_is_not_judged(tmp_path):
+    """The pages keep a size for each day: of a closed one that of its file, else of all its hours' files."""
+    closed, opened = (
+        (Hour(FIRST, number) for number in range(2)),
+        (Hour(SECOND, number) for number in range(2)),
+    )
+    entries = [Entry(one, 0, 0, f"{one.hour}" * 64, "", "", closed_in="c" * 64) for one in closed]
+    entries += [Entry(one, 0, 0, f"{one.hour}" * 64, "", "") for one in opened]
+    for one in entries:
+        path = tmp_path / one.shown_in
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"12345")
+    sizes = {day.file_hash: 5 if day.closed_in else 10 for day in day_entries(entries)}
+    rows = {
+        "file_hash": [*sizes],
+        "node": "FR",
+        "mean": 1.0,
+        "noise": 1.0,
+        "model": 1.0,
+        "size": [*sizes.values()],
+    }
+    pl.DataFrame(rows).write_parquet(tmp_path / "summaries.parquet")
+    settings = SimpleNamespace(published_folder=tmp_path, summaries_file=tmp_path / "summaries.parquet")
+    catalogue = Catalogue("load", "load_mw", "d" * 64, tuple(entries))
+    assert lost_files(settings, catalogue) == {}
+    (tmp_path / entries[0].shown_in).write_bytes(b"1234")
+    assert published_files._resized(settings, entries) == dict.fromkeys(
+        [one.period for one in entries[:2]], RESIZED
+    )

@@ -115,6 +115,13 @@ def test_an_example_of_another_kind_runs(tmp_path, monkeypatch):
     assert "visits_low" in rows.columns
 
 
+def test_an_example_by_the_hour_is_written(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shown = invoke("init", "--mechanism", "PeGaSus", "--hourly")
+    assert shown.exit_code == 0, shown.output
+    assert load_settings(tmp_path / "optstream.toml").calendar.period == "hour"
+
+
 def test_a_kind_without_an_example_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ParameterError, match="mechanism of the example must be"):
@@ -125,7 +132,7 @@ def test_a_kind_without_an_example_writes_nothing(tmp_path, monkeypatch):
 def loop(kind, *, days=1):
     """From `init` to published days, by the command line alone, in the folder that is current."""
     given = ["--mechanism", kind.mechanism, "--levels", str(kind.levels)]
-    given += ["--counts"] * kind.counts + ["--metered"] * kind.metered
+    given += ["--counts"] * kind.counts + ["--metered"] * kind.metered + ["--hourly"] * kind.hourly
     last = f"2016-02-0{days}"
     commands = [("init", *given), ("simulate", "--from", "2016-02-01", "--to", last)]
     commands += [("run", "--date", "2016-02-01", "--dry-run")]
@@ -144,7 +151,7 @@ def loop(kind, *, days=1):
 def named(kind):
     """What a kind is, as a test is called by it."""
     words = [kind.mechanism, *["counts"] * kind.counts, *["metered"] * kind.metered, str(kind.levels)]
-    return "_".join(words)
+    return "_".join([*words, *["hourly"] * kind.hourly])
 
 
 @pytest.fixture

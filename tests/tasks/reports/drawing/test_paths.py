@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import Catalogue
+from optstream.stream import Hour
 from tasks.reports.drawing.figures import figures_of
 from tasks.reports.drawing.paths import HEIGHT, Scale, band, dots, line
 from tasks.reports.facts import RECENT_DAYS, Daily, Node, PublicFacts, Recent
@@ -119,5 +120,6 @@ def test_numbers_in_words():
     assert [amount(value) for value in (Fraction(1, 48), inf, -inf)] == ["0.0208333", "∞", "−∞"]
     assert [amount(value) for value in (6.54836e-17, -1e-12, 0, 1e-6)] == ["≈ 0", "≈ 0", "0", "1e-06"]
     assert day_in_words(date(2016, 2, 1)) == "1 Feb 2016"
+    assert day_in_words(Hour(date(2016, 10, 30), 2, again=True)) == "30 Oct 2016, hour 02B"
     assert [unit_of(name) for name in ("load_mw", "energy_kwh", "devices", "load")] == ["MW", "kWh", "", ""]
     assert [quantity_of(name) for name in ("net_load_mw", "devices", "mw")] == ["net load", "devices", "mw"]

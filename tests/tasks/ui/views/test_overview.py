@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import Catalogue, Entry
+from optstream.stream import Hour
 from tasks.monitoring import Kind, Severity, State
 from tasks.ui.render import page
 from tasks.ui.snapshot import Snapshot
@@ -55,6 +56,21 @@ def test_a_row_says_what_there_is(snapshot):
     assert row.nights == (5.0,) * 59
     assert row.nights_words == "5 min, at most 5 min"
     assert row.next_run == "2016-09-02 03:30 CEST"
+
+
+def test_a_stream_by_the_hour_shows_its_last_days_each_by_its_worst_hour(snapshot):
+    made = snapshot(states=[State.PUBLISHED] * 48)
+    assert made.view is not None
+    hours = [Hour(FIRST + timedelta(days=number // 24), number % 24) for number in range(48)]
+    days = [replace(one, day=hour) for one, hour in zip(made.view.days, hours, strict=True)]
+    days[-2] = replace(days[-2], state=State.LATE)
+    nights = dict(zip(hours, made.nights.values(), strict=True))
+    row = row_of(replace(made, view=replace(made.view, days=tuple(days)), nights=nights), LATER)
+    assert [(one.day, one.state) for one in row.strip] == [
+        (FIRST, "published"),
+        (FIRST + timedelta(days=1), "late"),
+    ]
+    assert len(row.nights) == 48
 
 
 def test_what_was_never_seen_has_a_row_that_says_why():
