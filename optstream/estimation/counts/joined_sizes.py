@@ -30,7 +30,7 @@ def joined_sizes(
     Returns:
         Sizes, at least 0, their variances, and u, (n_leaves,) each.
     """
-    total, spread = (np.bincount(parents, one, len(means)) for one in (sizes, doubts))
+    total, spread = (np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, doubts))
     told, variances = _by_all_else(tree, means, unsure, total, spread)
     share = doubts / (spread + variances)[parents]
     found = np.maximum(sizes + share * (told - total)[parents], 0.0)
