@@ -80,8 +80,8 @@ class ErrorProducts:
         """Yield the products that come nearest to the same sum, the largest first.
 
         What columns add is written in an orthonormal basis of them, so that only what the few `nodes` have
-        beside that is a matter of all pairs of nodes. In an orthonormal basis of the pairs the largest
-        products are eigenvectors, and what they leave is exact to the last digit.
+        beside it is factorised over all pairs of nodes. The products are then the singular vectors of a small
+        matrix: a row for each pair of the basis and for each of the few, a column for each pair of times.
 
         Args:
             scales: (p,), what an error of each node counts as one.
