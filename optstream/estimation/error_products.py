@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,10 +72,17 @@ class ErrorProducts:
             A variance for each of both.
         """
         columns = self.columns if nodes is None else nodes @ self.columns
-        forms = _forms(self.forms.transpose(0, 2, 1, 3), times)
-        pairs = (columns[:, :, None] * columns[:, None, :]).reshape(len(columns), -1)
+        first, second, forms = self._pairs
         found = _forms(self.nodes, nodes).T @ _forms(self.times, times)
-        return np.asarray(found + pairs @ forms.reshape(pairs.shape[1], -1))
+        return np.asarray(found + (columns[:, first] * columns[:, second]) @ _forms(forms, times))
+
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        """Each unordered pair of columns, and its symmetric form for both orders, (n_pairs, q, q)."""
+        first, second = np.triu_indices(self.columns.shape[1])
+        forms = self.forms[first, :, second, :]
+        both = np.where(first == second, 0.5, 1.0)[:, None, None]
+        return first, second, both * (forms + forms.transpose(0, 2, 1))
 
     def principal(self, scales: Floats, most: int) -> Iterator[tuple[Floats, Floats]]:
         """Yield the products that come nearest to the same sum, the largest first.
@@ -91,14 +99,15 @@ class ErrorProducts:
             A matrix of nodes and one of times, as the attributes.
         """
         basis, rest = np.linalg.qr(self.columns / scales[:, None])
-        forms = np.einsum("xa,asbt,yb->xyst", rest, self.forms, rest, optimize=True)
+        first, second, forms = self._pairs
+        turned = rest.T[first][:, :, None] * rest.T[second][:, None, :]
+        of_columns = _halves(0.5 * (turned + turned.transpose(0, 2, 1))).T @ _halves(forms)
         nodes = self.nodes / np.outer(scales, scales)
         within = basis.T @ nodes @ basis
         left, beside = np.linalg.qr(_halves(nodes - basis @ within @ basis.T).T)
         times = _halves(self.times)
-        of_columns = _halves(_halves(0.5 * (forms + forms.swapaxes(2, 3))).transpose(2, 0, 1)).T
         rows = np.vstack([of_columns + _halves(within).T @ times, beside @ times])
-        _, small = np.linalg.qr(rows.T)
+        small = np.asarray(np.linalg.qr(rows.T, mode="r"))
         weights = np.linalg.svd(small.T)[0]
         for weight in weights.T[:most]:
             inside, outside = np.split(weight, [len(of_columns)])
