@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -37,8 +38,11 @@ def processor() -> float:
 
 def living_children() -> list[str]:
     """Return the process ids of this process's children (Linux)."""
-    tasks = Path("/proc/self/task").iterdir()
-    return [child for task in tasks for child in (task / "children").read_text(encoding="ascii").split()]
+    found = []
+    for task in Path("/proc/self/task").iterdir():
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that ended meanwhile
+            found += (task / "children").read_text(encoding="ascii").split()
+    return found
 
 
 def _seconds(process: str) -> float:

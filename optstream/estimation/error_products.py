@@ -1,6 +1,8 @@
 """Covariances of weighted sums as a sum of products: a matrix of nodes times one of times, few of them."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,43 +14,35 @@ Floats = NDArray[np.float64]
 class ErrorProducts:
     """What the covariance of sums of leaves over sums of times adds up from, alike in both orders of a pair.
 
+    It is the sum over products of a matrix of nodes times one of times; and over any two columns a and b of
+    column a times column b times forms[a, :, b, :].
+
     Attributes:
         nodes: (n_products, p, p), symmetric.
         times: (n_products, q, q), symmetric, in the squared unit of the readings.
+        columns: (p, c), weights of the sums of leaves.
+        forms: (c, q, c, q), in the same unit, with forms[a, s, b, t] = forms[b, t, a, s].
     """
 
     nodes: Floats
     times: Floats
+    columns: Floats
+    forms: Floats
 
-    @classmethod
-    def of_pairs(cls, columns: Floats, forms: Floats) -> "ErrorProducts":
-        """Return the sum over columns a and b of column a times column b times a form of times.
-
-        Args:
-            columns: (p, c), weights of the sums of leaves.
-            forms: (c, q, c, q), with forms[a, s, b, t] = forms[b, t, a, s].
-
-        Returns:
-            A product for each unordered pair of columns.
-        """
-        first, second = np.triu_indices(columns.shape[1])
-        both = np.where(first == second, 0.5, 1.0)[:, None]
-        outer = (both * columns.T[first])[:, :, None] * columns.T[second][:, None, :]
-        of_times = forms[first, :, second, :]
-        return cls(outer + outer.transpose(0, 2, 1), 0.5 * (of_times + of_times.transpose(0, 2, 1)))
-
-    def joined(self, other: "ErrorProducts") -> "ErrorProducts":
-        """Return both together.
+    def joined(self, columns: Floats, forms: Floats) -> "ErrorProducts":
+        """Return the sum of this and of what further columns add.
 
         Args:
-            other: Of the same sums.
+            columns: (p, d), as the attribute.
+            forms: (d, q, d, q), likewise.
 
         Returns:
             Their sum.
         """
-        return ErrorProducts(
-            np.concatenate([self.nodes, other.nodes]), np.concatenate([self.times, other.times])
-        )
+        n, (d, q) = self.columns.shape[1], forms.shape[:2]
+        both = np.zeros((n + d, q, n + d, q))
+        both[:n, :, :n], both[n:, :, n:] = self.forms, forms
+        return replace(self, columns=np.column_stack([self.columns, columns]), forms=both)
 
     def scaled(self, factor: float) -> "ErrorProducts":
         """Return a multiple.
@@ -59,11 +53,13 @@ class ErrorProducts:
         Returns:
             The multiple.
         """
-        return ErrorProducts(self.nodes, factor * self.times)
+        return replace(self, times=factor * self.times, forms=factor * self.forms)
 
     def between(self) -> Floats:
         """Return the covariances, (p, q, p, q): the mean of both orders of a pair."""
-        return np.asarray(np.tensordot(self.nodes, self.times, axes=(0, 0)).transpose(0, 2, 1, 3))
+        found = np.tensordot(self.nodes, self.times, axes=(0, 0)).transpose(0, 2, 1, 3)
+        half = 0.5 * np.einsum("ia,asbt,jb->isjt", self.columns, self.forms, self.columns, optimize=True)
+        return np.asarray(found + half + half.transpose(0, 3, 2, 1))
 
     def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
         """Return the variances of the sums, or of sums of these.
@@ -75,49 +71,66 @@ class ErrorProducts:
         Returns:
             A variance for each of both.
         """
-        return np.asarray(_forms(self.nodes, nodes).T @ _forms(self.times, times))
+        columns = self.columns if nodes is None else nodes @ self.columns
+        first, second, forms = self._pairs
+        found = _forms(self.nodes, nodes).T @ _forms(self.times, times)
+        return np.asarray(found + (columns[:, first] * columns[:, second]) @ _forms(forms, times))
 
-    def principal(self, scales: Floats, most: int) -> tuple[Floats, Floats]:
-        """Return the same sum in as few products as come nearest, the largest first.
+    @cached_property
+    def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:
+        """Each unordered pair of columns, and its symmetric form for both orders, (n_pairs, q, q)."""
+        first, second = np.triu_indices(self.columns.shape[1])
+        forms = self.forms[first, :, second, :]
+        both = np.where(first == second, 0.5, 1.0)[:, None, None]
+        return first, second, both * (forms + forms.transpose(0, 2, 1))
+
+    def principal(self, scales: Floats, most: int) -> Iterator[tuple[Floats, Floats]]:
+        """Yield the products that come nearest to the same sum, the largest first.
+
+        What columns add is written in an orthonormal basis of them, so that only what the few `nodes` have
+        beside it is factorised over all pairs of nodes. The products are then the singular vectors of a small
+        matrix: a row for each pair of the basis and for each of the few, a column for each pair of times.
 
         Args:
             scales: (p,), what an error of each node counts as one.
-            most: How many are returned.
+            most: How many are yielded.
 
-        Returns:
-            Matrices of nodes and of times, as the attributes.
+        Yields:
+            A matrix of nodes and one of times, as the attributes.
         """
-        nodes, of_nodes = _halves(self.nodes, 1.0 / scales)
-        times, of_times = _halves(self.times, np.ones(self.times.shape[1]))
-        left, of_left = np.linalg.qr(nodes.T)
-        right, of_right = np.linalg.qr(times.T)
-        first, strengths, second = np.linalg.svd(of_left @ of_right.T, full_matrices=False)
-        return (
-            _whole((left @ first[:, :most]).T / of_nodes, len(scales)),
-            _whole(strengths[:most, None] * (second[:most] @ right.T) / of_times, self.times.shape[1]),
-        )
+        basis, rest = np.linalg.qr(self.columns / scales[:, None])
+        first, second, forms = self._pairs
+        turned = rest.T[first][:, :, None] * rest.T[second][:, None, :]
+        of_columns = _halves(0.5 * (turned + turned.transpose(0, 2, 1))).T @ _halves(forms)
+        nodes = self.nodes / np.outer(scales, scales)
+        within = basis.T @ nodes @ basis
+        left, beside = np.linalg.qr(_halves(nodes - basis @ within @ basis.T).T)
+        times = _halves(self.times)
+        rows = np.vstack([of_columns + _halves(within).T @ times, beside @ times])
+        small = np.asarray(np.linalg.qr(rows.T, mode="r"))
+        weights = np.linalg.svd(small.T)[0]
+        for weight in weights.T[:most]:
+            inside, outside = np.split(weight, [len(of_columns)])
+            found = basis @ _whole(inside, basis.shape[1]) @ basis.T + _whole(left @ outside, len(scales))
+            yield found * np.outer(scales, scales), _whole(weight @ rows, self.times.shape[1])
 
 
 def _forms(matrices: Floats, weights: Floats | None) -> Floats:
-    """Return what each matrix says of each sum alone, (n, n_sums)."""
+    """Return what each matrix says of each sum alone, (..., n_sums). matrices: (..., p, p)."""
     if weights is None:
-        return np.asarray(np.einsum("rii->ri", matrices))
-    return np.asarray(((weights @ matrices) * weights).sum(axis=2))
+        return np.asarray(np.einsum("...ii->...i", matrices))
+    return np.asarray(((weights @ matrices) * weights).sum(axis=-1))
 
 
-def _halves(matrices: Floats, weights: Floats) -> tuple[Floats, Floats]:
-    """Return each pair once, so that lengths are those of whole matrices, weighted, (n, n_pairs); and what
-    each was multiplied with.
-    """
-    first, second = np.triu_indices(matrices.shape[1])
-    factors = np.where(first == second, 1.0, np.sqrt(2.0)) * weights[first] * weights[second]
-    return matrices[:, first, second] * factors, factors
+def _halves(matrices: Floats) -> Floats:
+    """Return each pair once, so that lengths are those of whole matrices, (..., n_pairs)."""
+    first, second = np.triu_indices(matrices.shape[-1])
+    return np.asarray(matrices[..., first, second] * np.where(first == second, 1.0, np.sqrt(2.0)))
 
 
-def _whole(halves: Floats, size: int) -> Floats:
-    """Return symmetric matrices, (n, size, size), from each pair once."""
+def _whole(half: Floats, size: int) -> Floats:
+    """Return a symmetric matrix, (size, size), from what `_halves` made of it."""
     first, second = np.triu_indices(size)
-    found = np.empty((len(halves), size, size))
-    found[:, first, second] = halves
-    found[:, second, first] = halves
+    found = np.empty((size, size))
+    found[first, second] = found[second, first] = half * np.where(first == second, 1.0, np.sqrt(0.5))
     return found

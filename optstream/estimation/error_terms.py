@@ -1,5 +1,6 @@
 """A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar, runtime_checkable
 
@@ -156,16 +157,17 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     """
     below, spans = _of_nodes(covariance, tree), _spans(n_steps, covariance.n_earlier)
     sets = _sets_of_leaves(tree)
+    found: Iterable[tuple[Floats, Floats]]
     if isinstance(covariance, SumOfProducts):
         products = covariance.products(below, np.eye(spans.shape[1]))
         own = np.eye(spans.shape[1])[:n_steps]
-        nodes, steps = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
+        found = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
         exact = np.vstack([products.variances(None, spans), products.variances(sets, spans)])
     else:
-        nodes, steps = _of_pairs(covariance, below, n_steps)
+        found = _of_pairs(covariance, below, n_steps)
         exact = covariance.variances(np.vstack([below, sets @ below]), spans)
     tolerance = TOLERANCE_OF_COUNTS if covariance.of_nodes else TOLERANCE
-    return _fewest(nodes, steps, exact, sets, spans, n_steps, tolerance)
+    return _fewest(found, exact, sets, spans, n_steps, tolerance)
 
 
 def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
@@ -173,8 +175,11 @@ def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
     return np.eye(len(tree.nodes)) if covariance.of_nodes else tree.add_up(np.eye(len(tree.leaves)))
 
 
-def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> tuple[Floats, Floats]:
-    """Return matrices of nodes and of times, the largest products first. below: as `_of_nodes`."""
+def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> Iterable[tuple[Floats, Floats]]:
+    """Return a matrix of nodes and one of times for each product, the largest first.
+
+    below: as `_of_nodes`.
+    """
     n_nodes, n_leaves = below.shape
     n_times = n_steps + covariance.n_earlier
     leaves, times = np.eye(n_leaves), np.eye(n_times)
@@ -197,27 +202,34 @@ def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> tuple[Floa
         inner = _weighted(few_leaves, across) @ right.T / strengths
         steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
     nodes = (left * scale[:, None])[:, :MOST_TERMS].T
-    return nodes.reshape(-1, n_nodes, n_nodes), steps[:MOST_TERMS].reshape(-1, n_times, n_times)
+    of_steps = steps[:MOST_TERMS].reshape(-1, n_times, n_times)
+    return zip(nodes.reshape(-1, n_nodes, n_nodes), of_steps, strict=True)
 
 
 def _fewest(
-    nodes: Floats, steps: Floats, exact: Floats, sets: Floats, spans: Floats, n_steps: int, tolerance: float
+    products: Iterable[tuple[Floats, Floats]],
+    exact: Floats,
+    sets: Floats,
+    spans: Floats,
+    n_steps: int,
+    tolerance: float,
 ) -> ErrorTerms | None:
-    """Return as few of the terms as give the variances of the nodes and of some sets of them; None where all
-    are too few.
+    """Return as few of the products as give the variances of the nodes and of some sets of them; None where
+    all are too few.
     """
-    n_terms = 0
+    kept = []
     left = exact
-    for of_nodes, of_steps in zip(nodes, steps, strict=True):
-        of_chosen = np.concatenate([of_nodes.diagonal(), ((sets @ of_nodes) * sets).sum(axis=1)])
-        left = left - np.outer(of_chosen, ((spans @ of_steps) * spans).sum(axis=1))
-        n_terms += 1
+    for nodes, steps in products:
+        of_chosen = np.concatenate([nodes.diagonal(), ((sets @ nodes) * sets).sum(axis=1)])
+        left = left - np.outer(of_chosen, ((spans @ steps) * spans).sum(axis=1))
+        kept.append((nodes, steps))
         if (np.abs(left) <= tolerance * exact).all():
             break
     else:
         return None
-    earlier = steps[:n_terms, :n_steps, n_steps:].sum(axis=1)
-    return ErrorTerms(nodes[:n_terms], steps[:n_terms, :n_steps, :n_steps], earlier)
+    of_nodes, of_steps = map(np.stack, zip(*kept, strict=True))
+    earlier = of_steps[:, :n_steps, n_steps:].sum(axis=1)
+    return ErrorTerms(of_nodes, of_steps[:, :n_steps, :n_steps], earlier)
 
 
 def _pairs(covariance: Floats) -> Floats:

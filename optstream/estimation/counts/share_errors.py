@@ -26,7 +26,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class LeafDoubt:
-    """The covariance of which a `LeafEstimate` has the variances: leaves err apart, their parents known.
+    """The covariance of which a `LeafEstimate` has the variances: leaves err apart, their parents known, but
+    for sizes, which add up to what is known of the parent's.
 
     Attributes:
         estimate: Of the leaves.
@@ -53,7 +54,9 @@ class LeafDoubt:
         for one, moved, power, gain in self._parts(times):
             w = leaves[:, one.leaves]
             sums, bent = moved.sum(axis=1), moved @ one.across
-            of_sizes, of_own = ((w * v) @ w.T for v in (self.estimate.doubts[one.leaves], power))
+            joined = w @ self.estimate.joined[one.leaves]
+            of_sizes = (w * self._sizes[one.leaves]) @ w.T - np.outer(joined, joined)
+            of_own = (w * power) @ w.T
             found += np.einsum("ij,s,t->isjt", of_sizes, sums, sums)
             found += np.einsum("ij,st->isjt", of_own, moved @ self.alone @ moved.T)
             explained = np.einsum("ik,jk,km->ijm", w, w, gain, optimize=True)
@@ -71,9 +74,16 @@ class LeafDoubt:
         for one, moved, power, gain in self._parts(times):
             squares = leaves[:, one.leaves] ** 2
             own = np.einsum("qs,st,qt->q", moved, self.alone, moved, optimize=True)
-            found += np.outer(squares @ self.estimate.doubts[one.leaves], moved.sum(axis=1) ** 2)
+            joined = leaves[:, one.leaves] @ self.estimate.joined[one.leaves]
+            of_sizes = squares @ self._sizes[one.leaves] - joined**2
+            found += np.outer(of_sizes, moved.sum(axis=1) ** 2)
             found += np.outer(squares @ power, own) - squares @ gain @ ((moved @ one.across) ** 2).T
         return self.estimate.factor * found
+
+    @property
+    def _sizes(self) -> Floats:
+        """Variances of the sizes, each known by itself."""
+        return self.estimate.doubts + self.estimate.joined**2
 
     def _parts(self, times: Floats) -> Iterator[tuple[Family, Floats, Floats, Floats]]:
         """Yield each family, its weights of times, (q, n_asked), the powers of its leaves' own parts, (m,),

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.counts.joined_sizes import joined_sizes
 from optstream.estimation.counts.sizes import Mixture
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import (
@@ -14,6 +15,7 @@ from optstream.estimation.gaussian_process.calibration import (
     LARGEST_FACTOR,
 )
 from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
@@ -37,6 +39,8 @@ class LeafBlocks:
         sums: (n_leaves, n_blocks).
         noise: the variance of each sum.
         parents: (n_leaves,), rows of the parents' series.
+        above: the tree of these series.
+        unsure: (n_parents,), variances of the parents' mean values.
     """
 
     starts: Integers
@@ -44,6 +48,8 @@ class LeafBlocks:
     sums: Floats
     noise: float
     parents: Integers
+    above: AggregationTree
+    unsure: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +62,7 @@ class LeafEstimate:
             vary around them.
         sizes: (n_leaves,), mean values.
         doubts: (n_leaves,), variances of these.
+        joined: (n_leaves,), u of `joined_sizes`: sizes of siblings have the covariance -u u'.
         noise: (n_leaves,), the variance of each block, what counts vary around their expectation counted in.
         factor: by how much measurements show the model's variances, counts included, to be short.
         strength: of the leaves' own parts, relative to their parents'.
@@ -65,6 +72,7 @@ class LeafEstimate:
     variances: Floats
     sizes: Floats
     doubts: Floats
+    joined: Floats
     noise: Floats
     factor: float
     strength: float
@@ -101,11 +109,11 @@ def estimate_leaves(
     """Estimate the leaves from blocks of theirs and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
-    of its blocks on q_p and `Mixture`; g_i its own part, with the prior's own components but for the size,
-    and a their strength, the most likely one for all leaves. So a leaf that noise hides is small, and a busy
-    one has days of its own. Parents are taken as known: they are measured far better than leaves, or the
-    leaves would be part of their tree's posterior. Time n_blocks^3 for each parent and leaves times
-    n_blocks^2. Costs no privacy: noisy numbers only.
+    of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
+    for the size, and a their strength, the most likely one for all leaves. So a leaf that noise hides is
+    small, and a busy one has days of its own. But for sizes parents are taken as known: they are measured far
+    better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
+    and leaves times n_blocks^2. Costs no privacy: noisy numbers only.
 
     Args:
         blocks: what was measured of the leaves.
@@ -126,7 +134,8 @@ def estimate_leaves(
     info = (cover**2).sum(axis=1)
     observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
     typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
-    sizes, doubts = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
+    alone = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
+    sizes, doubts, joined = joined_sizes(*alone, own, blocks.above, means, blocks.unsure)
     left = blocks.sums - sizes[:, None] * cover[own]
     families = families_of(blocks, cover, left, asked, prior, days)
     noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
@@ -142,7 +151,7 @@ def estimate_leaves(
     now = shape[:, asked.start - first : asked.stop - first][own]
     found = np.maximum((sizes[:, None] + bent) * now, 0.0)
     variances = factor * (doubts[:, None] + unsure) * now**2
-    return LeafEstimate(found, variances, sizes, doubts, noise, factor, strength)
+    return LeafEstimate(found, variances, sizes, doubts, joined, noise, factor, strength)
 
 
 def shapes_of(parents: Floats) -> tuple[Floats, Floats]:

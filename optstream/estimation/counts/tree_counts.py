@@ -122,6 +122,7 @@ class SharedFit:
         of_nodes: (n_nodes, 1), sizes.
         factors: (n_nodes,), what the posterior's variances are multiplied with, beside its own factor.
         size_doubts: (n_nodes, 1), by how much sizes are doubted beyond the posterior.
+        unsure: (n_nodes,), variances of the sizes as they were measured.
     """
 
     tree: AggregationTree
@@ -131,6 +132,7 @@ class SharedFit:
     of_nodes: Floats
     factors: Floats
     size_doubts: Floats
+    unsure: Floats
 
     def shape(self, means: Floats) -> Floats:
         """Return the root's expected counts over its size, (n_steps,).
@@ -168,7 +170,8 @@ class SharedFit:
         past = np.maximum(self.means(range(first, stop)), LEAST_SHAPE * self.of_nodes)
         level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
         parents = np.array(tree.parents)[level.start : level.stop]
-        return LeafBlocks(history.starts, history.lengths, history.sums, noise, parents), past, first
+        blocks = history.starts, history.lengths, history.sums, noise
+        return LeafBlocks(*blocks, parents, self.tree, self.unsure), past, first
 
 
 def shared_fit(
@@ -202,7 +205,7 @@ def shared_fit(
     factors = level_factors(found.posterior) / found.factor
     size_doubts = _doubt_of_sizes(found.posterior.prior, above, sizes, doubts)
     of_nodes = above.add_up(sizes[:, None])
-    return SharedFit(above, found, belief.days, tuple(events), of_nodes, factors, size_doubts)
+    return SharedFit(above, found, belief.days, tuple(events), of_nodes, factors, size_doubts, doubts)
 
 
 def _alike(history: BlockHistory) -> BlockHistory:

@@ -85,10 +85,8 @@ class LeafCovariance:
         vectors, told = spans.explained
         moving = leaves @ vectors
         explained = (told.weights.T[:, None, :] * own) @ own.T
-        alone = ErrorProducts(
-            np.concatenate([(sizes @ sizes.T)[None], (moving * told.span[:, None, :]) @ moving.T]),
-            np.concatenate([own_prior[None], -explained]),
-        )
+        of_nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * told.span[:, None, :]) @ moving.T])
+        of_times = np.concatenate([own_prior[None], -explained])
         moved = (spans.loads.span[:, None, :] * own).reshape(-1, own.shape[1])
         joined = shared - (shared * posterior.precision) @ posterior.kept
         n, q = 1 + len(spans.loads.span), len(times)
@@ -98,7 +96,7 @@ class LeafCovariance:
         forms[q:, :q] = forms[:q, q:].T
         forms[q:, q:] = moved @ posterior.kept @ moved.T
         columns = np.column_stack([sizes.sum(axis=1), leaves @ spans.loads.weights])
-        return alone.joined(ErrorProducts.of_pairs(columns, forms.reshape(n, q, n, q)))
+        return ErrorProducts(of_nodes, of_times, columns, forms.reshape(n, q, n, q))
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
         """Return the variances of the same sums alone, (p, q)."""

@@ -233,7 +233,7 @@ class DoubtOfLeaves:
             weights, moved = self._left
             pulled = np.tensordot(moved @ times.T, self._coefficients, axes=(1, 0))
             forms = np.tensordot(pulled, moved @ times.T, axes=(2, 1))
-            found = found.joined(ErrorProducts.of_pairs(leaves @ weights, forms))
+            found = found.joined(leaves @ weights, forms)
         return found.scaled(self.fitted.factor)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:

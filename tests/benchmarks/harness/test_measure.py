@@ -2,6 +2,7 @@
 
 import pytest
 
+from benchmarks.harness import measure
 from benchmarks.harness.measure import command, fastest, in_process, in_words, parser, timed
 from optstream.errors import ParameterError
 
@@ -25,6 +26,11 @@ def test_a_process_gives_its_document_and_its_errors():
     assert seconds > 0
     with pytest.raises(RuntimeError, match="no such thing"):
         in_process("-c", "import sys; sys.exit('no such thing')")
+
+
+def test_a_thread_that_ends_meanwhile_has_no_children(monkeypatch, tmp_path):
+    monkeypatch.setattr(measure.Path, "iterdir", lambda _: iter([tmp_path / "ended"]))
+    assert measure.living_children() == []
 
 
 def test_the_environment_stands_in_for_data(monkeypatch, tmp_path, capsys):

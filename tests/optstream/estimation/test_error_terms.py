@@ -22,7 +22,7 @@ TREE = AggregationTree.from_parents(
         **{f"b{n}": "B" for n in range(5)},
     }
 )
-N_STEPS = 8
+N_STEPS, N_COLUMNS = 8, 5
 BELOW = TREE.add_up(np.eye(len(TREE.leaves)))
 
 
@@ -49,7 +49,7 @@ class WithDaysBefore(ErrorFactor):
 
 
 class AsProducts:
-    """Any covariance as products: of each pair of leaves."""
+    """Any covariance as products: of each pair of leaves, where one is not among the first as matrices."""
 
     of_nodes = False
 
@@ -59,8 +59,12 @@ class AsProducts:
     def products(self, leaves, times):
         n, m = self.whole.parts.shape[:2]
         forms = self.whole.between(np.eye(n), np.eye(m))
-        found = ErrorProducts.of_pairs(leaves, forms)
-        return ErrorProducts(found.nodes, times @ found.times @ times.T)
+        sums = np.einsum("sa,iajb,tb->isjt", times, forms, times)
+        first, second = (pair[np.triu_indices(n)[1] >= N_COLUMNS] for pair in np.triu_indices(n))
+        of_nodes = np.where(first == second, 0.5, 1.0)[:, None, None] * leaves.T[first][:, :, None]
+        both = (of_nodes * leaves.T[second][:, None, :], 0.5 * sums[first, :, second, :])
+        matrices = (one + one.transpose(0, 2, 1) for one in both)
+        return ErrorProducts(*matrices, leaves[:, :N_COLUMNS], sums[:N_COLUMNS, :, :N_COLUMNS])
 
     def variances(self, leaves, times):
         return self.products(leaves, times).variances()
@@ -68,7 +72,7 @@ class AsProducts:
 
 def as_products(whole):
     n_times = whole.parts.shape[1]
-    return SumsOfTimes(AsProducts(whole), np.eye(n_times), whole.n_earlier, 1.0)
+    return SumsOfTimes(AsProducts(ErrorFactor(whole.parts / 2)), np.eye(n_times), whole.n_earlier, 4.0)
 
 
 def questions(seed, n):
@@ -125,8 +129,11 @@ def test_products_say_what_the_covariance_says():
     both = 0.5 * (whole + whole.transpose(0, 3, 2, 1))
     assert np.allclose(products.between(), both)
     assert np.allclose(products.variances(), errors.variances(BELOW, np.eye(N_STEPS)))
-    nodes, steps = products.principal(np.ones(len(BELOW)), most=10_000)
-    assert np.allclose(ErrorProducts(nodes, steps).between(), both)
+    found = sum(np.multiply.outer(*one) for one in products.principal(np.ones(len(BELOW)), most=10_000))
+    assert np.allclose(found.transpose(0, 2, 1, 3), both)
+    twice = products.joined(products.columns, products.forms)
+    added = ErrorProducts(products.nodes[:0], products.times[:0], products.columns, products.forms)
+    assert np.allclose(twice.between(), both + added.between())
     sums = np.random.default_rng(6).normal(size=(3, len(BELOW)))
     assert np.allclose(products.variances(sums), errors.variances(sums @ BELOW, np.eye(N_STEPS)))
 
