@@ -10,6 +10,8 @@ from flows.cli.several import read_streams
 from tests.flows.command import invoke
 from tests.tasks.products import POPULATION, two_products
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2016, 6, 1)
 RUN = ("run", "--date", str(DAY))
 

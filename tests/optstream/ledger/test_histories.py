@@ -39,6 +39,7 @@ TWINS = {
 """The currency, and seeds by which little is tried before the wrong line shows."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("twin", TWINS)
 def test_a_broken_twin_is_found(sqlite_url, twin):
     currency, chosen_seed, found = TWINS[twin]

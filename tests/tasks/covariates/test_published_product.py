@@ -17,6 +17,8 @@ from tasks.planning.stream_order import in_order
 from tasks.release.day import Status
 from tests.tasks.products import two_products
 
+pytestmark = pytest.mark.slow
+
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 SAMPLING = '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n'
 COVARIATE = """[[covariates]]

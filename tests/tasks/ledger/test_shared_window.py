@@ -15,6 +15,8 @@ from tasks.ui.snapshot import take_snapshot
 from tasks.ui.views.stream_detail import stream_detail
 from tests.tasks.products import two_products
 
+pytestmark = pytest.mark.slow
+
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
 

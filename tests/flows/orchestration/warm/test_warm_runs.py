@@ -12,6 +12,8 @@ import pytest
 from flows.orchestration.warm import warm_start
 from tests.flows.served import CHECKOUT, descendants, gone, until
 
+pytestmark = pytest.mark.slow
+
 RUN = "00000000-0000-4000-8000-000000000001"
 
 

@@ -16,6 +16,8 @@ from tasks.planning.advice.drawn_series import drawn_series
 from tasks.planning.dry_run import dry_run
 from tests.tasks.two_regions import CONFIGURATION
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2025, 1, 15)
 SAMPLING = re.search(r"\[sampling\]\n(?:[a-z].*\n)+", CONFIGURATION).group()
 INFORMED = CONFIGURATION.replace(SAMPLING, "").replace(

@@ -19,6 +19,8 @@ from tasks.reports.deployment import deployment_of
 from tests.optstream.ledger.brute_force import Charged, above
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
+pytestmark = pytest.mark.slow
+
 DAY, NEXT, THIRD = (date(2016, 6, day) for day in (1, 2, 3))
 
 

@@ -13,6 +13,8 @@ from optstream.errors import ParameterError
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2016, 6, 1)
 LAPLACE = CONFIGURATION.replace('name = "OptStream"', 'name = "Laplace"').replace(
     '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""
