@@ -16,6 +16,7 @@ from optstream.catalogue.questions.question import Question
 from optstream.catalogue.statements.statement import MARGIN, TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
+from optstream.mechanisms.noise_horizon import Horizon
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, DatedHierarchy, Feature, day_of
 from optstream.stream.hierarchy.margin import Margin
@@ -216,6 +217,12 @@ class Settings(Clocks):
         """The same by the operator's word; None where the file does not say it: no default is a word."""
         return self.stream.leaves_per_period
 
+    @property
+    def noise_horizon(self) -> Horizon | None:
+        """The span at whose price joint and Laplace noise are compared; None where one window's is meant."""
+        given = self.privacy.horizon
+        return None if given is None else Horizon(given.days * self.calendar.slots, given.delta)
+
     def features(self, day: date) -> list[Feature]:
         """Return the named partitions of a day.
 
@@ -293,6 +300,7 @@ class Settings(Clocks):
             # what noise is drawn: joint noise errs less at the levels that may have it
             period_lengths=self.period_lengths,
             declared_leaves=self.declared_leaves,
+            horizon=self.noise_horizon,
             **self.mechanism.parameters,
         )
         # of the oldest tree: another list after each change would leave out the blocks of the days before it
