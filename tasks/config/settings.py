@@ -16,8 +16,8 @@ from optstream.catalogue.questions.question import Question
 from optstream.catalogue.statements.statement import MARGIN, TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
-from optstream.mechanisms.noise_horizon import Horizon
 from optstream.privacy import PrivacyModel
+from optstream.privacy.rules.noise_horizon import Horizon
 from optstream.stream import AggregationTree, DatedHierarchy, Feature, day_of
 from optstream.stream.hierarchy.margin import Margin
 from optstream.stream.public_days import PublicDays

@@ -12,7 +12,7 @@ from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, 
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.history_informed.block_groups import BlockGroups, chosen_groups
-from optstream.mechanisms.noise_horizon import Horizon
+from optstream.privacy.rules.noise_horizon import Horizon
 
 Blocks = tuple[int, int]
 """How many blocks a window has, and their steps."""

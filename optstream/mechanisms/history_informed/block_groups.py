@@ -10,10 +10,10 @@ import numpy as np
 
 from optstream.errors import ParameterError
 from optstream.measurement.drifting_blocks import DriftingBlocks
-from optstream.mechanisms.noise_horizon import Draws, Horizon, errs_less
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy.joint_spend import Group
 from optstream.privacy.rules.groups import cut_evenly, worst_of_cycle
+from optstream.privacy.rules.noise_horizon import Draws, Horizon, errs_less
 
 Lengths = tuple[int, ...]
 

@@ -14,13 +14,13 @@ from optstream.measurement.priced import LinearSpend
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
 from optstream.mechanisms.history_informed.block_groups import BlockGroups, chosen_groups
 from optstream.mechanisms.joint_groups import JointTerms, Noise
-from optstream.mechanisms.noise_horizon import Horizon
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import own_state
 from optstream.privacy import JointSpend, PrivacyModel
 from optstream.privacy.exact import exact, make_plain, whole
 from optstream.privacy.joint_spend import Group, groups_from_document
 from optstream.privacy.rules.headroom import groups_with_headroom
+from optstream.privacy.rules.noise_horizon import Horizon
 from optstream.privacy.spends import spend_from_document
 from optstream.stream import State
 from optstream.stream.covariate import Covariate

@@ -8,8 +8,8 @@ import pytest
 from optstream import PrivacyModel
 from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformed, Laplace
-from optstream.mechanisms.noise_horizon import Draws, Horizon
 from optstream.privacy.horizon import loss_over
+from optstream.privacy.rules.noise_horizon import Draws, Horizon
 
 WINDOW, DELTA = 48, Fraction(1, 10**6)
 
