@@ -1,17 +1,19 @@
 """Shows what public temperature is worth to HistoryInformed, and what a wrong covariate costs it.
 
     python -m benchmarks.history.covariates --data FOLDER [--epsilon 0.1 0.01] [--month 2 6 10] [--trials 3]
-        [--kind temperature ...]
+        [--kind temperature ...] [--joint]
 
 The load of the 12 French regions of 2016, half-hours by day, w = 48, alpha 1 MW, all of epsilon for the
-regions: a month after 28 days of own releases. Mean absolute errors in MW a step, beside those without.
-The load is public, so errors may be printed. Noise is simulated, the same with and without.
+regions, with Laplace or joint noise: a month after 28 days of own releases. Mean absolute errors in MW a
+step, beside those without. The load is public, so errors may be printed. Noise is simulated, the same with
+and without.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--month", nargs="+", type=int, default=[2, 6, 10])
     options.add_argument("--kind", nargs="+", choices=list(KINDS), default=list(KINDS))
     options.add_argument("--trials", type=int, default=3)
+    options.add_argument("--joint", action="store_true", help="with joint noise, each customer in one region")
     given = options.parse_args(arguments)
     days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", [2015, 2016]))
     rows = table(["ε", "month", "covariate"], ["MW a step", "beside none"])
@@ -69,6 +72,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         names, load = read_load(given.data / LOAD, begins, last)
         since, values = read_temperature(given.data / TEMPERATURE, names)
         none = HistoryInformed(PrivacyModel(epsilon, 48, 1), scale=KNOWN_LOAD_MW, days=days)
+        if given.joint:
+            one_region: dict[str, Any] = {
+                "period_lengths": (48,),
+                "n_nodes": len(names),
+                "declared_leaves": 1,
+            }
+            none = replace(none, noise="joint", **one_region)
         run = partial(errors_of, load=load, first_step=CALENDAR.first_step(begins), trials=given.trials)
         plain = run(none)[LEARNED_DAYS:].mean()
         rows.add_row(epsilon, str(month), "none", f"{plain:.1f}", "")

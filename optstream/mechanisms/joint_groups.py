@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from itertools import product
-from typing import Literal, Protocol, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
@@ -16,6 +16,7 @@ from optstream.privacy.exact import whole
 from optstream.privacy.joint_spend import Group
 from optstream.privacy.model import Windows
 from optstream.privacy.rules.groups import cut, may_be_joint, worst_sum
+from optstream.privacy.rules.noise_horizon import Draws, Horizon, errs_less
 
 Noise = Literal["joint", "laplace"]
 """What `noise` may be; None for the one that is expected to err less, of those that are allowed."""
@@ -49,6 +50,11 @@ class JointGroups:
             for n_steps, groups in self.by_length
         ]
         return self.worst * sum(of_lengths, Fraction(0)) / len(of_lengths)
+
+    def draws(self, epsilon: Fraction) -> Draws:
+        """Return what is drawn where a window loses so much. Lengths count alike; free."""
+        of_lengths = [Fraction(len(groups), n_steps) for n_steps, groups in self.by_length]
+        return Draws(epsilon / self.worst, sum(of_lengths, Fraction(0)) / len(of_lengths))
 
     def holds(self, spend: Spend, unit_charge: Fraction) -> bool:
         """Return whether a spend is of this plan, whole or with groups left out.
@@ -118,16 +124,7 @@ class PointGroups:
         return cut([range(point, point + 1) for point in points], self.least)
 
 
-class Expected(Protocol):
-    """Groups of joint noise that say how much noise is expected of them."""
-
-    @property
-    def error(self) -> Fraction | float:
-        """As Laplace noise's is counted that it is compared with."""
-        ...
-
-
-Found = TypeVar("Found", bound=Expected)
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -140,6 +137,7 @@ class JointTerms:
         n_nodes: Series that are measured, of one level of a tree; None where nobody said.
         declared_leaves: In how many leaves one customer's readings of a period lie, by the operator's word
             (`groups.may_be_joint`); None where nobody gave it.
+        horizon: The span at whose price both are compared where `noise` is None; None for a window.
 
     Raises:
         ParameterError: Another kind of noise, a length or number below 1, or no length.
@@ -149,6 +147,7 @@ class JointTerms:
     period_lengths: tuple[int, ...] | None = None
     n_nodes: int | None = None
     declared_leaves: int | None = None
+    horizon: Horizon | None = None
 
     def __post_init__(self) -> None:
         if self.noise is not None and self.noise not in get_args(Noise):
@@ -178,8 +177,13 @@ class JointTerms:
             return None
         unit_scale = model.leaves_per_step * model.alpha_units / model.pure_epsilon
         lengths = self.period_lengths or (model.window_length,)
-        found = _best(lengths, model.window_length, model.windows, unit_scale)
-        return self.wanted(found, model.window_length, f"periods have {min(lengths)} steps or more")
+        window, epsilon = model.window_length, model.pure_epsilon
+        found = _best(lengths, window, model.windows, unit_scale)
+        laplace = Draws(epsilon / window, Fraction(1))
+        less = found is not None and errs_less(
+            float(window / found.error), found.draws(epsilon), laplace, self.horizon
+        )
+        return self.wanted(found, less, f"periods have {min(lengths)} steps or more")
 
     def point_groups(
         self, model: PrivacyModel, sampling: EquallySpaced, unit_scale: Fraction
@@ -203,7 +207,8 @@ class JointTerms:
         lengths = self.period_lengths or (window,)
         numbers = _numbers_of_points(lengths, window, sampling)
         found = _best_points(numbers, sampling.n_samples, unit_scale)
-        return self.wanted(found, sampling.n_samples, f"periods have {numbers[0][0]} points or more")
+        less = found is not None and found.error < sampling.n_samples
+        return self.wanted(found, less, f"periods have {numbers[0][0]} points or more")
 
     def allowed(self, model: PrivacyModel) -> bool:
         """Return whether noise may be joint at all; free.
@@ -229,12 +234,12 @@ class JointTerms:
             )
         return False
 
-    def wanted(self, found: Found | None, laplace: int, periods: str) -> Found | None:
-        """Return what was found unless Laplace noise is expected to err less; free.
+    def wanted(self, found: Found | None, errs_less: bool, periods: str) -> Found | None:
+        """Return what was found unless nobody asked for it and Laplace noise is expected to err less; free.
 
         Args:
             found: The best groups; None where there are none.
-            laplace: The error of Laplace noise, as theirs is counted.
+            errs_less: Whether they are expected to err less than Laplace noise.
             periods: How large periods are, for the message.
 
         Returns:
@@ -249,7 +254,7 @@ class JointTerms:
                 f"quarter of a group's measurements; {periods}: leave it out, or take noise = "
                 '"laplace"'
             )
-        return None if self.noise is None and found is not None and found.error >= laplace else found
+        return found if self.noise is not None or errs_less else None
 
 
 @lru_cache(maxsize=256)

@@ -18,6 +18,7 @@ from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import make_plain
 from optstream.privacy.rules.headroom import groups_with_headroom
+from optstream.privacy.rules.noise_horizon import Horizon
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 
@@ -51,17 +52,22 @@ class Laplace(OnlineMechanism):
         n_nodes: Series that are measured; `Hierarchical` says it for each level. Joint noise needs it.
         declared_leaves: In how many leaves one customer's readings of a period lie, by the operator's word,
             for joint noise on several nodes; None where nobody gave it.
+        horizon: The span of days at whose price both kinds of noise are compared where `noise` is None, in
+            place of the epsilon of a window, which stays; None for the latter.
 
     Raises:
         ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
             joint noise that was asked for and cannot be had; and where the noise would outgrow the integers.
     """
 
+    compares_noise: ClassVar[bool] = True
+
     model: PrivacyModel
     noise: Noise | None = None
     period_lengths: tuple[int, ...] | None = None
     n_nodes: int | None = None
     declared_leaves: int | None = None
+    horizon: Horizon | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -70,8 +76,8 @@ class Laplace(OnlineMechanism):
     @property
     def joint_groups(self) -> JointGroups | None:
         """The groups of joint noise; None for Laplace noise."""
-        terms = JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves)
-        return terms.groups(self.model)
+        lengths, horizon = self.period_lengths, self.horizon
+        return JointTerms(self.noise, lengths, self.n_nodes, self.declared_leaves, horizon).groups(self.model)
 
     @property
     def reads_spends(self) -> bool:
@@ -160,6 +166,7 @@ class Uniform(Laplace):
         period_lengths: As for `Laplace`.
         n_nodes: As for `Laplace`.
         declared_leaves: As for `Laplace`.
+        horizon: As for `Laplace`.
 
     Raises:
         ParameterError: As `Laplace`.

@@ -7,6 +7,7 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.covariates.covariate_columns import MOST_GROUPS
+from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
 from optstream.stream.hierarchy.dated_hierarchy import hierarchy_problems
 from optstream.stream.quantise import LARGEST_UNITS
@@ -23,6 +24,7 @@ from tasks.config.tables.sections import (
     Budget,
     Features,
     Hierarchy,
+    Horizon,
     Input,
     Privacy,
     Release,
@@ -144,6 +146,8 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
             f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
             'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
         )
+    if privacy.horizon is not None:
+        yield from _horizon(mechanism, privacy.horizon)
     if privacy.calibration == "paper" and not mechanism.kind.has_paper_scales:
         names = kinds_with("has_paper_scales")
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
@@ -155,6 +159,21 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
             f'budget.levels "model" is for mechanism.name {kinds_with("chooses_shares")} with '
             "mechanism.scale, from which it chooses: name them, or give a list of shares"
         )
+
+
+def _horizon(mechanism: Mechanism, horizon: Horizon) -> Iterator[str]:
+    if not mechanism.kind.compares_noise:
+        yield (
+            f"privacy.horizon is for mechanism.name {kinds_with('compares_noise')}, which choose between "
+            f"joint and Laplace noise; got {mechanism.name!r}: leave horizon out"
+        )
+    elif (given := getattr(mechanism, "noise", None)) is not None:
+        yield (
+            "privacy.horizon says how mechanism.noise is chosen where that is left out; got both, and "
+            f"mechanism.noise {given!r}: leave out one of them"
+        )
+    if not LEAST_DELTA <= horizon.delta <= LARGEST_DELTA:
+        yield f"privacy.horizon: delta must be in [1e-10, 1/10]; got {horizon.delta}"
 
 
 def _joint_noise(mechanism: Mechanism, stream: Stream, trees: Trees) -> Iterator[str]:

@@ -10,6 +10,7 @@ from pydantic import SerializeAsAny
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
+from optstream.privacy.rules.noise_horizon import Horizon
 from optstream.stream import AggregationTree, DatedHierarchy
 from optstream.stream.hierarchy.margin import Margin
 from optstream.stream.public_days import PublicDays
@@ -147,6 +148,12 @@ class Guarantee(Clocks):
         return self.stream.leaves_per_period
 
     @property
+    def noise_horizon(self) -> Horizon | None:
+        """The span at whose price joint and Laplace noise are compared; None where one window's is meant."""
+        given = self.privacy.horizon
+        return None if given is None else Horizon(given.days * self.calendar.slots, given.delta)
+
+    @property
     def stream_share(self) -> Fraction:
         """As configured, or with "model" what is expected to err least of the population's streams: of public
         figures alone.
@@ -211,6 +218,7 @@ class Guarantee(Clocks):
             # what noise is drawn: joint noise errs less at the levels that may have it
             period_lengths=self.period_lengths,
             declared_leaves=self.declared_leaves,
+            horizon=self.noise_horizon,
             **self.mechanism.parameters,
         )
         # of the oldest tree: another list after each change would leave out the blocks of the days before it

@@ -63,7 +63,7 @@ def hash_of(document: dict[str, Any]) -> str:
     if document["stream"]["period"] == "day":
         del document["stream"]["period"]
     absent_keys = [("stream", "leaves_per_period"), ("mechanism", "noise")]
-    absent_keys += [("privacy", "budget_alpha"), ("privacy", "delta")]
+    absent_keys += [("privacy", "budget_alpha"), ("privacy", "delta"), ("privacy", "horizon")]
     for table, key in absent_keys:
         if document[table].get(key) is None:
             document[table].pop(key, None)

@@ -36,6 +36,7 @@ def mechanism_for(
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
         "declared_leaves": lambda: settings.declared_leaves,
+        "horizon": lambda: settings.noise_horizon,
         # a zone may have had other days than it has now, and a day of the archive is planned all the same
         "period_lengths": lambda: tuple(sorted({*settings.period_lengths, settings.calendar.n_steps(day)})),
         "covariates": lambda: tuple(covariates),

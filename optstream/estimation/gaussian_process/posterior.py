@@ -42,12 +42,8 @@ class Conditioned:
 
     @cached_property
     def published(self) -> TreePosterior:
-        """The posterior with the noise taken for what it is where it outweighs what is in doubt."""
-        noise = self.posterior.seen.noise
-        known = np.isfinite(noise)
-        _, spread = left_out(self.posterior, 0)
-        heavy = np.median(spread[known, 0] / noise[known]) < 2.0
-        return with_known_noise(self.posterior) if heavy else self.posterior
+        """The posterior with the noise taken for what it is."""
+        return with_own_noise(self.posterior)
 
     @cached_property
     def leaf_spans(self) -> LeafSpans:
@@ -161,13 +157,24 @@ def conditioned(question: Question) -> Conditioned:
     return Conditioned(posterior, variance_factor(posterior), effect)
 
 
+def with_own_noise(posterior: TreePosterior) -> TreePosterior:
+    """Return the posterior with the noise taken for what it is where it outweighs what is in doubt; free."""
+    noise = posterior.seen.noise
+    known = np.isfinite(noise)
+    _, spread = left_out(posterior, 0)
+    heavy = np.median(spread[known, 0] / noise[known]) < 2.0
+    return with_known_noise(posterior) if heavy else posterior
+
+
 def explained(
     prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
 ) -> tuple[TreePosterior, CovariateEffect | None]:
     """Return the posterior of what the covariates leave unexplained, and what they did; None without them.
 
-    Where the prior is no covariance, the broad one, and where the covariates cannot be told apart, none:
-    whether a day appears must not hang on what was learned. Costs no privacy.
+    What covariates did is learned with the noise taken for what it is, which tells up to twice as much of
+    them; the posterior keeps the values that were measured, and their noise. Where the prior is no
+    covariance, the broad one, and where the covariates cannot be told apart, none: whether a day appears must
+    not hang on what was learned. Costs no privacy.
     """
     try:
         posterior = TreePosterior(prior, seen)
@@ -175,12 +182,26 @@ def explained(
         prior = TemporalPrior.broad(days.steps_per_day, prior.components)
         posterior = TreePosterior(prior, seen)
     try:
-        effect = effect_of(posterior, covariates, days.steps_per_day) if covariates else None
+        effect = _effect(posterior, covariates, days) if covariates else None
     except (ValueError, ArithmeticError, LookupError):
         effect = None
     if effect is None:
         return posterior, None
-    return posterior.revalued(effect.explained.residuals, seen.noise), effect
+    return posterior.revalued(seen.residuals - effect.explained, seen.noise), effect
+
+
+def _effect(
+    posterior: TreePosterior, covariates: Sequence[Covariate], days: PublicDays
+) -> CovariateEffect | None:
+    """Return what the covariates did: of normal noise, then again around that with the noise for what it is.
+
+    In this order, for what no covariate is known to have done a cut-off value would hide.
+    """
+    first = effect_of(posterior, covariates, days.steps_per_day)
+    moved = 0.0 if first is None else first.explained
+    known = with_own_noise(posterior.revalued(posterior.seen.residuals - moved, posterior.seen.noise))
+    again = posterior.revalued(known.seen.residuals + moved, known.seen.noise)
+    return effect_of(again, covariates, days.steps_per_day)
 
 
 def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:

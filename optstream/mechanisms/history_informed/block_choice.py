@@ -12,6 +12,7 @@ from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, 
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.history_informed.block_groups import BlockGroups, chosen_groups
+from optstream.privacy.rules.noise_horizon import Horizon
 
 Blocks = tuple[int, int]
 """How many blocks a window has, and their steps."""
@@ -37,7 +38,8 @@ class Figures:
     series' size; None where no scale is known. n_blocks, length: those that are given. components: of the
     prior that expects. count: that size, where readings are counts and vary around what is expected; else
     None. joint: for each level, root first, whether its noise may be joint; plain series are one level.
-    period_lengths, group_size: of its groups; wanted: whether it is asked for, however much it errs.
+    period_lengths, group_size: of its groups; wanted: whether it is asked for, however much it errs. epsilon,
+    horizon: of the stream, by which it is compared with Laplace noise (`noise_horizon`).
     """
 
     window_length: int
@@ -51,6 +53,8 @@ class Figures:
     period_lengths: tuple[int, ...] = ()
     group_size: Fraction | None = None
     wanted: bool = False
+    epsilon: Fraction = Fraction(1)
+    horizon: Horizon | None = None
 
     @property
     def prior(self) -> TemporalPrior:
@@ -72,8 +76,9 @@ class Figures:
         window = self.window_length
         blocks = DriftingBlocks(window, count, long, drift_for(window, self.steps_per_day))
         found = chosen_groups(blocks, self.period_lengths, COARSE, self.group_size)
-        laplace = 2.0 * (count * long) ** 2
-        return found if found is not None and (self.wanted or found.error < laplace) else None
+        if found is None or not (self.wanted or found.errs_less(self.epsilon, self.horizon)):
+            return None
+        return found
 
     def noises(self, blocks: Blocks, shares: Sequence[float]) -> list[PlannedNoise | None]:
         """Return the noise of the mean of a block at each level, with so much of epsilon; None without."""

@@ -1,5 +1,6 @@
 """Groups of joint noise over whole blocks: which a period has, and what the worst window then costs."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,6 +13,7 @@ from optstream.measurement.drifting_blocks import DriftingBlocks
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy.joint_spend import Group
 from optstream.privacy.rules.groups import cut_evenly, worst_of_cycle
+from optstream.privacy.rules.noise_horizon import Draws, Horizon, errs_less
 
 Lengths = tuple[int, ...]
 
@@ -91,6 +93,25 @@ class BlockGroups:
         As much more as blocks are left out: what is known of a stream goes with blocks over variances.
         """
         return self.worst**2 * self._variance_of_one
+
+    def errs_less(self, epsilon: Fraction, horizon: Horizon | None) -> bool:
+        """Return whether they are expected to err less than Laplace noise in the same blocks; free.
+
+        Args:
+            epsilon: Of a window.
+            horizon: As in `JointTerms`.
+
+        Returns:
+            False where they are as good.
+        """
+        blocks = self.blocks
+        ratio = math.sqrt(2.0 * (blocks.n_blocks * blocks.length) ** 2 / self.error)
+        n_groups = sum(n_groups for _, n_groups in self.numbers)
+        joint = Draws(
+            epsilon * blocks.length / self.worst, Fraction(n_groups, len(self.numbers) * self.ordinary)
+        )
+        laplace = Draws(epsilon / blocks.n_blocks, Fraction(blocks.n_blocks, blocks.window_length))
+        return errs_less(ratio, joint, laplace, horizon)
 
     @property
     def least_error(self) -> float:

@@ -20,6 +20,7 @@ from optstream.privacy import JointSpend, PrivacyModel
 from optstream.privacy.exact import exact, make_plain, whole
 from optstream.privacy.joint_spend import Group, groups_from_document
 from optstream.privacy.rules.headroom import groups_with_headroom
+from optstream.privacy.rules.noise_horizon import Horizon
 from optstream.privacy.spends import spend_from_document
 from optstream.stream import State
 from optstream.stream.covariate import Covariate
@@ -49,6 +50,7 @@ class BlockPlan(OnlineMechanism):
     period_lengths: tuple[int, ...] | None = None
     n_nodes: int | None = None
     declared_leaves: int | None = None
+    horizon: Horizon | None = None
 
     def __post_init__(self) -> None:
         make_plain(self)
@@ -103,7 +105,7 @@ class BlockPlan(OnlineMechanism):
     @property
     def joint_terms(self) -> JointTerms:
         """What says whether noise may be joint."""
-        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves)
+        return JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves, self.horizon)
 
     @property
     def epsilon(self) -> Fraction:
@@ -169,9 +171,14 @@ class BlockPlan(OnlineMechanism):
         if not any(joint):
             return figures
         lengths = self.period_lengths or (self.model.window_length,)
-        wanted = self.noise == "joint"
         return replace(
-            figures, joint=joint, period_lengths=lengths, group_size=self.group_size, wanted=wanted
+            figures,
+            joint=joint,
+            period_lengths=lengths,
+            group_size=self.group_size,
+            wanted=self.noise == "joint",
+            epsilon=self.model.pure_epsilon,
+            horizon=self.horizon,
         )
 
     @property
@@ -226,5 +233,5 @@ def _joint_groups(mechanism: BlockPlan) -> BlockGroups | None:
     unit_scale = mechanism.alpha_units / model.pure_epsilon
     blocks = mechanism.blocks
     found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
-    laplace = 2 * (blocks.n_blocks * blocks.length) ** 2
-    return terms.wanted(found, laplace, f"n_blocks is {blocks.n_blocks}")
+    less = found is not None and found.errs_less(model.pure_epsilon, terms.horizon)
+    return terms.wanted(found, less, f"n_blocks is {blocks.n_blocks}")

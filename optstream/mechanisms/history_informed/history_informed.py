@@ -69,6 +69,7 @@ class HistoryInformed(BlockPlan):
         period_lengths: As in `Laplace`.
         n_nodes: As in `Laplace`.
         declared_leaves: As in `Laplace`.
+        horizon: As in `Laplace`.
 
     Raises:
         ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
@@ -83,6 +84,7 @@ class HistoryInformed(BlockPlan):
     days_independent: ClassVar[bool] = False
     takes_covariates: ClassVar[bool] = True
     chooses_shares: ClassVar[bool] = True
+    compares_noise: ClassVar[bool] = True
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:

@@ -46,6 +46,7 @@ MOST_STREAMS = 32
 """Other streams of one population, among which epsilon is shared."""
 MOST_GAPS = 10_000
 MOST_BLOCKS = 20
+MOST_HORIZON_DAYS = 3660
 MOST_CUTS = 1440
 """Clock times of one feature: a day has no more minutes."""
 
@@ -64,6 +65,13 @@ class Stream(Section):
     time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
     day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
     period: Literal["day", "hour"] = Field("day", description='"day" or "hour"')
+
+
+class Horizon(Section):
+    """The days at whose price joint and Laplace noise are compared."""
+
+    days: Annotated[int, Field(ge=1, le=MOST_HORIZON_DAYS)]
+    delta: Positive = Field("1e-6", validate_default=True)
 
 
 class Privacy(Section):
@@ -97,6 +105,11 @@ class Privacy(Section):
     lower_bound: Number = Field("0", validate_default=True, description='a decimal string such as "0"')
     calibration: Literal["strict", "paper"] = Field("strict", description='"strict" or "paper"')
     windows: Literal["sliding", "aligned"] = Field("sliding", description='"sliding" or "aligned"')
+    horizon: Horizon | None = Field(
+        None,
+        description=f'a table {{ days = 365, delta = "1e-6" }}: a whole number of days in [1, '
+        f"{MOST_HORIZON_DAYS:,}], and a decimal string in [1e-10, 1/10] or left out",
+    )
 
 
 class Hierarchy(Section):

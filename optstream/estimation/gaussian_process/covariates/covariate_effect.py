@@ -1,7 +1,7 @@
 """What public covariates did to a series, learned from noisy measurements: exact Gaussian conditioning."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 from optstream.stream.covariate import Covariate
 
 Floats = NDArray[np.float64]
@@ -40,10 +40,9 @@ class CovariateEffect:
     covariance: Floats
 
     @property
-    def explained(self) -> Seen:
-        """What was seen, less what the covariates are expected to have done to it."""
-        seen = self.without.seen
-        return replace(seen, residuals=seen.residuals - self._expected(self.columns))
+    def explained(self) -> Floats:
+        """What the covariates are expected to have done to the blocks, (n_nodes, n)."""
+        return self._expected(self.columns)
 
     def means(self, steps: Blocks) -> Floats:
         """Return the expected effect on every node at single steps, (n_nodes, n_steps)."""
