@@ -82,7 +82,7 @@ class Terminal:
         self.say(
             f"budget: every window of {budget.window_length} steps may lose {budget.in_words}; "
             f"the fullest looked at was charged {float(budget.spent):.6g} (each window has its own: later "
-            "days are not touched)"
+            "releases are not touched)"
         )
 
 

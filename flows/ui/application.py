@@ -66,7 +66,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         found = looks.of(request.path_params["name"])
         detail = stream_detail(found, clock())
         view = found.view
-        newest = view.days[-1].day if view and view.days else None
+        newest = day_of(view.days[-1].day) if view and view.days else None
         tree = found.settings.tree_of(found.settings.local_day(clock())) if found.settings else None
         nodes, leaves = ((), ()) if tree is None else (tree.nodes, tree.leaves)
         return html(

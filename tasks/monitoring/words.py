@@ -1,6 +1,8 @@
-"""Days in letters, and alarms in lines for terminals and notifications: days of one kind are one line."""
+"""Days in letters, and alarms in lines for people: periods in a row that are alike are one line."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import date
 
 from optstream.stream import Hour, follows
@@ -22,39 +24,91 @@ LETTERS = {
     State.VOID: "V",
 }
 """What stands for a day in a calendar."""
+_DATED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2}B?|/hour=[0-9]{2}B?| [0-9]{2}:[0-9]{2})?")
+
+
+def day_or_hour(period: date) -> str:
+    """Return what a period is: "day" or "hour"."""
+    return "hour" if isinstance(period, Hour) else "day"
 
 
 def periods_in_words(n_periods: int, first: date, last: date) -> str:
     """Return "3 days, 2016-06-01 to 2016-06-04", or so of hours: for lists that people read."""
-    return f"{n_periods} {'hours' if isinstance(first, Hour) else 'days'}, {first} to {last}"
+    return f"{n_periods} {day_or_hour(first)}s, {first} to {last}"
+
+
+def but_for_dates(text: str) -> str:
+    """Return a text without its dates, hours of dates, and the clock times behind them: two that are equal
+    then say the same of two periods.
+    """
+    return _DATED.sub("", text)
+
+
+@dataclass(frozen=True)
+class AlarmRun:
+    """Alarms of one kind, severity and node and of periods in a row; or a single one, perhaps of no period.
+
+    Attributes:
+        alarms: The earliest first.
+    """
+
+    alarms: tuple[Alarm, ...]
+
+    @property
+    def first(self) -> Alarm:
+        """The earliest."""
+        return self.alarms[0]
+
+    @property
+    def last(self) -> Alarm:
+        """The newest, whose words stand for all."""
+        return self.alarms[-1]
+
+    @property
+    def when(self) -> str:
+        """How many periods they are of, the first and the last; "" for a single alarm."""
+        first, last = self.first.day, self.last.day
+        if len(self.alarms) == 1 or first is None or last is None:
+            return ""
+        return periods_in_words(len(self.alarms), first, last)
+
+    @property
+    def words(self) -> str:
+        """What people read of all of them."""
+        return f"{self.when}; the last: {self.last.words}" if self.when else self.last.words
+
+
+def alarm_runs(alarms: Iterable[Alarm], *, same_words: bool = False) -> tuple[AlarmRun, ...]:
+    """Return alarms with those in a row together. Pure.
+
+    Args:
+        alarms: By period, rising; those of no period anywhere.
+        same_words: Whether only those are together that say the same, but for dates and clock times; else
+            the words of the last stand for what others of its kind and node say, too.
+
+    Returns:
+        In the order of their first alarms.
+    """
+    runs: list[list[Alarm]] = []
+    newest: dict[tuple[str, ...], list[Alarm]] = {}
+    for alarm in alarms:
+        said = but_for_dates(alarm.words) if same_words else ""
+        alike = (alarm.kind, alarm.severity, alarm.node or "", said)
+        run = newest.get(alike)
+        if run is not None and _follows(run[-1], alarm):
+            run.append(alarm)
+        else:
+            newest[alike] = [alarm]
+            runs.append(newest[alike])
+    return tuple(AlarmRun(tuple(run)) for run in runs)
 
 
 def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
     """A line for each alarm or run of alike ones, in their order; of very many only the last are shown."""
-    groups: list[list[Alarm]] = []
-    open_groups: dict[tuple[str, str], list[Alarm]] = {}
-    for alarm in alarms:
-        alike = (alarm.kind.value, alarm.node or "")
-        group = open_groups.get(alike)
-        if group is not None and _follows(group[-1], alarm):
-            group.append(alarm)
-        else:
-            open_groups[alike] = [alarm]
-            groups.append(open_groups[alike])
-    lines = [prefix + _line(group) for group in groups]
+    lines = [f"{prefix}{run.last.severity}: {run.last.kind}: {run.words}" for run in alarm_runs(alarms)]
     cut = len(lines) - MOST_LINES
     return lines if cut <= 0 else [f"{cut} earlier ones: see `optstream status --json`", *lines[cut:]]
 
 
 def _follows(before: Alarm, alarm: Alarm) -> bool:
     return before.day is not None and alarm.day is not None and follows(before.day, alarm.day)
-
-
-def _line(group: Sequence[Alarm]) -> str:
-    first, last = group[0], group[-1]
-    said = f"{last.severity}: {last.kind}: "
-    if len(group) == 1:
-        return said + last.words
-    assert first.day is not None  # alike ones without a day are never in a row
-    assert last.day is not None
-    return f"{said}{periods_in_words(len(group), first.day, last.day)}; the last: {last.words}"

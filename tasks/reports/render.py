@@ -21,6 +21,7 @@ from tasks.monitoring.days import by_day
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced
+from tasks.monitoring.words import day_or_hour
 from tasks.reports import numbers
 from tasks.reports.coverage import measured_coverage
 from tasks.reports.curves import CurveFiles
@@ -176,6 +177,7 @@ def templates_of(package: str, **filters: Callable[..., Any]) -> Environment:
     )
     usual = {
         "day": numbers.day_in_words,
+        "day_or_hour": day_or_hour,
         "amount": numbers.amount,
         "shown": numbers.shown,
         "share": numbers.share_in_percent,

@@ -14,7 +14,7 @@ from tasks.monitoring.days import by_day
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced
-from tasks.monitoring.words import LETTERS, lines_of
+from tasks.monitoring.words import LETTERS, but_for_dates, day_or_hour, lines_of
 
 QUIET = (State.PUBLISHED, State.RESTATED)
 RULER = "          1   5    10   15   20   25   30"
@@ -112,7 +112,8 @@ def _show_headroom(view: StreamView, terminal: Terminal) -> None:
             f"{one.day} {rounded_down(one.left, currency)}{' (refused)' if one.may is False else ''}"
             for one in page.days[-DAYS_OF_HEADROOM:]
         ]
-        terminal.say(f"least left by day (`optstream ledger show`: by window): {', '.join(left)}")
+        unit = day_or_hour(page.days[-1].day)
+        terminal.say(f"least left by {unit} (`optstream ledger show`: by window): {', '.join(left)}")
     if page is not None and page.shared_words:
         terminal.say(f"by stream: {page.shared_words}")
 
@@ -132,8 +133,8 @@ def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:
 
 def _alike(before: DayState, day: DayState) -> bool:
     same = (before.state, before.waiting_for, before.accepted) == (day.state, day.waiting_for, day.accepted)
-    notes = (before.note.replace(str(before.day), ""), day.note.replace(str(day.day), ""))
-    return same and notes[0] == notes[1] and follows(before.day, day.day)
+    noted = but_for_dates(before.note) == but_for_dates(day.note)
+    return same and noted and follows(before.day, day.day)
 
 
 def _span(first: date, last: date) -> str:

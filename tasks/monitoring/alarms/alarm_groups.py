@@ -6,7 +6,7 @@ from datetime import datetime
 from math import inf
 
 from tasks.monitoring.alarms.alarm import Alarm, Key, Severity
-from tasks.monitoring.words import periods_in_words
+from tasks.monitoring.words import AlarmRun, alarm_runs, periods_in_words
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,11 @@ class AlarmGroup:
         if not days:
             return ""
         return str(days[0]) if len(days) == 1 else periods_in_words(len(days), days[0], days[-1])
+
+    @property
+    def runs(self) -> tuple[AlarmRun, ...]:
+        """The same, those in a row that say the same together; the newest first."""
+        return alarm_runs(reversed(self.alarms), same_words=True)[::-1]
 
 
 def alarm_groups(alarms: Sequence[Alarm], since: Mapping[Key, datetime]) -> tuple[AlarmGroup, ...]:

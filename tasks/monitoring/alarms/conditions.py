@@ -147,7 +147,8 @@ def _late(settings: Settings, day: DayState, made: Alarm) -> Alarm:
     clock = f"{late_from(settings, day.day):%Y-%m-%d %H:%M}"
     words = (
         f"the dump of {named}{more} was not complete by {clock} "
-        f"({settings.stream.time_zone}): ask whoever delivers it; the day is released once it is there"
+        f"({settings.stream.time_zone}): ask whoever delivers it; the "
+        f"{settings.stream.period} is released once it is there"
     )
     return replace(_said(made, Kind.LATE, words), node=node)
 
@@ -238,8 +239,9 @@ def _of_release(settings: Settings, facts: Facts, day: DayState, made: Alarm) ->
     for one in facts.far:
         if one.day == day.day:
             words = (
-                f"the published mean of {settings.called(one.region)} is {one.words} the median of the days "
-                "before: ask its supplier about unit and sign; said by published figures alone"
+                f"the published mean of {settings.called(one.region)} is {one.words} the median of the "
+                f"{settings.stream.period}s before: ask its supplier about unit and sign; said by "
+                "published figures alone"
             )
             yield replace(_said(made, Kind.FAR, words), node=one.region, severity=Severity.WARNING)
     for said in facts.without.get(day.day, ()):

@@ -5,9 +5,11 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from pydantic import TypeAdapter
 
+from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.monitoring.alarms.alarm import Alarm, Key
 from tasks.storage.private_files import write_private
@@ -83,7 +85,7 @@ def read_told(settings: Settings) -> Memory:
     with suppress(OSError, ValueError, KeyError, TypeError):
         document = json.loads((settings.watch_folder / FILE).read_bytes())
         if document["format"] == FORMAT:
-            entries = [_TOLD.validate_python({**entry, "alarm": entry}) for entry in document["alarms"]]
+            entries = [_from_document(entry) for entry in document["alarms"]]
             return {told.alarm.key: told for told in entries}
     return {}
 
@@ -92,6 +94,12 @@ def write_told(settings: Settings, memory: Memory) -> None:
     """Keep it, in one step."""
     document = {"format": FORMAT, "alarms": [_to_document(told) for told in memory.values()]}
     write_private(settings.watch_folder / FILE, json.dumps(document, indent=1).encode())
+
+
+def _from_document(entry: Mapping[str, Any]) -> KnownAlarm:
+    day = entry["day"]
+    alarm = {**entry, "day": None if day is None else period_from(day)}
+    return _TOLD.validate_python({**entry, "alarm": alarm})
 
 
 def _to_document(told: KnownAlarm) -> dict[str, object]:

@@ -118,7 +118,7 @@ def marks_of_days(days: Sequence[DayState], called: Callable[[str], str] = str) 
 def _note(day: DayState, called: Callable[[str], str]) -> str:
     accepted = "accepted" if day.accepted else ""
     nodes = ", ".join(map(called, day.waiting_for[:5])) + (" …" if len(day.waiting_for) > 5 else "")
-    note = day.note.replace(str(day.day), "its day")
+    note = day.note.replace(f"{day.day}T", "hour ").replace(str(day.day), "its day")
     return "; ".join(filter(None, (accepted, nodes, note)))
 
 

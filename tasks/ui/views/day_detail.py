@@ -170,9 +170,9 @@ def _actions(
             first = "Have the dump delivered anew, then release it"
             yield Action("Let the next run go on with it, or go on now" if facts.records else first, run)
         case State.LATE:
-            yield Action("Ask whoever delivers the dump; the next night takes it up, or release it then", run)
+            yield Action("Ask whoever delivers the dump; the next run takes it up, or release it then", run)
         case State.HELD | State.WAITING:
-            yield Action("Nothing: the next night takes it up")
+            yield Action("Nothing: the next run takes it up")
         case State.RUNNING:
             yield Action("Nothing: a run has it; if that hangs, end it, and the next run goes on")
     yield Action("See what would be charged, without charging it", f"{run} --dry-run")

@@ -3,6 +3,7 @@
 from datetime import date, timedelta
 
 from flows.cli.show.stream_view import LETTERS, month_lines, stretches
+from optstream.stream import Hour, partition_of
 from tasks.monitoring import DayState, State
 
 FIRST = date(2006, 1, 15)
@@ -44,3 +45,9 @@ def test_days_that_are_not_fine_are_told_in_stretches_and_fine_ones_not():
         (TEN_YEARS[7], TEN_YEARS[7], State.LATE),
         (TEN_YEARS[8], TEN_YEARS[8], State.MISSING),
     ]
+
+
+def test_two_days_of_hours_without_dumps_are_one_stretch():
+    hours = [Hour(FIRST + timedelta(days=number // 24), number % 24) for number in range(48)]
+    days = [DayState(hour, State.LATE, f"region=84/{partition_of(hour)} is missing") for hour in hours]
+    assert [(first.day, last.day) for first, last in stretches(days)] == [(hours[0], hours[-1])]

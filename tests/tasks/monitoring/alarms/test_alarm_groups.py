@@ -1,11 +1,9 @@
 """Alarms of one kind are one line."""
 
-from datetime import date, timedelta
+from datetime import timedelta
 
-from optstream.stream import Hour
 from tasks.monitoring import Kind, Severity
 from tasks.monitoring.alarms.alarm_groups import alarm_groups
-from tasks.monitoring.words import periods_in_words
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
 
@@ -17,10 +15,10 @@ def test_a_hundred_days_are_one_group():
     assert group.since is None
 
 
-def test_a_span_is_told_in_what_it_is_made_of():
-    day = date(2016, 6, 1)
-    assert periods_in_words(2, day, date(2016, 6, 3)) == "2 days, 2016-06-01 to 2016-06-03"
-    assert periods_in_words(3, Hour(day, 1), Hour(day, 3)) == "3 hours, 2016-06-01T01 to 2016-06-01T03"
+def test_a_group_s_runs_are_the_newest_first_and_each_is_of_days_in_a_row():
+    alarms = [alarm(Kind.BUDGET, FIRST + timedelta(days=number)) for number in (0, 1, 2, 5, 6)]
+    (group,) = alarm_groups(alarms, {})
+    assert [run.alarms for run in group.runs] == [tuple(alarms[3:]), tuple(alarms[:3])]
 
 
 def test_the_oldest_comes_first_and_warnings_last():

@@ -3,6 +3,7 @@
 import random
 from datetime import UTC, date, datetime, timedelta
 
+from optstream.stream import Hour
 from tasks.monitoring import Alarm, Kind, Severity
 from tasks.monitoring.alarms.told import FILE, heard, news_for, read_told, seen, write_told
 from tasks.monitoring.words import MOST_LINES, lines_of
@@ -60,7 +61,8 @@ def test_a_channel_that_is_new_hears_what_lasts_and_one_that_is_gone_is_forgotte
 
 def test_what_was_told_survives_on_disk_for_its_owner_alone(watched):
     settings = watched.settings
-    memory = seen({}, [alarm(DAYS[0], node="84"), alarm(None, Kind.BLIND)], ["a"], NOW)
+    hours = [alarm(Hour(DAYS[0], 13)), alarm(Hour(DAYS[0], 2, again=True))]
+    memory = seen({}, [alarm(DAYS[0], node="84"), alarm(None, Kind.BLIND), *hours], ["a"], NOW)
     memory = heard(memory, "a")
     write_told(settings, memory)
     assert read_told(settings) == memory

@@ -1,6 +1,7 @@
 """What is seen of a stream by the hour: status, documents, the live application, and the data users' page."""
 
 import json
+import re
 from datetime import UTC, date, datetime
 
 import pytest
@@ -21,6 +22,7 @@ from tasks.ui.snapshot import take_snapshot
 from tests.flows.ui.conftest import AUTHORIZED, SECRET
 from tests.tasks.schemas.test_schemas import validator
 
+LATE_HOURS = "4 hours, 2016-06-02T01 to 2016-06-02T04"
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
 
@@ -68,9 +70,13 @@ def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(watch
         found = client.get(path, headers=AUTHORIZED)
         return found.status_code, found.text
 
-    assert page(home)[0] == 200
+    status, text = page(home)
+    assert (status, text.count(LATE_HOURS)) == (200, 2)
+    assert re.search(rf'id="d-{NEXT}"[^>]* tabindex="0"', text)
+    assert "Next run" in page("/")[1]
     status, text = page(f"{home}/days/2016-06-01T05")
     assert (status, "2016-06-01T04" in text, "2016-06-01T06" in text) == (200, True, True)
+    assert ("Hour before" in text, "Day before" in text) == (True, False)
     assert page(f"{home}/days/{NEXT}")[1] == page(f"{home}/days/{Hour(NEXT, 1)}")[1]
     assert page(f"{home}/days/2016-06-05")[0] == page(f"{home}/days/2016-06-01T24")[0] == 404
     assert page(f"{home}/nodes/84?from={DAY}&to={DAY}")[0] == 200
@@ -84,6 +90,11 @@ def test_data_users_have_a_page_of_days_and_descriptions(watched):
     assert written.problem is None
     page = (folder / "index.html").read_text()
     assert "2 days are published" in page
+    report = written.trusted.read_text()
+    assert report.count(LATE_HOURS) == 2
+    assert "Headroom by hour" in report
+    assert "later releases are not touched" in report
+    assert "4 of 6 hours; hour 01: its dump is complete" in report
     package = json.loads((folder / "datapackage.json").read_text())
     (releases,) = [one for one in package["resources"] if one["name"] == "releases"]
     assert len(releases["path"]) == 2
