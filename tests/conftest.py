@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from psutil import virtual_memory
 
 import flows  # noqa: F401  before numpy: one thread for linear algebra, here too
 from optstream.storage import open as stores
@@ -31,14 +32,14 @@ SERVERS = {"postgresql", "s3"}
 LONG = {"docs", "faults", "server"}
 """Marks of tests that take seconds; files that have any are begun first."""
 MEMORY, LEAST_FREE = Path("/dev/shm"), 6 * 2**30
-"""Linux keeps what lies there in memory; with less than that many bytes free it is left alone."""
+"""Linux keeps what lies there in memory; with fewer bytes free, there or of all memory, it is left alone."""
 
 
 def pytest_configure() -> None:
     """Put temporary files into memory, unless TMPDIR says where: releases sync so often that a disk is what
     the tests would wait for.
     """
-    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > LEAST_FREE:
+    if MEMORY.is_dir() and min(shutil.disk_usage(MEMORY).free, virtual_memory().available) > LEAST_FREE:
         os.environ.setdefault("TMPDIR", str(MEMORY))
         tempfile.tempdir = None
 

@@ -180,8 +180,10 @@ class JointTerms:
         window, epsilon = model.window_length, model.pure_epsilon
         found = _best(lengths, window, model.windows, unit_scale)
         laplace = Draws(epsilon / window, Fraction(1))
-        less = found is not None and errs_less(
-            float(window / found.error), found.draws(epsilon), laplace, self.horizon
+        less = (
+            self.noise is None
+            and found is not None
+            and errs_less(float(window / found.error), found.draws(epsilon), laplace, self.horizon)
         )
         return self.wanted(found, less, f"periods have {min(lengths)} steps or more")
 

@@ -48,7 +48,7 @@ def level_factors(posterior: TreePosterior) -> Floats:
     for level in seen.tree.levels:
         at = slice(level.start, level.stop)
         noise = seen.noise[at, None]
-        if np.isfinite(noise).all():
+        if np.isfinite(noise).all() and ordinary.any():
             doubt = np.maximum(spread[at][:, ordinary] - noise, 0.0)
             found[at] = level_factor(np.abs(surprise[at][:, ordinary]), noise, counted[at, None], doubt)
     return found
@@ -57,10 +57,11 @@ def level_factors(posterior: TreePosterior) -> Floats:
 def _of_counts(posterior: TreePosterior) -> Floats:
     """Return how much of each node's noise is normal: what counts vary; all of it where noise is joint."""
     seen = posterior.seen
-    if seen.groups is not None:
-        return seen.noise
     counted = np.mean(seen.blocks.lengths * seen.blocks.worth**2) * posterior.weights[:, 0]
-    return np.minimum(counted, seen.noise)
+    alone = np.minimum(counted, seen.noise)
+    if seen.groups is None:
+        return alone
+    return np.where((seen.groups.sizes > 1).any(axis=1), seen.noise, alone)
 
 
 def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats) -> float:

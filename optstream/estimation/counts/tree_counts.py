@@ -122,7 +122,7 @@ class SharedFit:
         of_nodes: (n_nodes, 1), sizes.
         factors: (n_nodes,), what the posterior's variances are multiplied with, beside its own factor.
         size_doubts: (n_nodes, 1), by how much sizes are doubted beyond the posterior.
-        unsure: (n_nodes,), variances of the sizes as they were measured.
+        unsure: (n_nodes,), variances of what is known of each node's size without the nodes below it.
     """
 
     tree: AggregationTree
@@ -200,12 +200,12 @@ def shared_fit(
     known = seen_counts(dense, above, belief.days, typical_above(tree, above, scale), belief.events)
     if known is None:
         return None
-    seen, sizes, doubts = known
+    seen, sizes, doubts, alone = known
     found, events = belief.answer(seen, steps)
     factors = level_factors(found.posterior) / found.factor
     size_doubts = _doubt_of_sizes(found.posterior.prior, above, sizes, doubts)
     of_nodes = above.add_up(sizes[:, None])
-    return SharedFit(above, found, belief.days, tuple(events), of_nodes, factors, size_doubts, doubts)
+    return SharedFit(above, found, belief.days, tuple(events), of_nodes, factors, size_doubts, alone)
 
 
 def _alike(history: BlockHistory) -> BlockHistory:

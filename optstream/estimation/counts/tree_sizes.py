@@ -17,6 +17,8 @@ from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
 
+NOT_MEASURED = 1e12
+"""Times the variance by all else: that of a node that was not measured, so that no other digit moves."""
 SURE = 1e-9
 """Of the noise's variance: the least that a size is doubted by."""
 LEAST_SIZE, LEAST_SHARE = 1e-6, 1e-4
@@ -29,7 +31,7 @@ def seen_counts(
     days: PublicDays,
     scale: float | None,
     events: Iterable[int] = (),
-) -> tuple[Seen, Floats, Floats] | None:
+) -> tuple[Seen, Floats, Floats, Floats] | None:
     """Return what was measured of a tree of counts, as `seen_tree` does, with sizes by `node_sizes`.
 
     A leaf's prior mean is its size, and the noise of a block holds what counts vary around their expectation:
@@ -44,8 +46,9 @@ def seen_counts(
         events: As `seen_tree`.
 
     Returns:
-        What was seen, the leaves' sizes, (n_leaves,), and the variances of all nodes' sizes, (n_nodes,); None
-        where nothing was.
+        What was seen, the leaves' sizes, (n_leaves,), the variances of all nodes' sizes, (n_nodes,), and the
+        same of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where it was not
+        measured); None where nothing was.
     """
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
@@ -55,10 +58,13 @@ def seen_counts(
     steps = blocks.lengths * blocks.worth
     values = seen.residuals + tree.add_up(first[:, None]) * steps
     information = float(steps @ steps)
-    sizes, doubts = node_sizes(tree, values @ steps / information, seen.noise / information, scale)
+    own = seen.noise / information
+    sizes, doubts = node_sizes(tree, values @ steps / information, own, scale)
+    alone = np.minimum(own, NOT_MEASURED * doubts)
+    alone[tree.leaf_indices] = doubts[tree.leaf_indices]
     means = tree.add_up(sizes[:, None])
     noise = seen.noise + float(np.mean(steps * blocks.worth)) * means[:, 0]
-    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, doubts
+    return Seen(tree, blocks, values - means * steps, noise, sizes, seen.groups), sizes, doubts, alone
 
 
 def node_sizes(

@@ -66,33 +66,38 @@ class Figures:
         assert self.relative_noise is not None
         return 2.0 * (self.relative_noise * count / share) ** 2
 
-    def groups(self, count: int, long: int) -> BlockGroups | None:
+    def groups(self, count: int, long: int, share: float = 1.0) -> BlockGroups | None:
         """Return the groups of joint noise of such blocks; None where Laplace noise is expected to err less.
 
-        As the mechanism chooses them, but for scales that are small beside the grid.
+        share: of epsilon, which the level has. As the mechanism chooses them, but for scales that are small
+        beside the grid.
         """
         if not any(self.joint):
             return None
         window = self.window_length
         blocks = DriftingBlocks(window, count, long, drift_for(window, self.steps_per_day))
         found = chosen_groups(blocks, self.period_lengths, COARSE, self.group_size)
-        if found is None or not (self.wanted or found.errs_less(self.epsilon, self.horizon)):
+        epsilon = self.epsilon * Fraction(share)
+        if found is None or not (self.wanted or found.errs_less(epsilon, self.horizon)):
             return None
         return found
 
     def noises(self, blocks: Blocks, shares: Sequence[float]) -> list[PlannedNoise | None]:
         """Return the noise of the mean of a block at each level, with so much of epsilon; None without."""
         assert self.relative_noise is not None
-        groups = self.groups(*blocks)
+        allowed = (*self.joint, *[False] * (len(shares) - len(self.joint)))
+        chosen = [
+            self.groups(*blocks, share) if share and may else None
+            for share, may in zip(shares, allowed, strict=False)
+        ]
+        # what is not measured for lack of a whole block is as so much more noise, at every level
+        more = math.sqrt(next((groups.left_out for groups in chosen if groups is not None), 1.0))
         found: list[PlannedNoise | None] = []
-        for level, share in enumerate(shares):
-            joint = groups is not None and level < len(self.joint) and self.joint[level]
-            charges = Fraction(groups.worst, blocks[1]) if groups is not None and joint else blocks[0]
-            scale = float(self.relative_noise * charges / share) if share else math.inf
-            sizes = groups.shares_of_sizes if groups is not None and joint else ((1, 1.0),)
-            # what is not measured for lack of a whole block is as so much more noise
-            more = 1.0 if groups is None else groups.left_out
-            found.append(PlannedNoise(scale * math.sqrt(more), sizes) if share else None)
+        for groups, share in zip(chosen, shares, strict=True):
+            charges = blocks[0] if groups is None else Fraction(groups.worst, blocks[1])
+            sizes = ((1, 1.0),) if groups is None else groups.shares_of_sizes
+            scale = float(self.relative_noise * charges / share) * more if share else math.inf
+            found.append(PlannedNoise(scale, sizes) if share else None)
         return found
 
 

@@ -233,5 +233,5 @@ def _joint_groups(mechanism: BlockPlan) -> BlockGroups | None:
     unit_scale = mechanism.alpha_units / model.pure_epsilon
     blocks = mechanism.blocks
     found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
-    less = found is not None and found.errs_less(model.pure_epsilon, terms.horizon)
+    less = terms.noise is None and found is not None and found.errs_less(model.pure_epsilon, terms.horizon)
     return terms.wanted(found, less, f"n_blocks is {blocks.n_blocks}")

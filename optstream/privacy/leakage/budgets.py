@@ -1,6 +1,5 @@
 """Budgets that keep the total leakage at alpha: by its supremum (Algorithm 7) and exactly (Algorithm 8)."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -45,13 +44,8 @@ class Budgets:
         return np.array([self.first, *[self.middle] * (n_steps - 2), self.last])
 
 
-def _hidden_by_rounding(alpha: float) -> float:
-    """Return which part of alpha rounding may hide of the suprema: 1e-8 at most.
-
-    Cancellation grows with e^alpha. Ten times what was found: 1.4e-9 at alpha = 19, the most in 30,000 random
-    chains.
-    """
-    return min(1e-15 + 1e-16 * math.exp(min(alpha, 50.0)), 1e-8)
+SUPREMA_ROUNDED = 1e-12
+"""Which part of alpha rounding may hide of the suprema."""
 
 
 def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:
@@ -79,8 +73,7 @@ def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:
 
     if not (before.pieces.q.size or after.pieces.q.size):
         return bound  # neither direction tells anything
-    safe = bound * (1 - _hidden_by_rounding(bound))
-    return _border(lambda epsilon: total(epsilon) > safe, bound)[0]
+    return _border(lambda epsilon: total(epsilon) > bound * (1 - SUPREMA_ROUNDED), bound)[0]
 
 
 def exact_budgets(alpha: float, *, backward: Known, forward: Known) -> Budgets:

@@ -47,8 +47,8 @@ def _fixed_point(q: float, d: float, epsilon: Floats) -> Floats:
     epsilon, cancellation.
     """
     decay = np.exp(-epsilon)
-    # (1 + d) e^-epsilon - q, written so that q near 1 keeps its digits
-    slope = (1 - q) + d + (1 + d) * np.expm1(-epsilon)
+    # (1 + d) e^-epsilon - q, written so that q near 1 keeps its digits, and so does a small q
+    slope = (1 - q) + d + (1 + d) * np.expm1(-epsilon) if q > 0.5 else (1 + d) * decay - q
     offset = -np.expm1(-epsilon) * decay
     root = np.sqrt(slope**2 + 4 * d * offset)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -46,7 +46,7 @@ MOST_STREAMS = 32
 """Other streams of one population, among which epsilon is shared."""
 MOST_GAPS = 10_000
 MOST_BLOCKS = 20
-MOST_HORIZON_DAYS = 3660
+MOST_HORIZON_DAYS = 366
 MOST_CUTS = 1440
 """Clock times of one feature: a day has no more minutes."""
 

@@ -67,10 +67,15 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
             }
             label = f"{name}{suffix}{', features' if featured else ''}"
             of_epsilon = settings.privacy.delta is not None and own.kind.currency == "epsilon"
+            dropped: dict[str, None] = {}
             if of_epsilon and settings.stream_share == 1:
-                keys["privacy"] = {"delta": None}
-                own_tables["privacy"] = settings.privacy.model_copy(update={"delta": None})
+                dropped["delta"] = None
                 label += ", epsilon alone"
+            if settings.privacy.horizon is not None and not own.kind.compares_noise:
+                dropped["horizon"] = None
+            if dropped:
+                keys["privacy"] = dropped
+                own_tables["privacy"] = settings.privacy.model_copy(update=dropped)
             yield Choice(label, keys, changed(settings, **own_tables))
 
 
@@ -154,9 +159,12 @@ def with_laplace_noise(choice: Choice) -> Choice | None:
     if getattr(mechanism, "noise", "") is not None:
         return None
     keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), "noise": "laplace"}}
-    told = mechanism.model_copy(update={"noise": "laplace"})
-    label = f"{choice.label}, Laplace noise"
-    return Choice(label, keys, changed(choice.settings, mechanism=told))
+    tables: dict[str, Any] = {"mechanism": mechanism.model_copy(update={"noise": "laplace"})}
+    privacy = choice.settings.privacy
+    if privacy.horizon is not None:  # which says how noise is chosen where none is said
+        keys["privacy"] = {**choice.keys.get("privacy", {}), "horizon": None}
+        tables["privacy"] = privacy.model_copy(update={"horizon": None})
+    return Choice(f"{choice.label}, Laplace noise", keys, changed(choice.settings, **tables))
 
 
 def _weights(n_levels: int, with_leaves: set[int]) -> list[tuple[int, ...]]:

@@ -5,18 +5,25 @@ import pytest
 from scipy.special import ndtri
 
 from optstream.estimation.counts import held_share
-from optstream.estimation.counts.held_share import BELIEVED, SHARES, band_edges, level_factor, level_factors
+from optstream.estimation.counts.held_share import (
+    BELIEVED,
+    SHARES,
+    _of_counts,
+    band_edges,
+    level_factor,
+    level_factors,
+)
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.surprises.left_out import left_out
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen, TreePosterior
 from optstream.stream import AggregationTree
 
 N_LEAVES, N_BLOCKS = 12, 110
 TREE = AggregationTree(("all", *map(str, range(N_LEAVES))), (-1, *([0] * N_LEAVES)))
 
 
-def posterior(wilder=1.0, noise=1e-3, seed=0, prior=None, root=True):
+def posterior(wilder=1.0, noise=1e-3, seed=0, prior=None, root=True, groups=None):
     """Leaves drawn from the prior, `wilder` times as far from their means as it says."""
     rng, prior = np.random.default_rng(seed), prior or TemporalPrior.broad(24)
     starts = np.arange(N_BLOCKS) * 13
@@ -30,7 +37,7 @@ def posterior(wilder=1.0, noise=1e-3, seed=0, prior=None, root=True):
     if not root:
         variances[0] = np.inf
     values = values + rng.laplace(size=values.shape) * np.sqrt(noise / 2)
-    return TreePosterior(prior, Seen(TREE, blocks, values, variances, np.ones(N_LEAVES)))
+    return TreePosterior(prior, Seen(TREE, blocks, values, variances, np.ones(N_LEAVES), groups))
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -86,6 +93,16 @@ def test_laplace_noise_is_not_taken_for_less_doubt(monkeypatch):
     normal = ndtri(0.5 + SHARES / 2)[:, None, None]
     monkeypatch.setattr(held_share, "band_edges", lambda part: normal * np.ones_like(part))
     assert np.mean([np.log(factor_beneath_noise(seed)) for seed in range(16)]) < -0.7
+
+
+def test_joint_noise_at_the_root_makes_no_leaves_noise_normal():
+    """Groups of five at the root alone, and at every node. What counts vary is half of each leaf's 1."""
+    sizes = np.ones((N_LEAVES + 1, N_BLOCKS), dtype=np.int64)
+    sizes[0] = 5
+    groups = [NoiseGroups(np.arange(N_BLOCKS) // 5, one) for one in (sizes, np.full_like(sizes, 5))]
+    root_alone, everywhere = (_of_counts(posterior(noise=10.0, groups=one)) for one in groups)
+    assert root_alone.tolist() == [10.0] + [0.5] * N_LEAVES
+    assert everywhere.tolist() == [10.0] * (N_LEAVES + 1)
 
 
 def test_bands_of_normal_and_laplace_noise_hold_what_they_say():

@@ -63,6 +63,16 @@ def test_small_leaves_without_blocks_are_even_parts_of_which_nothing_is_known():
     assert (fit.variances[:3] < UNKNOWN).all()
 
 
+def test_small_leaves_are_told_what_nodes_above_are_by_themselves_not_with_those_below():
+    """The city's doubt is of its own blocks; its boroughs, however sure, are joined with it afterwards."""
+    known = histories()
+    fit = shared_fit(BELIEF, known, TREE, 2, range(0, 24), 2.0)
+    known[1] = history(1, known[1].starts, 2, 0.5)
+    surer = shared_fit(BELIEF, known, TREE, 2, range(0, 24), 2.0)
+    assert surer.unsure[0] == pytest.approx(fit.unsure[0])
+    assert (surer.unsure[1:] < 0.1 * fit.unsure[1:]).all()
+
+
 def test_blocks_of_another_plans_noise_are_left_out():
     known, other = histories(), history(2, np.arange(0, 26 * 24, 25), 4, 80, seed=3)
     mixed = other.joined(known[2].between(26 * 24, 28 * 24))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from optstream.errors import ParameterError
 from optstream.privacy.leakage import Budgets, constant_budget, exact_budgets, supremum, total_leakage
 
-alphas = st.floats(0.01, 20)
+alphas = st.floats(0.01, 60)
 
 
 @pytest.mark.slow
@@ -27,10 +27,11 @@ def test_a_constant_budget_never_exceeds_alpha_and_none_larger_would_do(chains, 
 
 
 def test_what_cancels_at_a_large_alpha_is_taken_off(chains):
-    """Found by chance: the supremum of this chain is known to 5e-12 of alpha, and was taken for exact."""
+    """Found by chance: for a small q the supremum lost digits, 5e-12 of alpha at 14 and 3e-7 at 25."""
     known = {"backward": chains.random(0, 1), "forward": chains.random(0, 2, 0.05)}
-    epsilon = constant_budget(14.0, **known)
-    assert (total_leakage(np.full(400, epsilon), **known) <= 14.0).all()
+    for alpha in (14.0, 25.0, 34.0):
+        epsilon = constant_budget(alpha, **known)
+        assert (total_leakage(np.full(400, epsilon), **known) <= alpha).all()
 
 
 @settings(max_examples=80, deadline=None)

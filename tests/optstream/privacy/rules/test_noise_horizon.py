@@ -7,9 +7,12 @@ import pytest
 
 from optstream import PrivacyModel
 from optstream.errors import ParameterError
-from optstream.mechanisms import HistoryInformed, Laplace
+from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
+from optstream.mechanisms.history_informed.tree_levels import tree_figures
+from optstream.privacy import JointSpend
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.rules.noise_horizon import Draws, Horizon
+from optstream.stream import AggregationTree
 
 WINDOW, DELTA = 48, Fraction(1, 10**6)
 
@@ -75,3 +78,14 @@ def test_blocks_are_chosen_for_the_noise_that_they_will_have():
 def test_a_span_outside_its_range_is_refused(n_steps, delta):
     with pytest.raises(ParameterError, match="of Horizon must be"):
         Horizon(n_steps, delta)
+
+
+def test_each_level_of_a_tree_expects_the_noise_that_it_draws():
+    """Half of epsilon each: at 5 three days have joint noise where it is whole, and none at its halves."""
+    tree = AggregationTree(("FR", *map(str, range(12))), (-1, *([0] * 12)))
+    given = {"scale": 5000.0, "n_blocks": 32, "block_length": 1, "period_lengths": (46, 48, 50)}
+    pattern = HistoryInformed(PrivacyModel("5", WINDOW, 10), **given, declared_leaves=1, horizon=span(3))
+    mechanism, figures = HistoryInformedTree(pattern, tree, ["1/2", "1/2"]), tree_figures(pattern, tree)
+    assert figures.groups(32, 1) is not None
+    expected = [noise.sizes != ((1, 1.0),) for noise in figures.noises((32, 1), [0.5, 0.5])]
+    assert expected == [isinstance(spend, JointSpend) for spend in mechanism.plan(48, 0)] == [False, False]

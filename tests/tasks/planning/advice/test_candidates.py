@@ -1,0 +1,34 @@
+"""What is proposed beside the configured plan: nothing that the configuration would refuse."""
+
+import pytest
+
+from tasks.config import load_settings
+from tasks.config.example_kinds import Kind, example_of
+from tasks.planning.advice.candidates import Choice, mechanism_choices, with_laplace_noise
+from tasks.planning.advice.write_proposal import write_proposal
+
+
+@pytest.fixture
+def a_month(tmp_path):
+    """HistoryInformed that compares kinds of noise over a month."""
+    text = example_of(Kind("HistoryInformed")).replace(
+        'windows = "sliding"', 'windows = "sliding"\nhorizon = { days = 30 }'
+    )
+    (tmp_path / "optstream.toml").write_text(text)
+    return load_settings(tmp_path / "optstream.toml")
+
+
+def test_a_horizon_goes_where_noise_is_said_or_cannot_be_joint(a_month):
+    by_label = {one.label: one for one in mechanism_choices(a_month)}
+    other = next(one for label, one in by_label.items() if label.startswith("Fourier"))
+    for number, choice in enumerate((with_laplace_noise(by_label["as configured"]), other)):
+        assert choice.settings.privacy.horizon is None
+        file = a_month.file.with_name(f"proposed-{number}.toml")
+        write_proposal(a_month, choice.keys, file)
+        assert load_settings(file).privacy.horizon is None
+
+
+def test_it_stays_where_noise_is_still_chosen(a_month):
+    (kept,) = [one for one in mechanism_choices(a_month) if one.label == "Laplace"]
+    assert kept.settings.privacy.horizon == a_month.privacy.horizon
+    assert Choice("as configured", {}, a_month).settings.privacy.horizon is not None
