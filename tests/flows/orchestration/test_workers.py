@@ -6,9 +6,12 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
+import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration.workers import begin_worker, task_runner
+
+pytestmark = pytest.mark.slow
 
 LONGEST_WAIT = 120.0
 

@@ -15,6 +15,8 @@ from optstream.stream import AggregationTree, PublicDays
 from optstream.stream.state import public_part, raw_bytes, with_raw
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
+pytestmark = pytest.mark.slow
+
 MODEL = PrivacyModel("1", 48, 10)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
 ONLINE = ("Laplace", "Uniform", "Sample", "Fast", "BudgetDistribution", "BudgetAbsorption", "PeGaSus")

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from optstream.errors import ParameterError
 from optstream.stream import Calendar, Hour, day_of, period_from
 
+pytestmark = pytest.mark.slow
+
 ZONES = ("Europe/Paris", "America/St_Johns", "Australia/Adelaide", "America/Sao_Paulo", "Asia/Kolkata", "UTC")
 """Half-hour offsets among them, and one whose clock changed at midnight."""
 # until 2011 the clock of St John's was moved at one minute past midnight, within an hour

@@ -11,6 +11,8 @@ from tasks.config import load_settings
 from tasks.config.example_kinds import Kind, example_of
 from tasks.release.build_mechanism import mechanism_for
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2016, 2, 1)
 SECTORS = (
     '[hierarchy.margins]\nsector = ["industry", "households"]\n\n[budget]\nmargins = { sector = "1/4" }\n'

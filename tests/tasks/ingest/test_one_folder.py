@@ -13,6 +13,8 @@ from tasks.ingest.days import read_days
 from tasks.ingest.spread import by_part
 from tests.tasks.conftest import DAY
 
+pytestmark = pytest.mark.slow
+
 REGION = 'region = "zone"'
 
 

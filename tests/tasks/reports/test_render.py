@@ -22,6 +22,8 @@ from tasks.reports.curves import CurveFiles
 from tasks.reports.facts import LevelError
 from tests.tasks.reports.conftest import facts_of
 
+pytestmark = pytest.mark.slow
+
 CHECKOUT = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 VOID = {"meta", "link", "path", "img", "input"}

@@ -15,6 +15,8 @@ from tests.flows.command import invoke
 from tests.tasks.config.test_example_kinds import KINDS
 from tests.tasks.two_regions import Installation
 
+pytestmark = pytest.mark.slow
+
 NAMES = "Périmètre\tNature\tDate\tHeures\tConsommation\tThermique"
 
 

@@ -17,6 +17,8 @@ from optstream.catalogue.questions.question import Question
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import ParameterError, PublicationError
 
+pytestmark = pytest.mark.slow
+
 DAYS = [date(2016, 2, number) for number in (1, 2, 3, 4)]
 SUMS = Question("sums", "sum", 4, level=1)
 LOW = Question("low", "low", 3, Fraction(11), nodes=("FR",))

@@ -17,6 +17,8 @@ from optstream.estimation.gaussian_process.training_data import star
 from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen, TreePosterior
 from optstream.noise import joint_noise, simulated_noise
 
+pytestmark = pytest.mark.slow
+
 
 def log_density(surprise, doubt, size):
     """By the integral over the radius, on a fine grid."""

@@ -62,6 +62,7 @@ def test_a_stored_measurement_and_a_state_are_read_back():
     assert again["history"] == drawn[-1].state["history"]
 
 
+@pytest.mark.slow
 def test_with_as_little_noise_estimates_come_nearer():
     """Sixteen single steps a window: 0.475 times the variance; six weeks, ten series, seeded."""
     values = np.full((10, 48), 5000.0) * (1 + 0.1 * np.sin(np.arange(48) * np.pi / 24))
@@ -114,6 +115,7 @@ def test_the_default_is_what_is_expected_to_err_less():
     assert informed(noise=None, lengths=None).joint_groups is None
 
 
+@pytest.mark.slow
 def test_no_other_size_of_groups_has_less_noise():
     for blocks in ((48, 1), (16, 1), (12, 2), (6, 4)):
         rule = DriftingBlocks(48, *blocks, 1)

@@ -13,6 +13,8 @@ from optstream.estimation.error_terms import ErrorTerms
 from tests.tasks.conftest import TWO_REGIONS, Installation
 from tests.tasks.release.records.test_published_measurements import DAY, DAYS, LAST, wanted
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module", params=["OptStream", "Laplace", "HistoryInformed"])
 def published(request, tmp_path_factory):
