@@ -17,8 +17,6 @@ from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.history_informed.joint_streams import HALF_HOURS, informed
 from tests.optstream.mechanisms.planned_days import plans
 
-pytestmark = pytest.mark.slow
-
 LAYOUTS = [
     # by day every layout drifts by one, and one of them by all
     pytest.param(blocks, drift, marks=[] if drift == 1 or blocks == (2, 2) else [pytest.mark.nightly])
