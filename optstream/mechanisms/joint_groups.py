@@ -1,7 +1,7 @@
 """Which groups of joint noise a plan has that measures every step: those with the least expected error."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -180,11 +180,10 @@ class JointTerms:
         window, epsilon = model.window_length, model.pure_epsilon
         found = _best(lengths, window, model.windows, unit_scale)
         laplace = Draws(epsilon / window, Fraction(1))
-        less = (
-            self.noise is None
-            and found is not None
-            and errs_less(float(window / found.error), found.draws(epsilon), laplace, self.horizon)
-        )
+
+        def less(groups: JointGroups) -> bool:
+            return errs_less(float(window / groups.error), groups.draws(epsilon), laplace, self.horizon)
+
         return self.wanted(found, less, f"periods have {min(lengths)} steps or more")
 
     def point_groups(
@@ -209,7 +208,10 @@ class JointTerms:
         lengths = self.period_lengths or (window,)
         numbers = _numbers_of_points(lengths, window, sampling)
         found = _best_points(numbers, sampling.n_samples, unit_scale)
-        less = found is not None and found.error < sampling.n_samples
+
+        def less(groups: PointGroups) -> bool:
+            return groups.error < sampling.n_samples
+
         return self.wanted(found, less, f"periods have {numbers[0][0]} points or more")
 
     def allowed(self, model: PrivacyModel) -> bool:
@@ -236,12 +238,13 @@ class JointTerms:
             )
         return False
 
-    def wanted(self, found: Found | None, errs_less: bool, periods: str) -> Found | None:
+    def wanted(self, found: Found | None, errs_less: Callable[[Found], bool], periods: str) -> Found | None:
         """Return what was found unless nobody asked for it and Laplace noise is expected to err less; free.
 
         Args:
             found: The best groups; None where there are none.
-            errs_less: Whether they are expected to err less than Laplace noise.
+            errs_less: Whether they are expected to err less than Laplace noise; asked only where no kind of
+                noise was asked for.
             periods: How large periods are, for the message.
 
         Returns:
@@ -256,7 +259,9 @@ class JointTerms:
                 f"quarter of a group's measurements; {periods}: leave it out, or take noise = "
                 '"laplace"'
             )
-        return found if self.noise is not None or errs_less else None
+        if found is None or self.noise is not None or errs_less(found):
+            return found
+        return None
 
 
 @lru_cache(maxsize=256)

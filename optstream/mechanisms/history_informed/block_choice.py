@@ -66,30 +66,30 @@ class Figures:
         assert self.relative_noise is not None
         return 2.0 * (self.relative_noise * count / share) ** 2
 
-    def groups(self, count: int, long: int, share: float = 1.0) -> BlockGroups | None:
-        """Return the groups of joint noise of such blocks; None where Laplace noise is expected to err less.
+    def groups(self, count: int, long: int, shares: Sequence[float] = (1.0,)) -> list[BlockGroups | None]:
+        """Return each level's groups of joint noise of such blocks; None where it may have none, or Laplace
+        noise is expected to err less.
 
-        share: of epsilon, which the level has. As the mechanism chooses them, but for scales that are small
+        shares: of epsilon, one for each level. As the mechanism chooses them, but for scales that are small
         beside the grid.
         """
         if not any(self.joint):
-            return None
+            return [None] * len(shares)
         window = self.window_length
         blocks = DriftingBlocks(window, count, long, drift_for(window, self.steps_per_day))
         found = chosen_groups(blocks, self.period_lengths, COARSE, self.group_size)
-        epsilon = self.epsilon * Fraction(share)
-        if found is None or not (self.wanted or found.errs_less(epsilon, self.horizon)):
-            return None
-        return found
+
+        def is_joint(level: int, share: float) -> bool:
+            if found is None or not share or level >= len(self.joint) or not self.joint[level]:
+                return False
+            return self.wanted or found.errs_less(self.epsilon * Fraction(share), self.horizon)
+
+        return [found if is_joint(level, share) else None for level, share in enumerate(shares)]
 
     def noises(self, blocks: Blocks, shares: Sequence[float]) -> list[PlannedNoise | None]:
         """Return the noise of the mean of a block at each level, with so much of epsilon; None without."""
         assert self.relative_noise is not None
-        allowed = (*self.joint, *[False] * (len(shares) - len(self.joint)))
-        chosen = [
-            self.groups(*blocks, share) if share and may else None
-            for share, may in zip(shares, allowed, strict=False)
-        ]
+        chosen = self.groups(*blocks, shares)
         # what is not measured for lack of a whole block is as so much more noise, at every level
         more = math.sqrt(next((groups.left_out for groups in chosen if groups is not None), 1.0))
         found: list[PlannedNoise | None] = []

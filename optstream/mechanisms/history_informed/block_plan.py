@@ -233,5 +233,8 @@ def _joint_groups(mechanism: BlockPlan) -> BlockGroups | None:
     unit_scale = mechanism.alpha_units / model.pure_epsilon
     blocks = mechanism.blocks
     found = chosen_groups(blocks, lengths, unit_scale, mechanism.group_size)
-    less = terms.noise is None and found is not None and found.errs_less(model.pure_epsilon, terms.horizon)
+
+    def less(groups: BlockGroups) -> bool:
+        return groups.errs_less(model.pure_epsilon, terms.horizon)
+
     return terms.wanted(found, less, f"n_blocks is {blocks.n_blocks}")

@@ -67,9 +67,9 @@ def test_blocks_are_chosen_for_the_noise_that_they_will_have():
     given = {"n_blocks": 16, "block_length": 1, "scale": 5000.0, "period_lengths": (WINDOW,), "n_nodes": 1}
     window, month = (HistoryInformed(model, **given, horizon=one) for one in (None, span(30)))
     assert window.joint_groups is not None
-    assert window.figures.groups(16, 1) == window.joint_groups
+    assert window.figures.groups(16, 1) == [window.joint_groups]
     assert month.joint_groups is None
-    assert month.figures.groups(16, 1) is None
+    assert month.figures.groups(16, 1) == [None]
     # what was asked for is not compared
     assert replace(month, noise="joint").joint_groups == window.joint_groups
 
@@ -86,6 +86,6 @@ def test_each_level_of_a_tree_expects_the_noise_that_it_draws():
     given = {"scale": 5000.0, "n_blocks": 32, "block_length": 1, "period_lengths": (46, 48, 50)}
     pattern = HistoryInformed(PrivacyModel("5", WINDOW, 10), **given, declared_leaves=1, horizon=span(3))
     mechanism, figures = HistoryInformedTree(pattern, tree, ["1/2", "1/2"]), tree_figures(pattern, tree)
-    assert figures.groups(32, 1) is not None
+    assert figures.groups(32, 1) != [None]
     expected = [noise.sizes != ((1, 1.0),) for noise in figures.noises((32, 1), [0.5, 0.5])]
     assert expected == [isinstance(spend, JointSpend) for spend in mechanism.plan(48, 0)] == [False, False]
