@@ -20,6 +20,7 @@ from optstream.stream import day_of, period_from
 from tasks.contracts.results import folder_of
 from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.facts import SUSPECT_DAYS
+from tasks.monitoring.replaced import MOST_SHOWN
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
@@ -82,6 +83,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
             most=MOST_ALARMS,
             open_years=OPEN_YEARS,
             depends=DEPENDS,
+            most_replaced=MOST_SHOWN,
             replaced_days=SUSPECT_DAYS,
         )
 

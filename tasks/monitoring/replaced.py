@@ -6,6 +6,9 @@ from datetime import date
 from tasks.monitoring.facts import Facts
 from tasks.monitoring.suspect_readings import Suspect
 
+MOST_SHOWN = 12
+"""Regions in a table that people read; `optstream status --json` has all."""
+
 
 @dataclass(frozen=True)
 class Replaced:

@@ -20,7 +20,7 @@ from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.days import by_day
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
-from tasks.monitoring.replaced import newest_day, replaced
+from tasks.monitoring.replaced import MOST_SHOWN, newest_day, replaced
 from tasks.monitoring.words import day_or_hour
 from tasks.reports import numbers
 from tasks.reports.coverage import measured_coverage
@@ -117,6 +117,7 @@ def _values(
         "lost_shown": LOST_SHOWN,
         "replaced": () if operator is None else replaced(operator.view.facts),
         "replaced_day": None if operator is None else newest_day(operator.view.facts),
+        "most_replaced": MOST_SHOWN,
         "suspect_days": SUSPECT_DAYS,
         "depends": DEPENDS,
         "recent_entries": tuple(reversed(listed[-RECENT_DAYS:])),

@@ -13,7 +13,7 @@ from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.days import by_day
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
-from tasks.monitoring.replaced import newest_day, replaced
+from tasks.monitoring.replaced import MOST_SHOWN, newest_day, replaced
 from tasks.monitoring.words import LETTERS, but_for_dates, day_or_hour, lines_of
 
 QUIET = (State.PUBLISHED, State.RESTATED)
@@ -92,14 +92,14 @@ def _show_replaced(settings: Settings, view: StreamView, terminal: Terminal) -> 
     terminal.say(
         f"readings replaced on {newest_day(view.facts)}, and the most in the last {SUSPECT_DAYS} days:"
     )
-    for row in rows[:MOST_ROWS]:
+    for row in rows[:MOST_SHOWN]:
         newest = row.newest
         terminal.say(
             f"  {settings.called(row.region)}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, "
             f"{newest.doubled:.1%} doubled; most {row.most:.1%} on {row.most_day}"
         )
-    if len(rows) > MOST_ROWS:
-        terminal.say(f"  and {len(rows) - MOST_ROWS} more regions")
+    if len(rows) > MOST_SHOWN:
+        terminal.say(f"  and {len(rows) - MOST_SHOWN} more regions: `optstream status --json` has all")
     terminal.say(f"  {DEPENDS}")
 
 

@@ -63,14 +63,18 @@ def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):
 
 
 def test_operators_see_the_shares_and_readers_do_not(told, capsys):
+    little = {f"z{number}": Suspect(0.001, 0.0, 0.0) for number in range(28)}
     installation = told(
-        {FIRST: {"84": Suspect(0.25, 0.0, 0.0)}, SECOND: {"84": QUIET, "11": Suspect(0.0, 0.031, 0.0)}}
+        {
+            FIRST: {"84": Suspect(0.25, 0.0, 0.0), **little},
+            SECOND: {"84": QUIET, "11": Suspect(0.0, 0.031, 0.0)},
+        }
     )
     ledger = installation.ledger
     write_pages(installation.settings, ledger, installation.now)
     ledger.close()
     report = installation.settings.report_file.read_text()
-    for said in ("Replaced readings", "3.1 %", "25.0 %, 1 Jun 2016", DEPENDS):
+    for said in ("Replaced readings", "3.1 %", "25.0 %, 1 Jun 2016", DEPENDS, "The first 12 of 30 regions"):
         assert said in report, said
     page = (installation.folder / "published/index.html").read_text()
     for hidden in ("eplaced", "clamped on", "3.1 %", "25.0 %", DEPENDS, "suspect"):
@@ -80,11 +84,14 @@ def test_operators_see_the_shares_and_readers_do_not(told, capsys):
     assert "11: 0.0% clamped, 3.1% absent, 0.0% doubled; most 3.1% on 2016-06-02" in shown
     assert "84: 0.0% clamped, 0.0% absent, 0.0% doubled; most 25.0% on 2016-06-01" in shown
     assert DEPENDS in shown
+    assert shown.count(" doubled;") == 12
+    assert "and 18 more regions" in shown
     document = json.loads(json.dumps(status_document(installation.settings, installation.watch())))[
         "replaced_readings"
     ]
     assert (document["day"], document["note"]) == ("2016-06-02", DEPENDS)
-    assert [one["region"] for one in document["regions"]] == ["11", "84"]
+    assert [one["region"] for one in document["regions"]][:3] == ["11", "84", "z0"]
+    assert len(document["regions"]) == 30
 
 
 def test_without_results_nothing_is_said(told, capsys):
