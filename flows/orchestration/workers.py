@@ -26,6 +26,8 @@ from tasks.processes.orphans import end_with_parent
 from tasks.storage.failures import unexpected
 
 CONNECT_SECONDS = 10
+NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
+"""Settings with the hierarchy's names travel with each task: no advice on how a graph is better laid out."""
 NO_DASK = "--dask needs the package prefect-dask: install optstream[dask]"
 CLUSTER: ContextVar[str | None] = ContextVar("address of the Dask cluster that reads dumps", default=None)
 
@@ -104,6 +106,7 @@ def over_cluster() -> Spread | None:
     """
     if "distributed" not in sys.modules:
         return None
+    import dask
     from distributed import get_worker, worker_client
 
     try:
@@ -115,7 +118,7 @@ def over_cluster() -> Spread | None:
 
     def spread(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         # the task that waits here gives its place on the worker to the others
-        with worker_client() as client:
+        with dask.config.set(NO_WARNING), worker_client() as client:
             # not pure: the same file may hold other rows by now
             answers = client.gather(client.map(partial(on_worker, work), items, pure=False))
         return [_sound(answer) for answer in answers]
@@ -136,6 +139,7 @@ def _read_at(address: str, settings: Settings, dumps: Sequence[Dump]) -> list[Re
     No file is opened here, in the process that draws.
     """
     try:
+        import dask
         from distributed import Client
     except ImportError:
         raise ConfigurationError(NO_DASK) from None
@@ -146,7 +150,7 @@ def _read_at(address: str, settings: Settings, dumps: Sequence[Dump]) -> list[Re
         raise ConfigurationError(
             f"no scheduler of a Dask cluster answers at {address} ({type(error).__name__})"
         ) from None
-    with client:
+    with client, dask.config.set(NO_WARNING):
         asked = without_ledger(settings), dumps
         found: list[ReadDay] = _sound(client.submit(on_worker, _read_here, asked, pure=False).result())
     return found
