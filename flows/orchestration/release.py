@@ -30,7 +30,7 @@ from flows.orchestration.calls import (
 )
 from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
-from flows.orchestration.workers import reader_of
+from flows.orchestration.workers import CLUSTER, reader_of
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
@@ -148,12 +148,19 @@ def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
 
 
 def run_days(
-    settings: Settings, days: Sequence[date], watcher: Watcher, *, restate: bool = False
+    settings: Settings,
+    days: Sequence[date],
+    watcher: Watcher,
+    *,
+    restate: bool = False,
+    dask: str | None = None,
 ) -> list[Ended]:
     """Release days here and now, showing progress to the watcher: by a flow run on the configured Prefect
     server, and where none is configured by the same steps without one.
+
+    dask: address of the Dask cluster whose workers read large dumps; the rest is done here.
     """
-    token = WATCHER.set(watcher)
+    token, there = WATCHER.set(watcher), CLUSTER.set(dask)
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
     try:
         with configured(str(settings.file), settings):
@@ -162,4 +169,5 @@ def run_days(
             with no_heartbeat(), tags(*tags_of(settings.stream.name)):
                 return release_days(*asked)
     finally:
+        CLUSTER.reset(there)
         WATCHER.reset(token)

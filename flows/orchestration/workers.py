@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from multiprocessing import get_context
 from typing import Any
@@ -15,12 +16,20 @@ import polars as pl
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
 from tasks.config.paths import ledger_database
-from tasks.ingest import Reader, ingest
+from tasks.ingest import Dump, IngestedDay, Reader, ingest
+from tasks.ingest.days import ReadDay, read_days, sealed
 from tasks.ingest.sandbox.process import reading_apart
 from tasks.ingest.schema import UNREADABLE
-from tasks.ingest.spread import Spread
+from tasks.ingest.spread import Spread, without_ledger
+from tasks.ingest.summed import is_worth_spreading
 from tasks.processes.orphans import end_with_parent
 from tasks.storage.failures import unexpected
+
+CONNECT_SECONDS = 10
+NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
+"""Settings with the hierarchy's names travel with each task: no advice on how a graph is better laid out."""
+NO_DASK = "--dask needs the package prefect-dask: install optstream[dask]"
+CLUSTER: ContextVar[str | None] = ContextVar("address of the Dask cluster that reads dumps", default=None)
 
 
 def check_cluster(settings: Settings) -> None:
@@ -47,9 +56,7 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
         try:
             from prefect_dask.task_runners import DaskTaskRunner
         except ImportError:
-            raise ConfigurationError(
-                "--dask needs the package prefect-dask: install optstream[dask]"
-            ) from None
+            raise ConfigurationError(NO_DASK) from None
         return DaskTaskRunner(address=dask)
     if n_workers > 1:
         from prefect.settings import PREFECT_API_URL
@@ -75,22 +82,29 @@ def begin_worker() -> None:
 
 @contextmanager
 def reader_of(settings: Settings) -> Iterator[Reader]:
-    """What reads dumps for a run: the workers of a cluster, or one process beside this one."""
-    spread = over_cluster(settings)
-    if spread is not None:
-        yield partial(ingest, spread=spread)
-        return
-    with reading_apart() as read:
-        yield read
-
-
-def over_cluster(settings: Settings) -> Spread | None:
-    """On a worker of a Dask cluster, metered dumps are read by all workers, a leaf each; None elsewhere.
-
-    Aggregated dumps are too small to be worth the way. None too on a worker that may spill: what it holds
-    would lie on its disk, outside of the trusted folder.
+    """What reads dumps for a run: the workers of a cluster where that is worth it, else one process beside
+    this one.
     """
-    if not settings.metered or "distributed" not in sys.modules:
+    address, spread = CLUSTER.get(), over_cluster()
+    with reading_apart() as apart:
+
+        def read(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
+            if not is_worth_spreading(settings, dumps):
+                return apart(settings, dumps)
+            if spread is not None:
+                return ingest(settings, dumps, spread)
+            assert address is not None
+            return [sealed(day, settings) for day in _read_at(address, settings, dumps)]
+
+        yield apart if spread is None and address is None else read
+
+
+def over_cluster() -> Spread | None:
+    """On a worker of a Dask cluster, what spreads work over all workers; None elsewhere.
+
+    None too on a worker that may spill: what it holds would lie on its disk, outside of the trusted folder.
+    """
+    if "distributed" not in sys.modules:
         return None
     import dask
     from distributed import get_worker, worker_client
@@ -99,17 +113,61 @@ def over_cluster(settings: Settings) -> Spread | None:
         get_worker()
     except ValueError:
         return None
-    if dask.config.get("distributed.worker.memory.spill", True) is not False:
+    if may_spill():
         return None
 
     def spread(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         # the task that waits here gives its place on the worker to the others
-        with worker_client() as client:
+        with dask.config.set(NO_WARNING), worker_client() as client:
             # not pure: the same file may hold other rows by now
-            answers = client.gather(client.map(partial(quietly, work), items, pure=False))
+            answers = client.gather(client.map(partial(on_worker, work), items, pure=False))
         return [_sound(answer) for answer in answers]
 
     return spread
+
+
+def may_spill() -> bool:
+    """Whether this worker may write to its disk what it holds."""
+    import dask
+
+    return dask.config.get("distributed.worker.memory.spill", True) is not False
+
+
+def _read_at(address: str, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
+    """Have a worker of the cluster at an address read, and spread it over the others.
+
+    No file is opened here, in the process that draws.
+    """
+    try:
+        import dask
+        from distributed import Client
+    except ImportError:
+        raise ConfigurationError(NO_DASK) from None
+    connected: Any = Client  # it has no types
+    try:
+        client = connected(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(
+            f"no scheduler of a Dask cluster answers at {address} ({type(error).__name__})"
+        ) from None
+    with client, dask.config.set(NO_WARNING):
+        asked = without_ledger(settings), dumps
+        found: list[ReadDay] = _sound(client.submit(on_worker, _read_here, asked, pure=False).result())
+    return found
+
+
+def _read_here(asked: tuple[Settings, Sequence[Dump]]) -> list[ReadDay]:
+    return read_days(*asked, over_cluster())
+
+
+def on_worker(work: Callable[[Any], Any], item: Any) -> tuple[Any, ...] | str:
+    """The result in a tuple, or words, as `quietly`; words too on a worker that may spill."""
+    if may_spill():
+        return (
+            "it may write what it holds to its disk: set DASK_DISTRIBUTED__WORKER__MEMORY__SPILL=False "
+            "for every worker"
+        )
+    return quietly(work, item)
 
 
 def quietly(work: Callable[[Any], Any], item: Any) -> tuple[Any, ...] | str:

@@ -12,13 +12,10 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import Dump
 from tasks.ingest.arrival.parts import parts_of, place_of
-from tasks.ingest.cells import by_step_of, cells_of, nobody_of, with_days
-from tasks.ingest.metrics import metrics_of
-from tasks.ingest.people import DROPPED, dropped_of, seen_of
-from tasks.ingest.places import Place, places_of
-from tasks.ingest.row_expressions import is_readable
+from tasks.ingest.places import Place
 from tasks.ingest.schema import UNREADABLE, SourceFile, inspect
 from tasks.ingest.spread import Spread
+from tasks.ingest.summed import can_be_read, sound, summed
 
 
 @dataclass(frozen=True)
@@ -61,7 +58,7 @@ def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = No
     Args:
         settings: Of the stream.
         dumps: Complete ones, as `discover` finds them.
-        spread: Where the sums and the customers of each leaf are read, if not here.
+        spread: Where files are read, if not here.
 
     Returns:
         A day for each dump, in their order.
@@ -81,27 +78,24 @@ def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
 def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[ReadDay]:
     """Read a chunk of days: lazy plans over many files, only the needed columns, streaming.
 
-    spread: where the sums and the customers of each leaf are read, if not here.
+    spread: where files are read, if not here.
 
     Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file
     that cannot be read costs its own day only.
     """
     files = inspected(settings, dumps)
     try:
-        cells, dropped = _read(files, settings, spread)
+        found = summed(files, dumps, settings, spread)
     except UNREADABLE:
-        broken = {file.number for file in _sound(files) if not _can_be_read(file, settings)}
+        broken = {file.number for file in sound(files) if not can_be_read(file, settings)}
         files = [file.failed("unreadable") if file.number in broken else file for file in files]
-        cells, dropped = _read(files, settings)
-    by_step = by_step_of(cells)
-    metrics = metrics_of(files, by_step, dropped, dumps, settings)
-    places = places_of(files, cells, by_step, dropped, metrics, settings)
-    dropped, result = with_days(dropped, files), []
+        found = summed(files, dumps, settings)
+    result = []
     for number, dump in enumerate(dumps):
-        own = metrics.filter(pl.col("day") == number).drop("day", "leaf")
+        own = found.metrics.filter(pl.col("day") == number).drop("day", "leaf")
         whole = own["file_fault"].null_count() == own.height
-        units = _units(by_step, dropped, number, dump.day, settings) if whole else None
-        result.append(ReadDay(dump.day, units, own, places.get(number, {})))
+        units = found.units[number] if whole else None
+        result.append(ReadDay(dump.day, units, own, found.places.get(number, {})))
     return result
 
 
@@ -117,60 +111,3 @@ def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
                 file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves)
                 files.append(inspect(file, dump.day, settings))
     return files
-
-
-def _sound(files: Sequence[SourceFile]) -> list[SourceFile]:
-    return [file for file in files if file.broken is None]
-
-
-def _can_be_read(file: SourceFile, settings: Settings) -> bool:
-    """Whether the passes over readings and over customers can read this file by itself."""
-    if not is_readable(file, settings):
-        return False
-    if settings.metered:
-        try:
-            dropped_of([file], seen_of([file], settings), settings)
-        except UNREADABLE:
-            return False
-    return True
-
-
-def _read(
-    files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The cells of all sound files, and what is dropped of them. Raises polars' errors."""
-    cells = cells_of(_sound(files), settings, spread)
-    dropped, nameless = _people(files, settings, spread)
-    return pl.concat([cells, nobody_of(nameless, settings)], how="diagonal").fill_null(0), dropped
-
-
-def _people(
-    files: Sequence[SourceFile], settings: Settings, spread: Spread | None
-) -> tuple[pl.DataFrame, list[SourceFile]]:
-    """The metered rows that do not count, and the files that may have rows of nobody.
-
-    Day by day, for the customers of one day fit in memory. Of a day that is refused for a file, nothing
-    is dropped.
-    """
-    dropped, nameless = [pl.DataFrame(schema=DROPPED)], []
-    for day in sorted({file.day for file in files}) if settings.metered else ():
-        own = [file for file in files if file.day == day]
-        sound = _sound(own)
-        if len(sound) < len(own):
-            nameless += sound
-            continue
-        seen = seen_of(own, settings, spread)
-        nameless += seen.nameless
-        dropped.append(dropped_of(own, seen, settings))
-    return pl.concat(dropped), nameless
-
-
-def _units(
-    by_step: pl.DataFrame, dropped: pl.DataFrame, number: int, day: date, settings: Settings
-) -> NDArray[np.int64]:
-    """A day's units, less those of the rows that do not count."""
-    units = np.zeros((len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)), dtype=np.int64)
-    for change, rows in ((np.add, by_step), (np.subtract, dropped)):
-        own = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
-        change.at(units, (own["leaf"].to_numpy(), own["step"].to_numpy()), own["units"].to_numpy())
-    return units

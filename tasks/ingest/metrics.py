@@ -10,7 +10,6 @@ import polars as pl
 from data_contracts.frames import FILE_FAULTS, raw_columns
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config import Settings
-from tasks.ingest.arrival.discover import Dump
 from tasks.ingest.cells import with_days
 from tasks.ingest.row_expressions import NO_LEAF, NO_TIMESTAMP, OFF_GRID, OUTSIDE
 from tasks.ingest.schema import SourceFile
@@ -31,11 +30,11 @@ def metrics_of(
     files: Sequence[SourceFile],
     by_step: pl.DataFrame,
     dropped: pl.DataFrame,
-    dumps: Sequence[Dump],
+    days: Sequence[date],
     settings: Settings,
 ) -> pl.DataFrame:
     """Return the raw frame, (n_days * n_leaves) rows, its day an index, and with the leaf's."""
-    grid = pl.concat(_grid_of(settings, number, dump.day) for number, dump in enumerate(dumps))
+    grid = pl.concat(_grid_of(settings, number, day) for number, day in enumerate(days))
     for found in (_cell_counts(by_step), _dropped_counts(files, dropped)):
         grid = grid.join(found, on=["day", "leaf"], how="left", maintain_order="left")
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))

@@ -29,6 +29,19 @@ def by_part(files: Sequence[SourceFile]) -> list[list[SourceFile]]:
     ]
 
 
+def runs_of(files: Sequence[SourceFile], sizes: Sequence[int], n_parts: int) -> list[list[SourceFile]]:
+    """The files in runs, each of one day and, but for a day's last, with a part of all bytes at least."""
+    runs: list[list[SourceFile]] = []
+    size, least = 0, sum(sizes) / n_parts
+    for file, own in zip(files, sizes, strict=True):
+        if not runs or runs[-1][0].day != file.day or size >= least:
+            runs.append([])
+            size = 0
+        runs[-1].append(file)
+        size += own
+    return runs
+
+
 def without_ledger(settings: Settings) -> Settings:
     """Settings that may travel: reading needs no ledger, and its address holds a password."""
     return settings.model_copy(update={"ledger": settings.ledger.model_copy(update={"url": SecretStr("")})})

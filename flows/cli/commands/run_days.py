@@ -61,6 +61,12 @@ def run(
             "knowledge, never from the readings; suggests n_samples.",
         ),
     ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Large dumps on the Dask cluster there, such as tcp://host:8786."
+        ),
+    ] = None,
 ) -> None:
     """Release days, each once, from dump to published file.
 
@@ -74,7 +80,7 @@ def run(
         days = periods_asked(settings, day)
         if dry_run:
             return _price(settings, days, lipschitz, terminal)
-        return _release(settings, days, config, terminal, restate=restate)
+        return _release(settings, days, config, terminal, restate=restate, dask=dask)
 
     if dry_run and len(files := files_of(config)) > 1:
         raise typer.Exit(_price_together(files, day, lipschitz, Terminal(as_json)))
@@ -88,6 +94,7 @@ def _release(
     terminal: Terminal,
     *,
     restate: bool,
+    dask: str | None,
 ) -> Done:
     check_trusted(settings)
     again = with_config(f"optstream run {' '.join(f'--date {one}' for one in days)}", config)
@@ -97,7 +104,7 @@ def _release(
             connect(settings.trusted_folder)
             with terminal.step("prepare"):
                 from flows.orchestration.release import run_days  # prefect has read its settings now
-            works = run_days(settings, days, terminal, restate=restate)
+            works = run_days(settings, days, terminal, restate=restate, dask=dask)
     budget = budget_of(settings, open_ledger(settings.ledger_url), days)
     terminal.outcomes(works, settings, budget)
     terminal.document(outcomes_document(works, settings, budget))

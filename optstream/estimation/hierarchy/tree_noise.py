@@ -41,10 +41,10 @@ class _Upwards:
         self.spread, self.sums = np.zeros_like(noise), np.zeros_like(noise)
         below = np.zeros_like(precision)
         for level in reversed(tree.levels):
-            nodes = np.arange(level.start, level.stop)
-            mixed = nodes[inner[nodes]]
-            self.through[mixed] = np.linalg.inv(below[mixed])
-            self.inverse[nodes] = np.linalg.inv(precision[nodes] + self.through[nodes])
+            nodes = slice(level.start, level.stop)
+            mixed = level.start + np.flatnonzero(inner[nodes])
+            self.through[mixed] = _inverse(below[mixed])
+            self.inverse[nodes] = _inverse(precision[nodes] + self.through[nodes])
             through, inverse = self.through[nodes], self.inverse[nodes]
             self.spread[nodes] = _both(inverse, noise[nodes] + _both(through, self.sums[nodes]))
             if level.start:
@@ -57,12 +57,12 @@ class _Upwards:
         kept, gain = np.zeros_like(self.inverse) + one, np.zeros_like(self.inverse)
         rest = np.zeros_like(self.noise)
         for level in self.tree.levels[1:]:
-            nodes = np.arange(level.start, level.stop)
+            nodes = slice(level.start, level.stop)
             up = self.parents[nodes]
-            own = kept[up] @ self.inverse[up]
-            pulled = own @ self.through[up] - one
-            gain[nodes] = self.inverse[nodes] @ self.through[up]
-            kept[nodes] = one + gain[nodes] @ pulled
+            own = _product(kept[up], self.inverse[up])
+            pulled = _product(own, self.through[up]) - one
+            gain[nodes] = _product(self.inverse[nodes], self.through[up])
+            kept[nodes] = one + _product(gain[nodes], pulled)
             siblings = self.sums[up] - self.spread[nodes]
             rest[nodes] = _both(own, self.noise[up]) + _both(pulled, siblings) + _both(gain[up], rest[up])
             found[nodes] = _both(kept[nodes], self.spread[nodes]) + _both(gain[nodes], rest[nodes])
@@ -71,4 +71,18 @@ class _Upwards:
 
 def _both(factor: Floats, covariance: Floats) -> Floats:
     """Return F C F'."""
-    return np.asarray(factor @ covariance @ np.swapaxes(factor, -1, -2))
+    return _product(_product(factor, covariance), np.swapaxes(factor, -1, -2))
+
+
+def _product(one: Floats, other: Floats) -> Floats:
+    """Return the matrices' product; of single numbers at once, which a product of many 1 x 1 is slow at."""
+    return np.asarray(one * other if one.shape[-1] == 1 else one @ other)
+
+
+def _inverse(matrices: Floats) -> Floats:
+    """Return the inverses. Raises numpy's LinAlgError where there is none."""
+    if matrices.shape[-1] > 1:
+        return np.asarray(np.linalg.inv(matrices))
+    if not matrices.all():
+        raise np.linalg.LinAlgError("Singular matrix")
+    return np.asarray(1.0 / matrices)

@@ -1,19 +1,22 @@
 """Months on a Dask cluster of two worker processes, the ledger in PostgreSQL, one of the workers killed."""
 
+import importlib
 import os
 import signal
 import threading
 import time
 from datetime import date, timedelta
 
+import dask
 import pytest
-from distributed import LocalCluster
+from distributed import Client, LocalCluster
 
 from flows.orchestration.backfill import run_backfill
 from flows.orchestration.workers import task_runner
 from optstream.catalogue import check_files, read_published
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
+from tasks.ingest import summed
 from tasks.ledger.verify import verify
 from tasks.release.day import Status
 from tasks.sample_data.simulate import simulate
@@ -43,9 +46,13 @@ def settings(tmp_path, postgresql_url):
 
 @pytest.fixture
 def cluster(prefect_api, monkeypatch):
-    """Two workers, each a process of one thread, that know the server."""
+    """Two workers, each a process of one thread, that know the server and never spill."""
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__SPILL", "False")
+    with (
+        dask.config.set({"distributed.worker.memory.spill": False}),
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+    ):
         yield cluster
 
 
@@ -85,4 +92,42 @@ def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     assert [record.state for record in records] == [ReleaseState.PUBLISHED] * len(DAYS)
     assert sum(record.redraws for record in records) <= 1
     assert ledger.worst("people").epsilon <= settings.model.epsilon
+    assert list(verify(settings, ledger).problems) == []
+
+
+def kill_in(module, function, mark):
+    """On a worker, for which all dumps are large: kill whoever is the first to come so far."""
+    summed.LEAST_CELLS = 0
+    place = importlib.import_module(module)
+    work = getattr(place, function)
+
+    def killed(*given, **named):
+        done = work(*given, **named)
+        try:
+            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return done
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(place, function, killed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    "place",
+    [("tasks.ingest.summed", "_part"), ("tasks.release.estimate", "published_rows")],
+    ids=["reading", "estimating"],
+)
+def test_a_night_whose_worker_is_killed_is_drawn_and_charged_once(settings, cluster, tmp_path, place):
+    mark = tmp_path / "killed"
+    with Client(cluster) as client:
+        client.run(kill_in, *place, mark)
+    runner = task_runner(1, cluster.scheduler_address)
+    works = run_backfill(settings, FIRST, FIRST, lambda _: None, runner, lease_minutes=0.05)
+    assert mark.exists()
+    assert [work.outcome.status for work in works] == [Status.PUBLISHED]
+    ledger = open_ledger(settings.ledger_url)
+    (record,) = ledger.releases("two-regions")
+    assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)
+    assert ledger.worst("people").epsilon == settings.model.epsilon
     assert list(verify(settings, ledger).problems) == []

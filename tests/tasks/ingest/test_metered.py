@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tasks.ingest import days
+from tasks.ingest import summed
 from tasks.ingest.row_expressions import ROW
 from tests.properties import footers
 
@@ -187,14 +187,14 @@ def test_statistics_of_a_file_are_not_trusted(stream):
 def test_a_file_that_only_the_pass_over_customers_cannot_read_costs_its_day(stream, monkeypatch):
     for name in ("84", "11"):
         stream.write(name, stream.metered(name, 1.0))
-    real = days.seen_of
+    real = summed.seen_of
 
     def breaks(files, settings, spread=None):
         if any(file.leaf == 1 for file in files):
             raise pl.exceptions.ComputeError("a reading of 71234")
         return real(files, settings)
 
-    monkeypatch.setattr(days, "seen_of", breaks)
+    monkeypatch.setattr(summed, "seen_of", breaks)
     assert metrics(stream)["file_fault"] == [None, "unreadable"]
     (judged,) = stream.judge()
     assert "region=11/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)

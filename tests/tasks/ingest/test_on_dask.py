@@ -1,7 +1,10 @@
-"""Metered dumps read by the workers of a cluster, a leaf each: the same integers, alarms and refusals."""
+"""Dumps read by the workers of a cluster: the same integers, alarms and refusals, whoever is killed."""
 
+import os
+import signal
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
 
 import dask
 import numpy as np
@@ -40,14 +43,17 @@ def _running():
         yield client
 
 
-def read(file, days):
-    """What a month's task does on a worker, as plain values; the number of processes that read."""
+def read(file, days, mark=None):
+    """What a month's task does on a worker, as plain values; in how many parts it was read.
+
+    mark: a file that is not there before the first part, whose worker is then killed.
+    """
     settings, asked = load_settings(file), []
-    spread = over_cluster(settings)
+    spread = over_cluster()
 
     def counted(work, items):
         asked.append(len(items))
-        return spread(work, items)
+        return spread(partial(killed_once, work, mark) if mark else work, items)
 
     found = discover(settings, days)
     read = ingest(settings, [found[day] for day in days], spread and counted)
@@ -55,10 +61,20 @@ def read(file, days):
     return periods, [day.metrics.to_dicts() for day in read], asked
 
 
-def same(client, stream):
+def killed_once(work, mark, item):
+    """The work; whoever is first is killed in the middle of it."""
+    done = work(item)
+    try:
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return done
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def same(client, stream, mark=None):
     """Read here and there; what both found."""
     here = read(stream.settings.file, [DAY])
-    there = client.submit(read, stream.settings.file, [DAY], pure=False).result()
+    there = client.submit(read, stream.settings.file, [DAY], mark, pure=False).result()
     assert here[2] == []
     assert there[:2] == here[:2]
     return there
@@ -129,11 +145,16 @@ def test_what_a_worker_raises_stays_there():
 
 
 @pytest.mark.slow
-def test_aggregated_dumps_stay_where_they_are(client, small):
-    stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-    assert same(client, stream)[2] == []
+@pytest.mark.parametrize("kind", ["aggregated", pytest.param("metered", marks=pytest.mark.nightly)])
+def test_a_part_whose_worker_is_killed_is_read_by_another(client, small, tmp_path, kind):
+    stream, mark = small(schema=kind), tmp_path / "killed"
+    for number, region in enumerate(("84", "11")):
+        rows = stream.metered(region, np.arange(48.0) + number)
+        stream.write(region, rows if kind == "metered" else rows.drop("customer_id"))
+    periods, _, asked = same(client, stream, mark)
+    assert mark.exists()
+    assert asked == ([2, 2] if kind == "metered" else [2])
+    assert np.array_equal(periods[0], [np.arange(48) * 1000, np.arange(1, 49) * 1000])
 
 
 @pytest.mark.slow

@@ -144,9 +144,11 @@ def test_a_folder_of_one_region_beside_it_is_refused(stream):
     assert "'region=84' is beside the folder of all regions; remove it, or take" in str(found)
 
 
-def test_the_passes_over_readings_are_spread_by_file(stream):
+def test_the_passes_over_metered_readings_are_spread_by_file(small):
+    stream = small(schema="metered", marker=REGION)
     for number in range(3):
-        stream.write(EVERY, both(stream), name=f"{number}.parquet")
+        rows = [of(region, stream.metered(f"{region}-{number}", 1.0)) for region in ("84", "11")]
+        stream.write(EVERY, pl.concat(rows), name=f"{number}.parquet")
     asked = []
 
     def spread(work, items):
@@ -155,6 +157,6 @@ def test_the_passes_over_readings_are_spread_by_file(stream):
 
     dumps = list(discover(stream.settings, [DAY]).values())
     (read,) = read_days(stream.settings, dumps, spread)
-    assert [len(item) for item in asked] == [1, 1, 1]
+    assert [len(item) for item in asked] == [1, 1, 1, 3]
     assert read.metrics["rows"].to_list() == [144, 144]
     assert by_part([]) == []

@@ -1,0 +1,188 @@
+"""What files hold, leaf by leaf: sums, metrics and places, found here or part by part by other processes."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from functools import partial
+from math import prod
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tasks.config import Settings
+from tasks.ingest.arrival.discover import Dump
+from tasks.ingest.arrival.files import size_of
+from tasks.ingest.cells import by_step_of, cells_of, nobody_of, with_days
+from tasks.ingest.metrics import metrics_of
+from tasks.ingest.people import DROPPED, dropped_of, seen_of
+from tasks.ingest.places import Places, places_of
+from tasks.ingest.row_expressions import is_readable
+from tasks.ingest.schema import UNREADABLE, SourceFile
+from tasks.ingest.spread import Spread, runs_of, without_ledger
+
+PARTS = 8
+"""Of a chunk of aggregated dumps: some for each worker, and few, for each looks at all leaves once."""
+LEAST_CELLS = 2**20
+"""Leaves times steps of a chunk; to read fewer takes a second at most, which no other process need take."""
+
+
+@dataclass(frozen=True)
+class Summed:
+    """What is known of some leaves.
+
+    Attributes:
+        metrics: The raw frame with the day's and the leaf's index, by both.
+        units: Of each day the sums of its leaves in `metrics`, int64, (n_leaves, n_steps).
+        places: Of each day what was first found where.
+    """
+
+    metrics: pl.DataFrame = field(repr=False)
+    units: Mapping[int, NDArray[np.int64]] = field(repr=False)
+    places: Mapping[int, Places] = field(repr=False)
+
+
+def summed(
+    files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings, spread: Spread | None = None
+) -> Summed:
+    """What the sound files of a chunk hold of all leaves. Raises polars' errors.
+
+    spread: where they are read, if not here. Metered files are spread leaf by leaf, and judged here, for a
+    customer may be in two leaves. Aggregated ones are spread some files at a time: each part is read to its
+    end there, which is as if all were read here, for no leaf is in two parts. Where one is, all are.
+    """
+    if spread is not None and not settings.metered:
+        return _in_parts(files, dumps, settings, spread) or summed(files, dumps, settings)
+    cells = cells_of(sound(files), settings, spread)
+    dropped, nameless = _people(files, settings, spread)
+    cells = pl.concat([cells, nobody_of(nameless, settings)], how="diagonal").fill_null(0)
+    return _of_leaves(_all, files, cells, dropped, [dump.day for dump in dumps], settings)
+
+
+def is_worth_spreading(settings: Settings, dumps: Sequence[Dump]) -> bool:
+    """Whether other processes are to read these dumps: metered ones, and aggregated ones of many cells."""
+    return settings.metered or sum(prod(_shape(settings, dump.day)) for dump in dumps) >= LEAST_CELLS
+
+
+def _shape(settings: Settings, day: date) -> tuple[int, int]:
+    return len(settings.tree_of(day).leaves), settings.calendar.n_steps(day)
+
+
+def sound(files: Sequence[SourceFile]) -> list[SourceFile]:
+    return [file for file in files if file.broken is None]
+
+
+def can_be_read(file: SourceFile, settings: Settings) -> bool:
+    """Whether the passes over readings and over customers can read this file by itself."""
+    if not is_readable(file, settings):
+        return False
+    if settings.metered:
+        try:
+            dropped_of([file], seen_of([file], settings), settings)
+        except UNREADABLE:
+            return False
+    return True
+
+
+def _in_parts(
+    files: Sequence[SourceFile], dumps: Sequence[Dump], settings: Settings, spread: Spread
+) -> Summed | None:
+    """What all leaves have, read elsewhere; None where that cannot be: a leaf is in two parts."""
+    if len(sound(files)) < len(files):
+        return None
+    runs = runs_of(files, [size_of(file.path) for file in files], PARTS)
+    if len(runs) < 2:
+        return None
+    days, numbers = [dump.day for dump in dumps], [run[0].day for run in runs]
+    # without their leaves' names, which the tree has
+    bare = [[replace(file, day=0, leaves=()) for file in run] for run in runs]
+    items = [(days[number], part) for number, part in zip(numbers, bare, strict=True)]
+    found = spread(partial(_part, settings=without_ledger(settings)), items)
+    parts = list(zip(numbers, found, strict=True))
+    known = pl.concat(one.metrics.with_columns(day=pl.lit(number, pl.UInt32)) for number, one in parts)
+    if known.select("day", "leaf").is_duplicated().any():
+        return None
+    rest = _of_leaves(
+        lambda metrics: metrics.join(known, on=["day", "leaf"], how="anti"),
+        files,
+        cells_of([], settings),
+        pl.DataFrame(schema=DROPPED),
+        days,
+        settings,
+    )
+    units = {number: np.zeros(_shape(settings, day), dtype=np.int64) for number, day in enumerate(days)}
+    places = {number: dict(rest.places.get(number, {})) for number in units}
+    for number, one in parts:
+        units[number][one.metrics["leaf"].to_numpy()] = one.units[0]
+        places[number] |= one.places.get(0, {})
+    return Summed(pl.concat([known, rest.metrics]).sort("day", "leaf"), units, places)
+
+
+def _part(item: tuple[date, Sequence[SourceFile]], settings: Settings) -> Summed:
+    """What some files of one day hold of the leaves that have a row in them."""
+    day, bare = item
+    files = [replace(file, leaves=settings.tree_of(day).leaves) for file in bare]
+    found = cells_of(files, settings)
+    return _of_leaves(_with_rows, files, found, pl.DataFrame(schema=DROPPED), [day], settings)
+
+
+def _all(metrics: pl.DataFrame) -> pl.DataFrame:
+    return metrics
+
+
+def _with_rows(metrics: pl.DataFrame) -> pl.DataFrame:
+    return metrics.filter(pl.col("rows") > 0)
+
+
+def _of_leaves(
+    chosen: Callable[[pl.DataFrame], pl.DataFrame],
+    files: Sequence[SourceFile],
+    cells: pl.DataFrame,
+    dropped: pl.DataFrame,
+    days: Sequence[date],
+    settings: Settings,
+) -> Summed:
+    """What the cells say of some leaves: those whose rows of metrics are chosen."""
+    by_step = by_step_of(cells)
+    metrics = chosen(metrics_of(files, by_step, dropped, days, settings))
+    places = places_of(files, cells, by_step, dropped, metrics, settings)
+    rows = by_step, with_days(dropped, files)
+    units = {
+        number: _units(*rows, number, metrics, settings.calendar.n_steps(day))
+        for number, day in enumerate(days)
+    }
+    return Summed(metrics, units, places)
+
+
+def _people(
+    files: Sequence[SourceFile], settings: Settings, spread: Spread | None
+) -> tuple[pl.DataFrame, list[SourceFile]]:
+    """The metered rows that do not count, and the files that may have rows of nobody.
+
+    Day by day, for the customers of one day fit in memory. Of a day that is refused for a file, nothing
+    is dropped.
+    """
+    dropped, nameless = [pl.DataFrame(schema=DROPPED)], []
+    for day in sorted({file.day for file in files}) if settings.metered else ():
+        own = [file for file in files if file.day == day]
+        whole = sound(own)
+        if len(whole) < len(own):
+            nameless += whole
+            continue
+        seen = seen_of(own, settings, spread)
+        nameless += seen.nameless
+        dropped.append(dropped_of(own, seen, settings))
+    return pl.concat(dropped), nameless
+
+
+def _units(
+    by_step: pl.DataFrame, dropped: pl.DataFrame, number: int, metrics: pl.DataFrame, n_steps: int
+) -> NDArray[np.int64]:
+    """A day's units of the leaves in `metrics`, less those of the rows that do not count."""
+    leaves = metrics.filter(pl.col("day") == number)["leaf"].to_numpy()
+    units = np.zeros((len(leaves), n_steps), dtype=np.int64)
+    for change, rows in ((np.add, by_step), (np.subtract, dropped)):
+        own = rows.filter(pl.col("day") == number, pl.col("step") >= 0)
+        of_leaf = np.searchsorted(leaves, own["leaf"].to_numpy())
+        change.at(units, (of_leaf, own["step"].to_numpy()), own["units"].to_numpy())
+    return units
