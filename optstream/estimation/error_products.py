@@ -44,6 +44,19 @@ class ErrorProducts:
         both[:n, :, :n], both[n:, :, n:] = self.forms, forms
         return replace(self, columns=np.column_stack([self.columns, columns]), forms=both)
 
+    def plus(self, other: "ErrorProducts") -> "ErrorProducts":
+        """Return the sum of this and of another of the same sums.
+
+        Args:
+            other: The other.
+
+        Returns:
+            Their sum.
+        """
+        both = self.joined(other.columns, other.forms)
+        nodes, times = np.concatenate([self.nodes, other.nodes]), np.concatenate([self.times, other.times])
+        return replace(both, nodes=nodes, times=times)
+
     def scaled(self, factor: float) -> "ErrorProducts":
         """Return a multiple.
 
