@@ -47,35 +47,36 @@ class DoubtOfDays:
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
         """Return what the covariance of weighted sums of leaves and of steps adds up from."""
-        trusted = times + (self.doubt.fitted.factor**-0.5 - 1.0) * self._of_day(times)
-        return self.doubt.products(leaves, trusted).plus(self.more(leaves, times))
+        n = self.n_steps
+        even = times.copy()
+        even[:, :n] = times[:, :n].mean(axis=1, keepdims=True)
+        trusted = times + (self.doubt.fitted.factor**-0.5 - 1.0) * even
+        of_day, before = times[:, :n].sum(axis=1), times[:, n:].T
+        together = of_day[:, None] * before[:, None, :]
+        shared = np.concatenate([np.outer(of_day, of_day)[None], together + together.transpose(0, 2, 1)])
+        return self.doubt.products(leaves, trusted).plus(self.more(leaves), shared)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
         """Return the variances of the same sums, (p, q)."""
         return self.products(leaves, times).variances()
 
-    def more(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what leaves' days are doubted by beyond that.
+    def more(self, leaves: Floats) -> Floats:
+        """Return by what the covariances of leaves' mean over the day are larger, (1 + n_runs, p, p).
+
+        That with itself, then with the sum of each run of days before it. What days before share among
+        themselves is told by their own files.
 
         Args:
             leaves: (p, n_leaves), weights.
-            times: (q, n_asked), likewise.
-
-        Returns:
-            In the squared unit of the posterior's residuals.
         """
-        sizes = self.doubt.fitted.posterior.seen.sizes
+        sizes, n = self.doubt.fitted.posterior.seen.sizes, self.n_steps
         divided = leaves - (leaves @ sizes / sizes.sum())[:, None]
-        of_day = self._of_day(times)
-        known, noisier = (one.products(divided, of_day) for one in (self.doubt.covariance, self._noisier))
-        left_open = known.scaled(1.0 + 1.0 / MORE_NOISE).plus(noisier.scaled(-1.0 / MORE_NOISE))
-        return left_open.scaled(MORE_OF_DAYS)
-
-    def _of_day(self, times: Floats) -> Floats:
-        """Return the weights spread evenly over the period; those of whole days before it are so already."""
-        even = times.copy()
-        even[:, : self.n_steps] = times[:, : self.n_steps].mean(axis=1, keepdims=True)
-        return even
+        times = np.zeros((1 + self.doubt.asked.clock.size - n, self.doubt.asked.clock.size))
+        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(len(times) - 1)
+        known, noisier = (
+            one.products(divided, times).with_first() for one in (self.doubt.covariance, self._noisier)
+        )
+        return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
 
     @cached_property
     def _noisier(self) -> LeafCovariance:

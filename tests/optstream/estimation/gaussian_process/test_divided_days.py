@@ -35,17 +35,32 @@ def left_open(doubt):
 
 
 @pytest.mark.parametrize("noise", [0.1, 1.0, 100.0])
-def test_it_is_of_the_days_mean_and_of_what_the_prior_leaves_open(noise):
+def test_more_is_of_what_the_prior_leaves_open_of_the_day(noise):
     doubt = doubt_of(noise)
-    sizes, n = doubt.doubt.fitted.posterior.seen.sizes, doubt.n_steps
+    sizes = doubt.doubt.fitted.posterior.seen.sizes
     divided = np.eye(sizes.size) - sizes[:, None] / sizes.sum()
-    times = np.random.default_rng(1).normal(size=(3, n))
-    of_day = np.repeat(times.mean(axis=1, keepdims=True), n, axis=1)
-    whole = left_open(doubt)
-    expected = np.einsum("pi,sa,iajb,qj,tb->psqt", divided, of_day, whole, divided, of_day, optimize=True)
-    found = doubt.more(np.eye(sizes.size), times).between()
-    expected = MORE_OF_DAYS * 0.5 * (expected + expected.transpose(0, 3, 2, 1))
-    assert np.allclose(found, expected, rtol=0.1, atol=0.1 * np.abs(expected).max())
+    expected = MORE_OF_DAYS * divided @ left_open(doubt).mean(axis=(1, 3)) @ divided.T
+    found = doubt.more(np.eye(sizes.size))
+    assert found.shape == (1, sizes.size, sizes.size)
+    assert np.allclose(found[0], expected, atol=0.1 * np.abs(expected).max())
+
+
+def test_days_before_are_told_of_as_the_day_is():
+    """The first steps as the period, and the others as runs of a day before."""
+    whole = doubt_of()
+    n, sizes = whole.n_steps // 2, whole.doubt.fitted.posterior.seen.sizes
+    found = DoubtOfDays(whole.doubt, n).more(np.eye(sizes.size))
+    divided = np.eye(sizes.size) - sizes[:, None] / sizes.sum()
+    across = left_open(whole)[:, :n].mean(axis=1)[:, :, n:]
+    expected = MORE_OF_DAYS * np.einsum("pi,ijt,qj->tpq", divided, across, divided)
+    expected = 0.5 * (expected + expected.transpose(0, 2, 1))
+    assert np.allclose(found[1:], expected, atol=0.1 * np.abs(expected).max())
+    times = np.zeros((1, whole.n_steps))
+    times[0, :n], times[0, n] = 2.0, 3.0
+    single = np.eye(sizes.size)
+    plain = whole.doubt.variances(single, FACTOR**-0.5 * times)[:, 0]
+    more = (2.0 * n) ** 2 * found[0].diagonal() + 2.0 * 2.0 * n * 3.0 * found[1].diagonal()
+    assert np.allclose(DoubtOfDays(whole.doubt, n).variances(single, times)[:, 0], plain + more, rtol=1e-9)
 
 
 def test_a_days_mean_of_all_leaves_is_as_sure_as_the_posterior_says():
@@ -61,7 +76,7 @@ def test_a_leafs_day_is_less_sure_by_what_the_prior_leaves_open():
     doubt = doubt_of()
     even, single = np.ones((1, doubt.n_steps)), np.eye(len(doubt.doubt.fitted.posterior.seen.sizes))
     more = doubt.variances(single, even) - doubt.doubt.variances(single, even) / FACTOR
-    assert np.allclose(more, doubt.more(single, even).variances(), rtol=1e-9)
+    assert np.allclose(more[:, 0], doubt.n_steps**2 * doubt.more(single)[0].diagonal(), rtol=1e-9)
     assert (more > 0.0).all()
 
 
