@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
-from benchmarks.harness.shares import share
+from benchmarks.harness.share_held import share
 from benchmarks.small_counts import FIRST, KNOWN_TRIPS, read_trips
 from optstream import PrivacyModel, simulated_noise
 from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors

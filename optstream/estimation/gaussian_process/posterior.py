@@ -13,7 +13,7 @@ from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
-from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance, LeafSpans
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance, LeafSpans
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_known_noise
 from optstream.estimation.gaussian_process.surprises.left_out import left_out

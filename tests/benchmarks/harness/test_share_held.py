@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.harness.shares import share
+from benchmarks.harness.share_held import share
 
 
 def test_draws_that_are_all_alike_count_once():

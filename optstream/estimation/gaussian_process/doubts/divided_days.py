@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.error_products import ErrorProducts
-from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance
 from optstream.estimation.gaussian_process.posterior import MORE_NOISE, DoubtOfLeaves
 
 Floats = NDArray[np.float64]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.divided_days import MORE_OF_DAYS, DoubtOfDays
+from optstream.estimation.gaussian_process.doubts.divided_days import MORE_OF_DAYS, DoubtOfDays
 from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 from tests.optstream.estimation.gaussian_process.dense import Dense
