@@ -1,28 +1,35 @@
 """Counts how often bands of 95 % hold the true sums of days, weeks and months: French load, and counts.
 
     python -m benchmarks.sum_coverage --data FOLDER [--of load | trips | visits] [--epsilon 1 0.1 0.01]
-                                      [--days 84] [--seeds 2] [--zones 8]
+                                      [--days 98] [--seeds 16] [--zones 8]
 
 load: HistoryInformed with scale 4000 MW, w = 48, alpha 1 MW, half of epsilon at the nation, half at the
 regions. trips: HistoryInformed with `counts` on city, boroughs and up to so many zones of each (`--zones`),
 trips by the hour, w = 24, alpha 1 trip, shares 1/3, 1/6, 1/2. visits: Laplace on the load in units of 10 MW,
-rounded to whole numbers as if they were visits, w = 48, alpha 1. The first 28 days are learned from. Each
-later day of HistoryInformed is estimated with the week after it, as vintages are; the bands are those of
-`optstream.read_sum`, from the terms that the files of errors have, around the estimate before bound and
-rounding. Beside them: what they would be if the errors of days were independent, and the standard error
-against the root mean square of the errors that were made (a Monte Carlo over seeds, days and nodes). Load and
-trips are public, so errors may be printed. Noise is simulated.
+rounded to whole numbers as if they were visits, w = 48, alpha 1. Each seed has noise of its own, and of the
+load a quarter of 2013 to 2016 of its own; trips are of the first months of 2024. The first 28 days are
+learned from. Each later day of HistoryInformed is estimated with 8 to 14 days after it, as vintages are (6
+days share what they look at); the bands are those of `optstream.read_sum`, from the terms that the files of
+errors have, around the estimate before bound and rounding. Single values: bands of `standard_errors`; beside
+them how often bands of sums hold the truth, what they would hold if the errors of days were independent, and
+the standard error against the root mean square of the errors that were made (a Monte Carlo over seeds, days
+and nodes). Sums of a seed that begin in the same 28 days count as one draw where the standard error of a
+share is told: they overlap, and what happens to a nation happens to its regions. Load and trips are public,
+so errors may be printed. Noise is simulated.
 """
 
-from collections.abc import Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.harness.share_held import share
 from benchmarks.small_counts import FIRST, KNOWN_TRIPS, read_trips
 from optstream import PrivacyModel, simulated_noise
 from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors
@@ -32,19 +39,35 @@ from optstream.estimation.error_terms import ErrorTerms, error_terms
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, Release
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
+from tasks.covariates.public_holidays import public_holidays
 from tasks.studies.evaluation.data import LOAD, read_load
 
-LOAD_FIRST = date(2016, 1, 4)
-LEARNED_DAYS, LATER_DAYS = 28, 7
+LOAD_FIRST, WEEKS_APART, LOAD_WEEKS = date(2013, 1, 7), 11, 191
+"""Where the load of a seed begins: so many weeks after that of the one before, around again after so many."""
+LEARNED_DAYS, LATER_DAYS, DAYS_ALIKE = 28, 14, 6
 SPANS = {"day": 1, "week": 7, "month": 28}
+STRETCH = 28
+"""Days: sums of a seed that begin in one such stretch are one draw."""
 Values = NDArray[np.float64]
 Questions = Mapping[str, list[list[str]]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """The days of one seed with their errors. within: (n_days, n_nodes), which part of the single values lay
+    in their bands. size: bytes of a file of errors.
+    """
+
+    days: Sequence[SummedDay]
+    within: Values
+    size: float
 
 
 @dataclass(frozen=True)
 class Case:
     """What is released. values: (n_days, n_leaves, n_steps). questions: by kind, nodes to be summed."""
 
+    first: date
     tree: AggregationTree
     values: Values
     questions: Questions
@@ -60,12 +83,13 @@ def by_threes(names: Sequence[str]) -> list[list[str]]:
     return [list(names[first : first + 3]) for first in range(0, len(names), 3)]
 
 
-def load_case(folder: Path, n_days: int, unit: float) -> Case:
-    """Return the load in units of so many MW: nation and regions."""
-    names, load = read_load(folder / LOAD, LOAD_FIRST, LOAD_FIRST + timedelta(days=n_days - 1))
+def load_case(folder: Path, n_days: int, unit: float, seed: int) -> Case:
+    """Return a seed's load in units of so many MW: nation and regions."""
+    first = LOAD_FIRST + timedelta(weeks=WEEKS_APART * seed % LOAD_WEEKS)
+    names, load = read_load(folder / LOAD, first, first + timedelta(days=n_days - 1))
     tree = AggregationTree.from_parents({"FR": None, **dict.fromkeys(names, "FR")})
     questions = {"region": [[name] for name in names], "three regions": by_threes(names), "nation": [["FR"]]}
-    return Case(tree, load if unit == 1.0 else np.rint(load / unit), questions)
+    return Case(first, tree, load if unit == 1.0 else np.rint(load / unit), questions)
 
 
 def trips_case(folder: Path, n_days: int, n_zones: int) -> Case:
@@ -93,18 +117,21 @@ def trips_case(folder: Path, n_days: int, n_zones: int) -> Case:
         "borough": [[name] for name in boroughs],
         "city": [[whole.nodes[0]]],
     }
-    return Case(tree, values, questions)
+    return Case(FIRST, tree, values, questions)
 
 
 def of_history(mechanism: HistoryInformedTree, values: Values, seed: int) -> list[Release]:
-    """Return the days after those that are learned from, each estimated with those after it."""
+    """Return the days after those that are learned from, each estimated with some after it."""
     state, run, n_steps = None, list[Measured](), values.shape[2]
     for number, day in enumerate(values):
         noise = simulated_noise([seed, number])
         run.append(mechanism.measure(day, noise=noise, first_step=number * n_steps, state=state))
         state = run[-1].state
-    asked = range(LEARNED_DAYS, len(run) - LATER_DAYS)
-    return [mechanism.revise(run[at], run[at + 1 : at + 1 + LATER_DAYS]) for at in asked]
+    found = []
+    for at in range(LEARNED_DAYS, len(run) - LATER_DAYS):
+        last = at + LATER_DAYS - (at - LEARNED_DAYS) % DAYS_ALIKE
+        found.append(mechanism.revise(run[at], run[at + 1 : last + 1]))
+    return found
 
 
 def of_laplace(mechanism: Hierarchical, values: Values, seed: int) -> list[Release]:
@@ -123,12 +150,12 @@ def terms_of(release: Release) -> ErrorTerms:
     return found
 
 
-def errors_of(releases: Sequence[Release], case: Case, alike: bool) -> tuple[list[SummedDay], int]:
-    """Return the days with the errors that were made in the place of values, and the bytes of all files.
+def errors_of(releases: Sequence[Release], case: Case, alike: bool) -> Run:
+    """Return the days with the errors that were made in the place of values.
 
     alike: whether all days were measured alike, so that the first's terms are those of all.
     """
-    found, size, tree = [], 0, case.tree
+    found, within, size, tree = [], [], 0, case.tree
     first = terms_of(releases[0])
     parents = {
         name: None if number == 0 else tree.nodes[parent]
@@ -141,7 +168,9 @@ def errors_of(releases: Sequence[Release], case: Case, alike: bool) -> tuple[lis
         size += len(data)
         missed = release.values - tree.add_up(case.values[LEARNED_DAYS + number])
         found.append(SummedDay(period, tree.nodes, parents, missed, decode_errors(data), False))
-    return found, size
+        assert release.standard_errors is not None
+        within.append((np.abs(missed) <= BAND * release.standard_errors).mean(axis=1))
+    return Run(found, np.array(within), size / len(found))
 
 
 def alone(day: SummedDay) -> SummedDay:
@@ -151,35 +180,57 @@ def alone(day: SummedDay) -> SummedDay:
     return replace(day, errors=replace(day.errors, terms=terms))
 
 
-def looked_at(
-    days: Sequence[SummedDay], nodes: Sequence[str], n_days: int
-) -> list[tuple[float, float, float]]:
-    """Return the error, its standard error, and that of independent days, of each sum over so many days.
-    Spans begin a quarter of their length apart.
+def looked_at(run: Run, nodes: Sequence[str], n_days: int) -> Sequence[tuple[float, ...]]:
+    """Return the error, its standard error, that of independent days, and the stretch, of each sum over so
+    many days. Spans begin a quarter of their length apart.
     """
-    found = []
+    found, days = [], run.days
     for first in range(0, len(days) - n_days + 1, max(1, n_days // 4)):
         part = days[first : first + n_days]
         ours, other = sum_of_days(part, nodes), sum_of_days([alone(day) for day in part], nodes)
         assert ours.standard_error is not None
         assert other.standard_error is not None
-        found.append((ours.estimate, ours.standard_error, other.standard_error))
+        found.append((ours.estimate, ours.standard_error, other.standard_error, first // STRETCH))
     return found
 
 
-def released(of: str, case: Case, epsilon: str, seed: int) -> tuple[list[SummedDay], int]:
-    """Return the released days of a case with their errors, and the bytes of all files."""
+def single_values(run: Run, nodes: Sequence[str]) -> Sequence[tuple[float, ...]]:
+    """Return which part of a node's single values lay in their bands, and the stretch, of each day."""
+    of_days = run.within[:, run.days[0].nodes.index(nodes[0])]
+    return [(float(part), day // STRETCH) for day, part in enumerate(of_days)]
+
+
+def gathered(
+    runs: Sequence[Run],
+    questions: Questions,
+    kind: str,
+    look: Callable[[Run, list[str]], Sequence[tuple[float, ...]]],
+) -> Values:
+    """Return what is looked at of each question of a kind in each run, and the run's number, row by row."""
+    return np.array(
+        [
+            (*one, seed)
+            for seed, run in enumerate(runs)
+            for nodes in questions[kind]
+            for one in look(run, nodes)
+        ]
+    )
+
+
+def released(of: str, case: Case, epsilon: str, seed: int) -> Run:
+    """Return the released days of a case with their errors."""
     if of == "visits":
         model, shares = PrivacyModel(epsilon, 48, 1, "1"), ["1/2", "1/2"]
         # bands are around the estimate before the bound, which takes most of the time
         laplace = Hierarchical(Laplace(model), case.tree, shares, lower_bound=None)
         return errors_of(of_laplace(laplace, case.values, seed), case, True)
     if of == "load":
-        days, shares = PublicDays.from_date(LOAD_FIRST, 48), ["1/2", "1/2"]
+        holidays = public_holidays("FR", range(case.first.year, case.first.year + 2))
+        days, shares = PublicDays.from_date(case.first, 48, holidays), ["1/2", "1/2"]
         model = PrivacyModel(epsilon, 48, 1, "0.001")
         history = HistoryInformed(model, scale=4000, days=days)
     else:
-        days, shares = PublicDays.from_date(FIRST, 24), ["1/3", "1/6", "1/2"]
+        days, shares = PublicDays.from_date(case.first, 24), ["1/3", "1/6", "1/2"]
         model = PrivacyModel(epsilon, 24, 1, resolution=1)
         history = HistoryInformed(model, scale=KNOWN_TRIPS, days=days, counts=True)
     return errors_of(
@@ -187,33 +238,39 @@ def released(of: str, case: Case, epsilon: str, seed: int) -> tuple[list[SummedD
     )
 
 
+def case_of(of: str, given: Namespace, seed: int) -> Case:
+    """Return what a seed releases."""
+    if of == "trips":
+        return trips_case(given.data, given.days, given.zones)
+    return load_case(given.data, given.days, 1.0 if of == "load" else 10.0, seed)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     options = parser(__doc__)
     options.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     options.add_argument("--of", choices=("load", "trips", "visits"), default="load")
-    options.add_argument("--days", type=int, default=84)
+    options.add_argument("--days", type=int, default=98)
     options.add_argument("--epsilon", nargs="+", default=["1", "0.1", "0.01"])
-    options.add_argument("--seeds", type=int, default=2)
+    options.add_argument("--seeds", type=int, default=16)
     options.add_argument("--zones", type=int, default=8)
     given = options.parse_args(arguments)
-    if given.of == "trips":
-        case = trips_case(given.data, given.days, given.zones)
-    else:
-        case = load_case(given.data, given.days, 1.0 if given.of == "load" else 10.0)
     for epsilon in given.epsilon:
-        runs = [released(given.of, case, epsilon, seed) for seed in range(given.seeds)]
-        size = sum(size for _, size in runs) / sum(len(run) for run, _ in runs)
+        cases = [case_of(given.of, given, seed) for seed in range(given.seeds)]
+        runs = [released(given.of, case, epsilon, seed) for seed, case in enumerate(cases)]
+        size = np.mean([run.size for run in runs])
         columns = ["held", "days independent", "standard error / error made", "sums"]
         made = table(["sums of", "over"], columns, f"epsilon {epsilon}; {size / 1024:.0f} KiB a day")
+        questions = cases[0].questions
+        for kind in [kind for kind, asked in questions.items() if len(asked[0]) == 1]:
+            single = gathered(runs, questions, kind, single_values)
+            made.add_row(kind, "step", share(single[:, 0], single[:, 1:]), "", "", str(len(single)))
         for span, n_days in SPANS.items():
-            for kind, questions in case.questions.items():
-                found = np.array(
-                    [one for run, _ in runs for nodes in questions for one in looked_at(run, nodes, n_days)]
-                )
-                missed, ours, independent = np.abs(found.T)
+            for kind in questions:
+                found = gathered(runs, questions, kind, partial(looked_at, n_days=n_days))
+                missed, ours, independent = np.abs(found[:, :3].T)
                 ratio = np.sqrt(np.mean(ours**2) / np.mean(missed**2))
-                held = f"{(missed <= BAND * ours).mean():.1%}", f"{(missed <= BAND * independent).mean():.1%}"
+                held = [share(missed <= BAND * one, found[:, 3:]) for one in (ours, independent)]
                 made.add_row(kind, span, *held, f"{ratio:.2f}", str(missed.size))
         show(made)
 

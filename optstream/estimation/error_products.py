@@ -44,6 +44,19 @@ class ErrorProducts:
         both[:n, :, :n], both[n:, :, n:] = self.forms, forms
         return replace(self, columns=np.column_stack([self.columns, columns]), forms=both)
 
+    def plus(self, nodes: Floats, times: Floats) -> "ErrorProducts":
+        """Return the sum of this and of further products.
+
+        Args:
+            nodes: (n_further, p, p), as the attribute.
+            times: (n_further, q, q), likewise.
+
+        Returns:
+            Their sum.
+        """
+        every = np.concatenate([self.nodes, nodes]), np.concatenate([self.times, times])
+        return replace(self, nodes=every[0], times=every[1])
+
     def scaled(self, factor: float) -> "ErrorProducts":
         """Return a multiple.
 
@@ -60,6 +73,12 @@ class ErrorProducts:
         found = np.tensordot(self.nodes, self.times, axes=(0, 0)).transpose(0, 2, 1, 3)
         half = 0.5 * np.einsum("ia,asbt,jb->isjt", self.columns, self.forms, self.columns, optimize=True)
         return np.asarray(found + half + half.transpose(0, 3, 2, 1))
+
+    def with_first(self) -> Floats:
+        """Return the covariances of sums over the first of the times with those over each, (q, p, p)."""
+        found = np.tensordot(self.times[:, 0], self.nodes, axes=(0, 0))
+        half = 0.5 * (self.columns @ self.forms[:, 0].transpose(2, 0, 1) @ self.columns.T)
+        return np.asarray(found + half + half.transpose(0, 2, 1))
 
     def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
         """Return the variances of the sums, or of sums of these.

@@ -1,5 +1,7 @@
 """The benchmark of sums: every question has its row."""
 
+import re
+
 import pytest
 
 from benchmarks import sum_coverage
@@ -15,11 +17,16 @@ from benchmarks.sum_coverage import main
     ],
 )
 def test_every_question_has_its_row(of, kinds, real_data, capsys, monkeypatch):
-    monkeypatch.setattr(sum_coverage, "LEARNED_DAYS", 2)
-    monkeypatch.setattr(sum_coverage, "SPANS", {"day": 1, "two days": 2})
+    for name, value in {"LEARNED_DAYS": 2, "LATER_DAYS": 7, "SPANS": {"day": 1, "two days": 2}}.items():
+        monkeypatch.setattr(sum_coverage, name, value)
     given = ["--of", of, "--days", "11", "--epsilon", "1", "--seeds", "1", "--zones", "2"]
     main(["--data", str(real_data), *given])
-    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    rows = {" ".join(line[:-4]): int(line[-1]) for line in lines if len(line) > 4 and line[-1].isdigit()}
-    assert rows.keys() == {f"{kind} {span}" for kind in kinds for span in ("day", "two days")}
-    assert rows[f"{kinds[-1]} two days"] == 1
+    row = re.compile(r"(\S.*?) {2,}(step|day|two days) .*% .* (\d+)")
+    found = [row.fullmatch(line.strip()) for line in capsys.readouterr().out.splitlines()]
+    rows = {one.group(1, 2): int(one[3]) for one in found if one}
+    alone = [kind for kind in kinds if "three" not in kind]
+    assert rows.keys() == {(kind, span) for kind in kinds for span in ("day", "two days")} | {
+        (kind, "step") for kind in alone
+    }
+    assert rows[kinds[-1], "two days"] == 1
+    assert rows[kinds[-1], "step"] == 2

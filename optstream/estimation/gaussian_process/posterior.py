@@ -13,7 +13,7 @@ from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
-from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance, LeafSpans
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance, LeafSpans
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_known_noise
 from optstream.estimation.gaussian_process.surprises.left_out import left_out
@@ -23,6 +23,9 @@ from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
+
+MORE_NOISE = 0.1
+"""Relative: by how much noise is raised to see which part of a doubt is its doing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,12 @@ class Conditioned:
     def leaf_spans(self) -> LeafSpans:
         """What is in all doubts that are published about leaves."""
         return LeafSpans(self.published)
+
+    @cached_property
+    def noisier_leaf_spans(self) -> LeafSpans:
+        """The same if the noise were larger by `MORE_NOISE`."""
+        seen = self.published.seen
+        return LeafSpans(self.published.revalued(seen.residuals, (1.0 + MORE_NOISE) * seen.noise))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +258,7 @@ class DoubtOfLeaves:
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
         """Return what the covariance of weighted sums of leaves and of steps adds up from."""
-        found = self._posterior.products(leaves, times)
+        found = self.covariance.products(leaves, times)
         if self._left is not None:
             weights, moved = self._left
             pulled = np.tensordot(moved @ times.T, self._coefficients, axes=(1, 0))
@@ -262,7 +271,8 @@ class DoubtOfLeaves:
         return self.products(leaves, times).variances()
 
     @cached_property
-    def _posterior(self) -> LeafCovariance:
+    def covariance(self) -> LeafCovariance:
+        """Of the posterior alone: neither the factor nor what is open of covariates counted in."""
         return LeafCovariance(self.fitted.known.leaf_spans, self.asked)
 
     @cached_property

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.error_terms import AskedTimes
+from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED, DoubtOfDays
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, Fitted, series_of
@@ -27,6 +28,8 @@ SAME = 1e-9
 OTHER_PLAN = 1.7
 """By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
 noise, whose sizes differ by a third, make less of a difference."""
+LEAST_PART = 0.5
+"""Of a variance without what is told of days: as little is left of none but by rounding."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
 """What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
 
@@ -54,12 +57,26 @@ class TreeFit:
 
         Means add up over the tree.
         """
-        moved, variances = series_of(self.found, step_blocks(steps, self.days, self.events))
+        asked, n_steps = step_blocks(steps, self.days, self.events), len(steps)
+        moved, variances = series_of(self.found, asked)
+        if self._divides(n_steps):
+            doubt = DoubtOfDays(DoubtOfLeaves(self.found, asked), n_steps)
+            told = doubt.variances(self.tree.add_up(np.eye(len(self.means))), np.eye(n_steps))
+            variances = np.maximum(told, LEAST_PART * variances)
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
-    def doubt(self, asked: AskedTimes) -> DoubtOfLeaves:
-        """Return the covariance of which `series` has the leaves' variances. asked: sums of steps."""
-        return DoubtOfLeaves(self.found, run_blocks(asked.starts, asked.lengths, self.days, self.events))
+    def doubt(self, asked: AskedTimes, n_steps: int) -> DoubtOfLeaves | DoubtOfDays:
+        """Return the covariance of which `series` has the leaves' variances.
+
+        asked: sums of steps. n_steps: of the period, the first of them.
+        """
+        blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
+        doubt = DoubtOfLeaves(self.found, blocks)
+        return DoubtOfDays(doubt, n_steps) if self._divides(n_steps) else doubt
+
+    def _divides(self, n_steps: int) -> bool:
+        """Whether the period is a day that leaves divide; of many nodes that is not worked out."""
+        return 2 * n_steps > self.days.steps_per_day and len(self.tree.nodes) <= MOST_CORRELATED
 
 
 def fit_tree(

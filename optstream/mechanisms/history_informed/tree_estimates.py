@@ -16,6 +16,7 @@ from optstream.estimation.error_terms import (
     WrittenSumsOfTimes,
     times_before,
 )
+from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED
 from optstream.estimation.gaussian_process.filter import MOST_LEARNED, FilterState, around, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (
@@ -32,8 +33,6 @@ from optstream.mechanisms.history_informed.history_informed import HistoryInform
 from optstream.mechanisms.history_informed.small_counts import tree_of_common_blocks
 from optstream.stream import AggregationTree, Measured
 
-MOST_CORRELATED = 400
-"""Nodes: of more, how their errors hang together is not worked out (a matrix of them for every block)."""
 Histories = Mapping[int, BlockHistory]
 """Of each measured level."""
 
@@ -99,7 +98,7 @@ class TreeEstimates:
             return None
         asked = self._asked(near, histories, steps)
         n_earlier = len(asked.weights) - len(steps)
-        return SumsOfTimes(found.doubt(asked), asked.weights, n_earlier, unit**2)
+        return SumsOfTimes(found.doubt(asked, len(steps)), asked.weights, n_earlier, unit**2)
 
     def _doubt_of_counts(
         self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float

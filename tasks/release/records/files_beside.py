@@ -23,9 +23,9 @@ from optstream.catalogue.sums.stated_errors import ErrorsOf
 from optstream.errors import LedgerError, OptStreamError
 from optstream.estimation.error_factor import fits_factor
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
+from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
-from optstream.mechanisms.history_informed.tree_estimates import MOST_CORRELATED
 from optstream.stream import AggregationTree, Measured
 from tasks.config import Settings
 from tasks.release.records.published_rows import published_values

@@ -1,0 +1,1 @@
+"""How what is in doubt hangs together: of leaves, and of the mean of a day."""

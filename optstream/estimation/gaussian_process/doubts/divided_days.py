@@ -1,0 +1,84 @@
+"""How far a day's mean may be off: not as a single value, and leaves more than the prior says."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.error_products import ErrorProducts
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance
+from optstream.estimation.gaussian_process.posterior import MORE_NOISE, DoubtOfLeaves
+
+Floats = NDArray[np.float64]
+
+MORE_OF_DAYS = 0.9
+"""How many times more what the prior leaves open of leaves' days counts, beside their shares of the sum."""
+MOST_CORRELATED = 400
+"""Nodes: of more, how their errors hang together is not worked out (a matrix of them for every block)."""
+
+
+@dataclass(frozen=True, eq=False)
+class DoubtOfDays:
+    """`DoubtOfLeaves`, but for means over a day (`CovarianceOfSums`).
+
+    The factor of a posterior is what single blocks show, of which single values err by as much. It does not
+    hold of a day's mean, most of which is the doing of noise, and that is known: so an error w of a value
+    becomes w - (1 - 1 / sqrt(factor)) m, m the mean of w over its day, which is then as sure as the posterior
+    says. And the prior takes the leaves' own parts for independent and alike, where neighbours have the same
+    weather: what it leaves open of a leaf's day, beside its share of the sum of all, counts
+    `MORE_OF_DAYS` times more, as an error of its own that is the same all day. On the French load that is so
+    at every epsilon alike (docs/decisions/0021-errors-of-sums.md).
+
+    Which part of a doubt V the prior leaves open, and not the noise: V is homogeneous in prior and noise
+    together, so it is V less the derivative of V by the logarithm of the noise. Costs no privacy: a function
+    of what was measured.
+
+    Attributes:
+        doubt: Of the leaves at the period's steps, then at runs of the days before it.
+        n_steps: Of the period, which is a day.
+    """
+
+    doubt: DoubtOfLeaves
+    n_steps: int
+    n_earlier: ClassVar[int] = 0
+    of_nodes: ClassVar[bool] = False
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of weighted sums of leaves and of steps adds up from."""
+        n = self.n_steps
+        even = times.copy()
+        even[:, :n] = times[:, :n].mean(axis=1, keepdims=True)
+        trusted = times + (self.doubt.fitted.factor**-0.5 - 1.0) * even
+        of_day, before = times[:, :n].sum(axis=1), times[:, n:].T
+        together = of_day[:, None] * before[:, None, :]
+        shared = np.concatenate([np.outer(of_day, of_day)[None], together + together.transpose(0, 2, 1)])
+        return self.doubt.products(leaves, trusted).plus(self.more(leaves), shared)
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of the same sums, (p, q)."""
+        return self.products(leaves, times).variances()
+
+    def more(self, leaves: Floats) -> Floats:
+        """Return by what the covariances of leaves' mean over the day are larger, (1 + n_runs, p, p).
+
+        That with itself, then with the sum of each run of days before it. What days before share among
+        themselves is told by their own files.
+
+        Args:
+            leaves: (p, n_leaves), weights.
+        """
+        sizes, n = self.doubt.fitted.posterior.seen.sizes, self.n_steps
+        divided = leaves - (leaves @ sizes / sizes.sum())[:, None]
+        times = np.zeros((1 + self.doubt.asked.clock.size - n, self.doubt.asked.clock.size))
+        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(len(times) - 1)
+        known, noisier = (
+            one.products(divided, times).with_first() for one in (self.doubt.covariance, self._noisier)
+        )
+        return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
+
+    @cached_property
+    def _noisier(self) -> LeafCovariance:
+        """The covariance of leaves if the noise were larger by `MORE_NOISE`."""
+        return LeafCovariance(self.doubt.fitted.known.noisier_leaf_spans, self.doubt.asked)
