@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from great_expectations.expectations.expectation import Expectation
 
 from optstream.measurement.linear import open_private_period
 from optstream.stream import days_from
@@ -20,6 +19,7 @@ from tasks.planning import long_spans, plan_horizon
 from tests.tasks.release.vintage_nights import DAYS
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
 from tests.tasks.two_regions import Installation
+from tests.verdicts import kept_verdicts
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
@@ -107,22 +107,9 @@ class SmallStream:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def configurations_once():
-    """Great Expectations builds an expectation's configuration some hundred times while it judges it once.
-
-    That is a third of what a released day costs. Here each is kept; the tests of data_contracts, of the
-    command line and of faults take the library as it is.
-    """
-    build = Expectation.configuration.fget
-
-    def configuration(expectation):
-        kept = expectation.__dict__
-        if "_built" not in kept:
-            kept["_built"] = build(expectation)
-        return kept["_built"]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Expectation, "configuration", property(configuration))
+def verdicts_once():
+    """The tests of data_contracts, of the command line and of faults take Great Expectations as it is."""
+    with kept_verdicts():
         yield
 
 
