@@ -10,16 +10,14 @@ import polars as pl
 import pytest
 
 from optstream.measurement.linear import open_private_period
-from optstream.stream import days_from
 from tasks.config import Settings, load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.arrival.parts import place_of
 from tasks.ingest.validate import validate
-from tasks.planning import long_spans, plan_horizon
+from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
 from tests.tasks.release.vintage_nights import DAYS
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
 from tests.tasks.two_regions import Installation
-from tests.verdicts import kept_verdicts
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
@@ -106,14 +104,6 @@ class SmallStream:
         return open_private_period(ingested.period)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def verdicts_once():
-    """The tests of data_contracts, of the command line and of faults take Great Expectations as it is."""
-    with kept_verdicts():
-        yield
-
-
-SHORT_SPANS: dict = {}
 RELEASED = {"installation", "watched", "open_installation"}
 """Fixtures of streams that are released: too slow for `make quick`."""
 
@@ -122,26 +112,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if RELEASED.intersection(getattr(item, "fixturenames", ())) and not item.get_closest_marker("quick"):
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture
-def whole_spans():
-    """What is planned for a month and a year is planned for a month and a year; see `short_spans`."""
-
-
-@pytest.fixture(autouse=True)
-def short_spans(request, monkeypatch):
-    """Statements and dry runs tell of two and of five days instead of a month and a year.
-
-    Three years of plans would cost seconds for each configuration.
-    """
-    if "whole_spans" in request.fixturenames:
-        return
-    monkeypatch.setattr(plan_horizon, "HORIZONS", (2, 5))
-    monkeypatch.setattr(
-        plan_horizon, "days_from", lambda first, _: days_from(first, first + timedelta(days=9))
-    )
-    monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
 
 
 @pytest.fixture

@@ -1,8 +1,12 @@
-"""Verdicts of Great Expectations that tests of other things share: judging is half of a small day."""
+"""What tests that release days do without, where they are of something else; imported by their conftest.py.
+
+Great Expectations' verdicts were half of what a small day costs, three years of plans seconds for each
+configuration. The tests of data_contracts, of faults, of documents and canaries take both as they are.
+"""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import copy
+from datetime import timedelta
 from typing import Any
 
 import polars as pl
@@ -10,10 +14,14 @@ import pytest
 from great_expectations.expectations import Expectation
 
 from data_contracts import judge as module
+from optstream.stream import days_from
+from tasks.planning import long_spans, plan_horizon
+
+SHORT_SPANS: dict[Any, Any] = {}
 
 
-@contextmanager
-def kept_verdicts() -> Iterator[None]:
+@pytest.fixture(autouse=True, scope="session")
+def verdicts_once() -> Iterator[None]:
     """Ask the library once for each content of a frame, as far as the suite's expectations see it.
 
     Only that all is well is kept: a frame of which something is broken is judged each time.
@@ -33,6 +41,23 @@ def kept_verdicts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "validated", validated)
         yield
+
+
+@pytest.fixture
+def whole_spans() -> None:
+    """What is planned for a month and a year is planned for a month and a year; see `short_spans`."""
+
+
+@pytest.fixture(autouse=True)
+def short_spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements and dry runs tell of two and of five days instead of a month and a year."""
+    if "whole_spans" in request.fixturenames:
+        return
+    monkeypatch.setattr(plan_horizon, "HORIZONS", (2, 5))
+    monkeypatch.setattr(
+        plan_horizon, "days_from", lambda first, _: days_from(first, first + timedelta(days=9))
+    )
+    monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
 
 
 def _seen(expectation: Expectation, metrics: pl.DataFrame) -> list[Any]:
