@@ -1,6 +1,5 @@
 """Small streams for the tests of the tasks: one with dumps, and one of two regions that is released."""
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -17,7 +16,7 @@ from tasks.ingest.validate import validate
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
 from tests.tasks.release.vintage_nights import DAYS
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
-from tests.tasks.two_regions import Installation
+from tests.tasks.two_regions import FEW_BLOCKS, Installation
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
@@ -158,12 +157,9 @@ def learning(installation):
 
     Few blocks: what an estimate costs grows with their number.
     """
-    path = installation.folder / "optstream.toml"
-    informed = 'name = "HistoryInformed"\nscale = 5000.0\nn_blocks = 6\nblock_length = 2'
-    text = path.read_text().replace('name = "OptStream"', informed)
-    text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
-    text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
-    path.write_text(text + "\n[release]\nrevise_days = 2\n")
+    installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure("[ledger]", "[release]\nrevise_days = 2\n[ledger]")
     installation.simulate(*DAYS)
     return installation
 
