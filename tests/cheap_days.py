@@ -15,6 +15,7 @@ from great_expectations.expectations import Expectation
 
 from data_contracts import judge as module
 from optstream.stream import days_from
+from tasks.contracts import judging
 from tasks.planning import long_spans, plan_horizon
 
 SHORT_SPANS: dict[Any, Any] = {}
@@ -24,10 +25,11 @@ SHORT_SPANS: dict[Any, Any] = {}
 def verdicts_once() -> Iterator[None]:
     """Ask the library once for each content of a frame, as far as the suite's expectations see it.
 
-    Only that all is well is kept: a frame of which something is broken is judged each time.
+    Only that all is well is kept, and its page: a frame of which something is broken is judged each time.
     """
     kept: dict[Any, Any] = {}
-    real = module.validated
+    pages: dict[int, bytes] = {}
+    real, real_page = module.validated, judging.page_of
 
     def validated(name, suite, metrics, result_format):
         seen = (name, *((id(one), *_seen(one, metrics)) for one in suite))
@@ -38,8 +40,17 @@ def verdicts_once() -> Iterator[None]:
             kept[seen] = result, suite  # which stays, so that no other expectation has its id
         return copy(kept[seen][0])
 
+    def page_of(result, told):
+        place = id(result.results)  # which copies share
+        if all(one.results is not result.results for one, _ in kept.values()):
+            return real_page(result, told)
+        if place not in pages:
+            pages[place] = real_page(result, told)
+        return pages[place]
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "validated", validated)
+        patch.setattr(judging, "page_of", page_of)
         yield
 
 
