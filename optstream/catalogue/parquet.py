@@ -17,9 +17,9 @@ from typing import Any
 
 import polars as pl
 
-from optstream.catalogue.parquet_table import decode_table, encode_table
 from optstream.errors import PublicationError
 from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table, encode_table
 
 ROWS_KEY = b"optstream.rows_sha256"
 STATEMENT_KEY = b"optstream.statement"

@@ -9,10 +9,10 @@ from typing import Any
 from optstream.catalogue.measurements.mechanism_document import describe
 from optstream.catalogue.measurements.queries import SCHEMA, levels_of, rows_of, with_numbers, without_numbers
 from optstream.catalogue.measurements.shared_history import blocks_of, remembered, with_sums, without_sums
-from optstream.catalogue.parquet_table import decode_table, encode_table
 from optstream.errors import PublicationError
 from optstream.mechanisms.base import Mechanism
 from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table, encode_table
 from optstream.stream import Measured
 from optstream.stream.period import period_from
 

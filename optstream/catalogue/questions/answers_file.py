@@ -2,10 +2,10 @@
 
 import polars as pl
 
-from optstream.catalogue.parquet_table import decode_table, encode_table
 from optstream.catalogue.questions.window_answers import SCHEMA
 from optstream.errors import PublicationError
 from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table, encode_table
 
 LIMITS = Limits(rows=2**26, columns=len(SCHEMA), group_rows=2**26, group_bytes=2**34)
 
