@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from threading import RLock
 from typing import Any
 
@@ -13,6 +13,7 @@ from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.core.batch_definition import BatchDefinition
 from great_expectations.expectations import Expectation
 from great_expectations.expectations.metadata_types import FailureSeverity
+from polars import selectors
 from tqdm.std import tqdm
 
 from data_contracts.frames import KEYS
@@ -22,6 +23,10 @@ WHOLE = {"result_format": "COMPLETE", "unexpected_index_column_names": KEYS}
 """Every row for which an expectation does not hold, by day and region."""
 
 
+Identity = tuple[str, tuple[str, ...], bool]
+"""Of an expectation: its type, its columns, whether it stops a day."""
+
+
 @dataclass(frozen=True)
 class Contract:
     """A built-in suite. structural: the columns each of which it must judge, or nothing is judged."""
@@ -29,6 +34,11 @@ class Contract:
     name: str
     suite: tuple[Expectation, ...]
     structural: frozenset[str]
+
+    @cached_property
+    def identities(self) -> list[Identity]:
+        """Of the suite's expectations: the library builds a configuration anew each time it is asked for."""
+        return [_identity(one.configuration) for one in self.suite]
 
 
 @dataclass(frozen=True)
@@ -57,23 +67,20 @@ def judge(contract: Contract, metrics: pl.DataFrame) -> tuple[ExpectationSuiteVa
     name = contract.name
     if metrics.is_empty():
         raise ContractError(f"the contract {name!r} was not judged: there is no row of metrics")
-    empty = [
-        column
-        for column in sorted(contract.structural)
-        if column not in metrics.columns
-        # a null is no number, and the library would pass it; for this one it says that there is no fault
-        or (column != "file_fault" and (metrics[column].is_null() | _is_nan(metrics[column])).any())
-    ]
+    gaps = metrics.with_columns(selectors.float().fill_nan(None)).null_count().row(0, named=True)
+    if "file_fault" in gaps:
+        gaps["file_fault"] = 0  # null says that there is none
+    # a null is no number, and the library would pass it
+    empty = [column for column in sorted(contract.structural) if gaps.get(column, 1)]
     if empty:
         raise ContractError(
             f"the contract {name!r} was not judged: no metric in some row of {', '.join(empty)}"
         )
     result = validated(name, contract.suite, metrics, WHOLE)
     _check_evaluated(contract, result)
-    order = {_identity(one.configuration): number for number, one in enumerate(contract.suite)}
     failing = sorted(
         (one for one in result.results if not one.success),
-        key=lambda one: order[_identity(one.expectation_config)],
+        key=lambda one: contract.identities.index(_identity(one.expectation_config)),
     )
     return result, [broken for one in failing for broken in _rows(one)]
 
@@ -126,8 +133,7 @@ def _check_evaluated(contract: Contract, result: ExpectationSuiteValidationResul
     for one in results:
         if raised(one.exception_info) or not isinstance(one.success, bool):
             raise ContractError(f"{told}{one.expectation_config.type} could not be evaluated")
-    wanted = sorted(_identity(one.configuration) for one in contract.suite)
-    if sorted(_identity(one.expectation_config) for one in results) != wanted:
+    if sorted(_identity(one.expectation_config) for one in results) != sorted(contract.identities):
         raise ContractError(f"{told}its expectations were not all evaluated, each once")
     stopping = [one.expectation_config for one in results if _stops(one.expectation_config)]
     silent = contract.structural - {column for one in stopping for column in columns_of(one)}
@@ -153,16 +159,12 @@ def _rows(failing: Any) -> Iterator[Broken]:
         )
 
 
-def _identity(configuration: Any) -> tuple[str, tuple[str, ...], bool]:
+def _identity(configuration: Any) -> Identity:
     return configuration.type, columns_of(configuration), _stops(configuration)
 
 
 def _stops(configuration: Any) -> bool:
     return FailureSeverity(configuration.severity) is FailureSeverity.CRITICAL
-
-
-def _is_nan(column: pl.Series) -> pl.Series:
-    return column.is_nan() if column.dtype.is_float() else pl.repeat(False, len(column), eager=True)
 
 
 @cache

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from psutil import virtual_memory
 
+os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before polars: frames of tests are small, processes many
+
 import flows  # noqa: F401  before numpy: one thread for linear algebra, here too
 from optstream.storage import open as stores
 from tests import temporary_s3

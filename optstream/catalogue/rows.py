@@ -155,18 +155,23 @@ def hash_rows(rows: pl.DataFrame) -> str:
     digest = hashlib.sha256()
     for column in rows.iter_columns():
         digest.update(json.dumps([column.name, str(column.dtype), len(column)]).encode() + b"\n")
-        digest.update(column.is_not_null().cast(pl.UInt8).to_numpy().tobytes())
-        for part in _plain(column):
+        plain = column.to_physical()
+        if column.null_count():
+            digest.update(column.is_not_null().cast(pl.UInt8).to_numpy().tobytes())
+            plain = plain.fill_null("" if column.dtype == pl.String else 0)
+        else:
+            digest.update(b"\1" * len(column))
+        for part in _bytes_of(plain):
             digest.update(part)
     return digest.hexdigest()
 
 
-def _plain(column: pl.Series) -> list[bytes]:
+def _bytes_of(column: pl.Series) -> list[bytes]:
+    """The values of a physical column without nulls."""
     if column.dtype == pl.String:
-        filled = column.fill_null("")
-        lengths = filled.str.len_bytes().to_numpy().astype("<i8").tobytes()
-        return [lengths, filled.str.join("").item().encode()]
-    numbers = column.to_physical().fill_null(0).to_numpy()
+        lengths = column.str.len_bytes().to_numpy().astype("<i8").tobytes()
+        return [lengths, column.str.join("").item().encode()]
+    numbers = column.to_numpy()
     return [numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()]
 
 

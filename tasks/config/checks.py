@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -321,6 +322,7 @@ def _input(source: Input, published: Published, stream: Stream | None) -> Iterat
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
 
 
+@lru_cache(maxsize=64)
 def period_lengths(calendar: Calendar) -> frozenset[int]:
     """Steps of every kind of period that the zone has, from two whole years.
 

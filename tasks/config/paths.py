@@ -1,12 +1,13 @@
 """Places: folders and the ledger's database, relative to the configuration file."""
 
 from pathlib import Path
-
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
+from typing import TYPE_CHECKING
 
 from optstream.catalogue.backends import Location, locate
 from optstream.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from sqlalchemy import URL
 
 LEGAL = (
     "ledger.url (or OPTSTREAM_LEDGER_URL) must be an SQLAlchemy URL of an SQLite file or a PostgreSQL "
@@ -39,12 +40,9 @@ def lies_within(place: Location, other: Location) -> bool:
 
 def resolve_ledger_url(text: str, folder: Path) -> str:
     """The URL with a relative SQLite path taken from `folder`. Raises ConfigurationError, not echoing it."""
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError):
-        raise ConfigurationError(
-            f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)"
-        ) from None
+    url = _parsed(text)
+    if url is None:
+        raise ConfigurationError(f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)")
     backend = url.get_backend_name()
     if backend == "sqlite":
         database = url.database
@@ -58,5 +56,15 @@ def resolve_ledger_url(text: str, folder: Path) -> str:
 
 def ledger_database(url: str) -> Path | None:
     """The SQLite file of a resolved URL; None for a server."""
-    parsed = make_url(url)
-    return Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else None
+    parsed = _parsed(url)
+    return Path(str(parsed.database)) if parsed and parsed.get_backend_name() == "sqlite" else None
+
+
+def _parsed(text: str) -> "URL | None":
+    # a process that reads dumps has settings and no ledger, and starts a fifth sooner without this import
+    from sqlalchemy import exc, make_url
+
+    try:
+        return make_url(text)
+    except (exc.ArgumentError, ValueError):
+        return None

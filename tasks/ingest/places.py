@@ -48,6 +48,8 @@ def places_of(
                 (region, file.broken), Place(file.name, found=file.found)
             )
     for rule, frame in _broken_cells(files, cells, by_step, dropped, metrics, settings):
+        if frame.is_empty():
+            continue
         first = frame.sort("step", "file").group_by("day", "leaf", maintain_order=True).first()
         for row in first.iter_rows(named=True):
             step = row["step"] if row["step"] >= 0 else None
@@ -66,8 +68,9 @@ def _broken_cells(
 ) -> Iterator[tuple[str, pl.DataFrame]]:
     """For each rule about rows the cells that break it: day, leaf, file (null if none), step."""
     key = ["day", "leaf", "file", "step"]
-    for rule, broken in CELL_RULES.items():
-        yield rule, cells.filter(broken).select(key)
+    suspect = cells.filter(pl.any_horizontal(*CELL_RULES.values()))
+    for rule, broken in CELL_RULES.items() if suspect.height else ():
+        yield rule, suspect.filter(broken).select(key)
     inside = by_step.filter(pl.col("step") >= 0)
     yield "duplicates", inside.filter(pl.col("rows") > 1).select(key)
     for rule in ("duplicates", "two_leaves"):

@@ -3,8 +3,8 @@
 `python -m tests.docs.warm SOCKET` imports what takes long and does nothing; for each call it forks a
 process, which takes over the caller's words, folder, environment and streams, and runs
 `flows.cli.main.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
-asks, waits, and ends as that process did. Neither polars' threads nor a noise buffer exist before the
-fork, as in tests/faults/fork_server.py.
+asks, waits, and ends as that process did. Polars' threads do not exist before the fork, as in
+tests/faults/fork_server.py.
 """
 
 import atexit
@@ -20,10 +20,12 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
+from tasks.ingest.sandbox.process import fork_reader
+from tests.warm_libraries import warm_libraries
+
 CHECKOUT = Path(__file__).parents[2]
 LONGEST_CALL = 2**20
 WARM = (
-    "dp_accounting.pld.privacy_loss_distribution",
     "optstream.catalogue",
     "optstream.ledger",
     "prefect.artifacts",
@@ -74,10 +76,7 @@ def warm_optstream(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
 def _serve(address: str) -> None:
     for name in WARM:
         import_module(name)
-    import data_contracts.judge  # noqa: F401
-
-    # a process forked after the noise was opened may not draw
-    assert "optstream.noise.secure" not in sys.modules
+    warm_libraries()
     gc.freeze()  # what is here stays; no child looks through it again
     server = socket.socket(socket.AF_UNIX)
     server.bind(address)
@@ -113,6 +112,8 @@ def _answer(call: socket.socket, streams: list[int], words: list[str], folder: s
     os.environ.update(environ)
     sys.argv = ["optstream", *words]
     sys.modules["__main__"].__package__ = None  # help names the program by it
+    if words[:1] in (["run"], ["backfill"]):
+        fork_reader()
     code = _run()
     # no more of an end than this: taking down the libraries that it was born with takes a second. So SQLite's
     # log may stay beside the ledger, as after a kill; the next command reads it

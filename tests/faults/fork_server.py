@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.night import LastWords, Night, spend
+from tests.warm_libraries import warm_libraries
 
 CHECKOUT = Path(__file__).parents[2]
 LONGEST_SECONDS = 1800
@@ -116,26 +118,15 @@ def die_with_parent() -> None:
 
 def _import_everything() -> None:
     """Import, compute and compile what each first night would, but for polars' threads."""
-    import tempfile
-
-    import alembic.command  # noqa: F401
-    import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
-
-    from data_contracts.judge import warm_up
-    from optstream.ledger import open_ledger
     from tasks.planning.long_spans import long_spans_of
-    from tasks.reports.render import _environment
     from tests.faults.world import DAYS, RESTATED, make_world
 
-    warm_up()
+    warm_libraries()
     with tempfile.TemporaryDirectory() as folder:
-        open_ledger(f"sqlite:///{folder}/ledger.sqlite").close()
         plans = product(("OptStream", "HistoryInformed", "PeGaSus"), ("", RESTATED))
         for number, (mechanism, budget) in enumerate(plans):
             world = make_world(Path(folder, str(number)), Path(folder), mechanism=mechanism, budget=budget)
             long_spans_of(world.settings, DAYS[0], 0)
-    for template in _environment().list_templates(extensions=["jinja"]):
-        _environment().get_template(template)
 
 
 def _serve(answers: Any) -> None:

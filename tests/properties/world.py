@@ -22,39 +22,11 @@ from tasks.release.day import Ended, Held, Requested, Status
 from tasks.release.run import Run, enrol
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered
-from tests.tasks.two_regions import READING, RELEASING
+from tests.tasks.two_regions import READING, RELEASING, released_by
 
 NOW = datetime(2025, 4, 2, tzinfo=UTC)
-PARENTS = 'FR = ""\n84 = "FR"\n11 = "FR"\n'
-CONFIGURATION = f"""
-[stream]
-name = "small"
-step = "30min"
-time_zone = "Europe/Paris"
-[mechanism]
-name = "Laplace"
-[privacy]
-epsilon = "1"
-window = 48
-population = "people"
-alpha = "10"
-bounds = ["0", "20000"]
-[hierarchy.parents]
-{PARENTS}
-[budget]
-levels = ["1/2", "1/2"]
-[input]
-folder = "dumps"
-schema = "SCHEMA"
-value = "load"
-[published]
-folder = "published"
-value = "load_mw"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-"""
+CONFIGURATION = released_by("Laplace").replace("two-regions", "small").replace('alpha = "1"', 'alpha = "10"')
+CONFIGURATION = CONFIGURATION.replace('"aggregated"\nvalue = "load_mw"', '"SCHEMA"\nvalue = "load"')
 
 
 class World:

@@ -16,7 +16,7 @@ from benchmarks.harness.prefect_server import running_server
 from tasks.storage.private_files import make_private_folder
 from tests.canary import UNITS, Search
 from tests.tasks.release import test_bad_input
-from tests.tasks.two_regions import CONFIGURATION, Installation
+from tests.tasks.two_regions import CONFIGURATION, Installation, released_by
 
 FIRST = date(2016, 6, 1)
 LEAVES = {"84": ["a", "b"], "11": ["c"]}
@@ -217,9 +217,9 @@ def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
 def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     """Metered dumps under PeGaSus, which keeps raw state: every alarm, and a draw that raises."""
     installation = Installation(tmp_path_factory.mktemp("metered"))
-    text = SHOWN.replace('alpha = "1"', EXACT).replace('"OptStream"', '"PeGaSus"')
-    text = text.replace('"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"')
-    text = text.replace('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
+    text = released_by("PeGaSus", SHOWN.replace('alpha = "1"', EXACT)).replace(
+        '"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"'
+    )
     (installation.folder / "optstream.toml").write_text(text)
     faults: dict[str, object] = {
         name: lambda installation, change=change: test_bad_input.rewrite(installation, change)

@@ -1,6 +1,5 @@
 """Small streams for the tests of the tasks: one with dumps, and one of two regions that is released."""
 
-import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -8,18 +7,16 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from great_expectations.expectations.expectation import Expectation
 
 from optstream.measurement.linear import open_private_period
-from optstream.stream import days_from
 from tasks.config import Settings, load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.arrival.parts import place_of
 from tasks.ingest.validate import validate
-from tasks.planning import long_spans, plan_horizon
+from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
 from tests.tasks.release.vintage_nights import DAYS
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
-from tests.tasks.two_regions import Installation
+from tests.tasks.two_regions import FEW_BLOCKS, Installation
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
@@ -106,27 +103,6 @@ class SmallStream:
         return open_private_period(ingested.period)
 
 
-@pytest.fixture(autouse=True, scope="session")
-def configurations_once():
-    """Great Expectations builds an expectation's configuration some hundred times while it judges it once.
-
-    That is a third of what a released day costs. Here each is kept; the tests of data_contracts, of the
-    command line and of faults take the library as it is.
-    """
-    build = Expectation.configuration.fget
-
-    def configuration(expectation):
-        kept = expectation.__dict__
-        if "_built" not in kept:
-            kept["_built"] = build(expectation)
-        return kept["_built"]
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Expectation, "configuration", property(configuration))
-        yield
-
-
-SHORT_SPANS: dict = {}
 RELEASED = {"installation", "watched", "open_installation"}
 """Fixtures of streams that are released: too slow for `make quick`."""
 
@@ -135,26 +111,6 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if RELEASED.intersection(getattr(item, "fixturenames", ())) and not item.get_closest_marker("quick"):
             item.add_marker(pytest.mark.slow)
-
-
-@pytest.fixture
-def whole_spans():
-    """What is planned for a month and a year is planned for a month and a year; see `short_spans`."""
-
-
-@pytest.fixture(autouse=True)
-def short_spans(request, monkeypatch):
-    """Statements and dry runs tell of two and of five days instead of a month and a year.
-
-    Three years of plans would cost seconds for each configuration.
-    """
-    if "whole_spans" in request.fixturenames:
-        return
-    monkeypatch.setattr(plan_horizon, "HORIZONS", (2, 5))
-    monkeypatch.setattr(
-        plan_horizon, "days_from", lambda first, _: days_from(first, first + timedelta(days=9))
-    )
-    monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
 
 
 @pytest.fixture
@@ -201,12 +157,9 @@ def learning(installation):
 
     Few blocks: what an estimate costs grows with their number.
     """
-    path = installation.folder / "optstream.toml"
-    informed = 'name = "HistoryInformed"\nscale = 5000.0\nn_blocks = 6\nblock_length = 2'
-    text = path.read_text().replace('name = "OptStream"', informed)
-    text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
-    text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
-    path.write_text(text + "\n[release]\nrevise_days = 2\n")
+    installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure("[ledger]", "[release]\nrevise_days = 2\n[ledger]")
     installation.simulate(*DAYS)
     return installation
 

@@ -1,5 +1,6 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
+import re
 import shutil
 import sqlite3
 import tempfile
@@ -57,6 +58,9 @@ folder = "trusted"
 [ledger]
 url = "sqlite:///trusted/ledger.sqlite"
 """
+
+FEW_BLOCKS = "scale = 5000.0\nn_blocks = 6\nblock_length = 2"
+"""Keys of HistoryInformed: what an estimate costs grows with the number of blocks."""
 
 READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
 RELEASING = (
@@ -155,6 +159,11 @@ class Installation:
         assert before in text
         path.write_text(text.replace(before, after))
 
+    def change_mechanism(self, mechanism, keys=""):
+        """Go on with another mechanism than OptStream; see `released_by`."""
+        path = self.folder / "optstream.toml"
+        path.write_text(released_by(mechanism, path.read_text(), keys))
+
     def copy_ledger(self):
         """A whole copy of the ledger as it is now, whoever has it open."""
         copy = self.folder / "older.sqlite"
@@ -193,6 +202,12 @@ def in_another_unit(installation, region, day, factor):
     """Multiply the readings of a region's dump of a day."""
     for path in (installation.folder / f"dumps/region={region}/date={day}").glob("*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * factor).write_parquet(path)
+
+
+def released_by(mechanism, text=CONFIGURATION, keys=""):
+    """A configuration's text with another mechanism than OptStream, and keys of its own."""
+    text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
+    return with_delta(text.replace('name = "OptStream"', f'name = "{mechanism}"\n{keys}'), mechanism)
 
 
 def with_delta(text, mechanism):

@@ -6,29 +6,19 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from optstream.catalogue.measurements.mechanism_document import describe
 from optstream.catalogue.measurements.queries import SCHEMA, levels_of, rows_of, with_numbers, without_numbers
 from optstream.catalogue.measurements.shared_history import blocks_of, remembered, with_sums, without_sums
 from optstream.errors import PublicationError
 from optstream.mechanisms.base import Mechanism
-from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table, encode_table
 from optstream.stream import Measured
 from optstream.stream.period import period_from
 
 FORMAT = "optstream.measurements/1"
 KEY = b"optstream.measurements"
 LIMITS = Limits(rows=2**28, columns=len(SCHEMA), group_rows=2**28, group_bytes=2**34)
-_ARROW = {
-    pl.Int32(): pa.int32(),
-    pl.Int64(): pa.int64(),
-    pl.Float64(): pa.float64(),
-    pl.String(): pa.large_string(),
-    pl.Boolean(): pa.bool_(),
-}
 _KEYS = {"period", "revision", "levels", "measured", "measured_hash", "mechanism", "rounding", "least_units"}
 
 
@@ -104,7 +94,8 @@ def encode_measurements(
         "rounding": rounding,
         "least_units": least_units,
     }
-    encoded = _encode(rows, json.dumps(footer, separators=(",", ":"), sort_keys=True, allow_nan=False))
+    text = json.dumps(footer, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    encoded = encode_table(rows, {KEY: text.encode()})
     if decode_measurements(encoded).document != shared:
         raise PublicationError("the measurements cannot be read back from their file: nothing is published")
     return encoded
@@ -122,14 +113,10 @@ def decode_measurements(data: bytes) -> Found:
     Raises:
         PublicationError: It is no such file, or claims more than `LIMITS`.
     """
-    claims = claims_of(data)
-    if claims is None or not claims.is_flat or not claims.within(LIMITS):
-        raise PublicationError(f"a file of measurements is whole Parquet and may claim {LIMITS.words}")
+    rows, metadata = decode_table(data, LIMITS, "a file of measurements")
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        footer = json.loads((file.metadata.metadata or {})[KEY])
-        rows = pl.from_arrow(file.read(use_threads=False))
-        if footer["format"] != FORMAT or not isinstance(rows, pl.DataFrame) or dict(rows.schema) != SCHEMA:
+        footer = json.loads(metadata[KEY])
+        if footer["format"] != FORMAT or dict(rows.schema) != SCHEMA:
             raise ValueError
         given = {key: footer[key] for key in _KEYS}
         return Found(
@@ -138,15 +125,7 @@ def decode_measurements(data: bytes) -> Found:
             document=with_numbers(given.pop("measured"), rows),
             **given,
         )
-    except (
-        pa.ArrowException,
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        MemoryError,
-        RecursionError,
-    ) as error:
+    except (ValueError, KeyError, TypeError, MemoryError, RecursionError) as error:
         raise PublicationError(f"these bytes are no file of measurements of format {FORMAT}") from error
 
 
@@ -178,13 +157,3 @@ def completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int
             "remembers was measured again since, or a file was altered (`optstream verify-published`)"
         )
     return Measured.from_bytes(data)
-
-
-def _encode(rows: pl.DataFrame, footer: str) -> bytes:
-    schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in SCHEMA.items()])
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(rows.to_arrow().cast(schema), row_group_size=2**20)
-        writer.add_key_value_metadata({KEY: footer.encode()})
-    data: bytes = sink.getvalue().to_pybytes()
-    return data

@@ -14,13 +14,11 @@ from tasks.config import checks, load_settings
 from tasks.covariates import public_series, reading
 from tasks.covariates.reading import read_covariates, read_here
 from tasks.planning.dry_run import dry_run
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, released_by
 
 FIRST = date(2016, 2, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
-INFORMED = CONFIGURATION.replace(
-    "OptStream", 'HistoryInformed"\nscale = 5000.0\nn_blocks = 6\nblock_length = 2\n#'
-).replace('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
+INFORMED = released_by("HistoryInformed", keys=FEW_BLOCKS)
 ENTRY = '[[covariates]]\nname = "warmth"\npath = "warmth"\nsource = "the weather service"\n'
 
 

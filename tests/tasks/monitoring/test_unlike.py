@@ -7,12 +7,10 @@ import pytest
 
 from tasks.monitoring import Severity
 from tests.tasks.monitoring.conftest import Watched
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import FEW_BLOCKS, released_by
 
 FIRST = date(2016, 6, 1)
-INFORMED = CONFIGURATION.replace(
-    "OptStream", 'HistoryInformed"\nscale = 5000.0\nn_blocks = 6\nblock_length = 2\n#'
-).replace('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
+INFORMED = released_by("HistoryInformed", keys=FEW_BLOCKS)
 DAYS = [FIRST + timedelta(days=number) for number in range(10)]
 DARK, AFTER = DAYS[8], DAYS[9]
 

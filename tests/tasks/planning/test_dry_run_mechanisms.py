@@ -1,6 +1,5 @@
 """The dry run of every other mechanism: prices are the plan's own; bands only where they are known."""
 
-import re
 from datetime import date
 
 import numpy as np
@@ -15,7 +14,7 @@ from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.planning.dry_run import dry_run
 from tasks.planning.preview import dry_run_document
 from tasks.release.build_mechanism import mechanism_for
-from tests.tasks.two_regions import with_delta
+from tests.tasks.two_regions import released_by
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +28,7 @@ KNOWN = {"Laplace": 480.0, "Uniform": 480.0, "Sample": 10.0}
 def settings_of(small):
     def make(name):
         file = small().settings.file
-        text = with_delta(file.read_text().replace('name = "OptStream"', f'name = "{name}"'), name)
-        file.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+        file.write_text(released_by(name, file.read_text()))
         return load_settings(file)
 
     return make

@@ -28,12 +28,7 @@ OPERATIONS = {
     "split": ('split = { 84 = { 84N = "2", 84S = "1" } }', {"84N", "84S", "11"}),
     "merged": ('merged = { ALL = ["84", "11"] }', {"ALL"}),
 }
-MECHANISMS = {
-    "OptStream": ("", ""),
-    "PeGaSus": ('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""),
-    "HistoryInformed": ('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""),
-    "BudgetAbsorption": ('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""),
-}
+MECHANISMS = ("OptStream", "PeGaSus", "HistoryInformed", "BudgetAbsorption")
 
 
 def change_from(installation, day, operation, number=1):
@@ -44,9 +39,8 @@ def change_from(installation, day, operation, number=1):
 
 
 def use(installation, mechanism):
-    file = installation.folder / "optstream.toml"
-    text = file.read_text().replace('name = "OptStream"', f'name = "{mechanism}"')
-    file.write_text(text.replace(MECHANISMS[mechanism][0], ""))
+    if mechanism != "OptStream":
+        installation.change_mechanism(mechanism)
 
 
 def starts_of_groups(installation):

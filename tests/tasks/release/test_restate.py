@@ -122,8 +122,7 @@ def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
 
 
 def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(installation):
-    installation.configure('name = "OptStream"', 'name = "PeGaSus"')
-    installation.configure('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
+    installation.change_mechanism("PeGaSus")
     installation.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
     installation.released(DAY)
 

@@ -1,7 +1,6 @@
 """Revised estimates: later measurements sharpen earlier days, under the same spends, a vintage at a time."""
 
 import json
-import re
 from datetime import date
 
 import numpy as np
@@ -225,9 +224,7 @@ def test_learning_that_fails_voids_no_day(learning, monkeypatch):
 def test_days_of_another_mechanism_keep_their_estimate(installation):
     installation.simulate(*DAYS)
     installation.released(DAYS[0])
-    path = installation.folder / "optstream.toml"
-    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"')
-    path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+    installation.change_mechanism("HistoryInformed")
     assert installation.settings.revise_days == 14
     installation.release(*DAYS[1:3])
     done = revised(installation)

@@ -21,7 +21,7 @@ def change(here, old, new):
 
 
 @pytest.mark.slow
-def test_it_prints_prices_bands_and_the_verdict_for_people(here):
+def test_it_prints_prices_bands_and_the_verdict_for_people(here, whole_spans):
     result = invoke(*DRY, "--lipschitz", "200")
     assert result.exit_code == 0
     told = [" ".join(line.split()) for line in result.output.splitlines()]

@@ -1,6 +1,5 @@
 """Plans compared by what one prior expects of them: nothing of the stream is read."""
 
-import re
 from datetime import date
 from fractions import Fraction
 
@@ -14,15 +13,12 @@ from tasks.planning.advice.candidates import Choice
 from tasks.planning.advice.compare_plans import Judge, compare_plans
 from tasks.planning.advice.drawn_series import drawn_series
 from tasks.planning.dry_run import dry_run
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION, released_by
 
 pytestmark = pytest.mark.slow
 
 DAY = date(2025, 1, 15)
-SAMPLING = re.search(r"\[sampling\]\n(?:[a-z].*\n)+", CONFIGURATION).group()
-INFORMED = CONFIGURATION.replace(SAMPLING, "").replace(
-    'name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000'
-)
+INFORMED = released_by("HistoryInformed", keys="scale = 5000")
 COARSE = ('alpha = "1"', 'alpha = "100"')
 
 
@@ -122,12 +118,11 @@ def test_level_shares_of_the_model_know_the_noise_that_is_drawn(settings_of):
     assert all(isinstance(one, Fraction) for one in joint.level_shares)
 
 
-GAUSSIAN = CONFIGURATION.replace(SAMPLING, "").replace('name = "OptStream"', 'name = "Gaussian"')
-WITH_DELTA = ('epsilon = "1"', 'epsilon = "1"\ndelta = "1e-6"')
+GAUSSIAN = released_by("Gaussian")
 
 
 def test_beside_a_delta_both_currencies_are_compared(settings_of):
-    found = compare_plans(settings_of(GAUSSIAN, COARSE, WITH_DELTA), 5000.0)
+    found = compare_plans(settings_of(GAUSSIAN, COARSE), 5000.0)
     assert found.configured.choice.settings.mechanism.name == "Gaussian"
     for plan in found.plans:
         settings = plan.choice.settings
@@ -141,7 +136,7 @@ def test_beside_a_delta_both_currencies_are_compared(settings_of):
 
 def test_streams_that_share_a_budget_keep_its_currency(settings_of):
     text = GAUSSIAN.replace('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nstream_share = "1/2"')
-    found = compare_plans(settings_of(text, COARSE, WITH_DELTA), 5000.0)
+    found = compare_plans(settings_of(text, COARSE), 5000.0)
     assert {plan.choice.settings.mechanism.name for plan in found.plans} == {"Gaussian"}
 
 

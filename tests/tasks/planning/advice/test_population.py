@@ -8,11 +8,10 @@ import pytest
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tasks.planning.advice.candidates import with_number_levels
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import released_by
 
-SAMPLING = re.search(r"\[sampling\]\n(?:[a-z].*\n)+", CONFIGURATION).group()
-LAPLACE = CONFIGURATION.replace(SAMPLING, "").replace('name = "OptStream"', 'name = "Laplace"')
-INFORMED = LAPLACE.replace('name = "Laplace"', 'name = "HistoryInformed"\nscale = 5000')
+LAPLACE = released_by("Laplace")
+INFORMED = released_by("HistoryInformed", keys="scale = 5000")
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The file of a day's measurements: a reader redoes the release of it, and it goes where its day goes."""
 
 import json
-import re
 from datetime import UTC, date, datetime, timedelta
 
 import fsspec
@@ -21,7 +20,7 @@ from tasks.release.publish_again import publish_again
 from tests.by_night import few
 from tests.tasks.release.vintage_nights import night, stored
 from tests.tasks.schemas.test_schemas import validator
-from tests.tasks.two_regions import STEPS, with_delta
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(3)]
 DAY, NEXT, LAST = DAYS
@@ -33,9 +32,7 @@ def wanted(installation, name="OptStream"):
         'value = "load_mw"\n[trusted]', 'value = "load_mw"\nmeasurements = true\n[trusted]'
     )
     if name != "OptStream":
-        path = installation.folder / "optstream.toml"
-        text = with_delta(path.read_text().replace('name = "OptStream"', f'name = "{name}"'), name)
-        path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+        installation.change_mechanism(name)
     installation.simulate(*DAYS)
     return installation
 

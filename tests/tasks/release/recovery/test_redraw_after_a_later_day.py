@@ -1,6 +1,5 @@
 """A day whose owner died in its draw is drawn again, though later days were released meanwhile."""
 
-import re
 from datetime import date
 
 import pytest
@@ -18,9 +17,7 @@ BEFORE_DRAW = STEPS[:5]
 @pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_the_plan_that_was_charged_is_drawn(installation, mechanism, deaths):
     """Their plans look at what was spent around: what came after the death was judged with the plan in it."""
-    path = installation.folder / "optstream.toml"
-    text = path.read_text().replace('name = "OptStream"', f'name = "{mechanism}"')
-    path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+    installation.change_mechanism(mechanism)
     installation.simulate(*DAYS)
     installation.released(DAYS[0])
     for _ in range(deaths):

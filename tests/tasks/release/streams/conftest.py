@@ -1,12 +1,10 @@
 """The small stream by another mechanism, by the hour, and with a day of hours that is over."""
 
-import re
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from optstream.stream import Hour
-from tests.tasks.two_regions import with_delta
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
@@ -20,9 +18,7 @@ def with_mechanism(installation):
     """The small stream, released by another mechanism: with_mechanism("Sample")."""
 
     def make(name, *simulated):
-        path = installation.folder / "optstream.toml"
-        text = with_delta(path.read_text().replace('name = "OptStream"', f'name = "{name}"'), name)
-        path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+        installation.change_mechanism(name)
         installation.simulate(*DAYS)
         return installation
 

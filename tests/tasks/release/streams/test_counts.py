@@ -1,7 +1,6 @@
 """A stream of counts through the protocol: the ledger's price, bands in the file, manifests by the schema."""
 
 import json
-import re
 from datetime import date, timedelta
 
 import pytest
@@ -21,10 +20,8 @@ DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(3)]
 @pytest.fixture
 def counts(installation):
     """The small stream as one of counts, its leaves publicly taken to be small."""
-    path = installation.folder / "optstream.toml"
-    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5.0')
-    text = text.replace("alpha =", 'resolution = "1"\ncounts = true\nalpha =')
-    path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+    installation.change_mechanism("HistoryInformed", "scale = 5.0")
+    installation.configure("alpha =", 'resolution = "1"\ncounts = true\nalpha =')
     installation.simulate(*DAYS)
     return installation
 

@@ -1,6 +1,5 @@
 """Owners that wake up, files that are lost, noise that others know, ledgers that are too old."""
 
-import re
 from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -26,9 +25,7 @@ DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
 @pytest.fixture
 def pegasus(installation):
-    path = installation.folder / "optstream.toml"
-    text = path.read_text().replace('name = "OptStream"', 'name = "PeGaSus"\nthreshold = "100000"')
-    path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+    installation.change_mechanism("PeGaSus", 'threshold = "100000"')
     installation.simulate(*DAYS)
     return installation
 

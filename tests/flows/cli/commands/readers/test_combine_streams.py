@@ -11,14 +11,12 @@ from optstream import read_published
 from optstream.catalogue.reading.combine import combine_published
 from optstream.errors import ParameterError
 from tests.flows.command import invoke
-from tests.tasks.two_regions import CONFIGURATION, Installation
+from tests.tasks.two_regions import CONFIGURATION, Installation, released_by
 
 pytestmark = pytest.mark.slow
 
 DAY = date(2016, 6, 1)
-LAPLACE = CONFIGURATION.replace('name = "OptStream"', 'name = "Laplace"').replace(
-    '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""
-)
+LAPLACE = released_by("Laplace")
 NAMES = ("load", "industry", "households")
 
 

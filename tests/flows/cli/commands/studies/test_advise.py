@@ -42,7 +42,7 @@ def run(*arguments: object):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("there", [True, pytest.param(False, marks=pytest.mark.nightly)])
 def test_no_folder_is_opened_and_no_ledger(tmp_path, there):
     """With dumps that nobody may open, and with none at all; the same is said."""
     if there:

@@ -1,0 +1,68 @@
+"""Tables as the bytes of a Parquet file, and back from bytes that anyone may have written. Pure."""
+
+from collections.abc import Collection, Mapping
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from optstream.errors import PublicationError
+from optstream.storage.parquet_limits import Limits, claims_of
+
+_ARROW = {
+    pl.Int32(): pa.int32(),
+    pl.Int64(): pa.int64(),
+    pl.Float64(): pa.float64(),
+    pl.String(): pa.large_string(),
+    pl.Boolean(): pa.bool_(),
+    pl.Datetime("us", "UTC"): pa.timestamp("us", tz="UTC"),
+}
+_UNREADABLE = (
+    pa.ArrowException,
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+    OSError,
+    ValueError,
+    TypeError,
+    MemoryError,
+)
+
+
+def encode_table(rows: pl.DataFrame, metadata: Mapping[bytes, bytes]) -> bytes:
+    """Return the rows as Parquet, with metadata in the footer; the same of both give the same bytes.
+
+    Nothing in them comes from a clock, a host or the frame's chunks; another pyarrow may encode differently.
+    """
+    schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in rows.schema.items()])
+    sink = pa.BufferOutputStream()
+    # Without Arrow's own schema: the columns are what Parquet says, and readers pick their types.
+    with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
+        writer.write_table(rows.to_arrow().cast(schema), row_group_size=2**20)
+        if metadata:
+            writer.add_key_value_metadata(metadata)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
+
+
+def decode_table(
+    data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
+) -> tuple[pl.DataFrame, dict[bytes, bytes]]:
+    """Return the rows of a Parquet file and its footer's metadata.
+
+    columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError,
+    which names the file by `what`, if the bytes are not Parquet, hold lists or claim more than `limits`.
+    """
+    claims = claims_of(data)
+    if claims is None or not claims.is_flat:
+        raise PublicationError(f"{what} is not whole Parquet")
+    if not claims.within(limits):
+        raise PublicationError(f"{what} may claim {limits.words}")
+    try:
+        file = pq.ParquetFile(pa.BufferReader(data))
+        held = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
+        frame = pl.from_arrow(file.read(columns=held, use_threads=columns is None))
+    except _UNREADABLE as error:
+        raise PublicationError(f"{what} is not whole Parquet") from error
+    if not isinstance(frame, pl.DataFrame):
+        raise PublicationError(f"{what} is not a table")
+    return frame, file.metadata.metadata or {}

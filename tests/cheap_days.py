@@ -1,0 +1,81 @@
+"""What tests that release days do without, where they are of something else; imported by their conftest.py.
+
+Great Expectations' verdicts were half of what a small day costs, three years of plans seconds for each
+configuration. The tests of data_contracts, of faults, of documents and canaries take both as they are.
+"""
+
+from collections.abc import Iterator
+from copy import copy
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+import pytest
+from great_expectations.expectations import Expectation
+
+from data_contracts import judge as module
+from optstream.stream import days_from
+from tasks.contracts import judging
+from tasks.planning import long_spans, plan_horizon
+
+SHORT_SPANS: dict[Any, Any] = {}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def verdicts_once() -> Iterator[None]:
+    """Ask the library once for each content of a frame, as far as the suite's expectations see it.
+
+    Only that all is well is kept, and its page: a frame of which something is broken is judged each time.
+    """
+    kept: dict[Any, Any] = {}
+    pages: dict[int, bytes] = {}
+    real, real_page = module.validated, judging.page_of
+
+    def validated(name, suite, metrics, result_format):
+        seen = (name, *((id(one), *_seen(one, metrics)) for one in suite))
+        if seen not in kept:
+            result = real(name, suite, metrics, result_format)
+            if not result.success:
+                return result
+            kept[seen] = result, suite  # which stays, so that no other expectation has its id
+        return copy(kept[seen][0])
+
+    def page_of(result, told):
+        place = id(result.results)  # which copies share
+        if all(one.results is not result.results for one, _ in kept.values()):
+            return real_page(result, told)
+        if place not in pages:
+            pages[place] = real_page(result, told)
+        return pages[place]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "validated", validated)
+        patch.setattr(judging, "page_of", page_of)
+        yield
+
+
+@pytest.fixture
+def whole_spans() -> None:
+    """What is planned for a month and a year is planned for a month and a year; see `short_spans`."""
+
+
+@pytest.fixture(autouse=True)
+def short_spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements and dry runs tell of two and of five days instead of a month and a year."""
+    if "whole_spans" in request.fixturenames:
+        return
+    monkeypatch.setattr(plan_horizon, "HORIZONS", (2, 5))
+    monkeypatch.setattr(
+        plan_horizon, "days_from", lambda first, _: days_from(first, first + timedelta(days=9))
+    )
+    monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
+
+
+def _seen(expectation: Expectation, metrics: pl.DataFrame) -> list[Any]:
+    """The columns that it judges; of two that it compares, how they compare."""
+    fields = ("column", "column_A", "column_B")
+    columns = [metrics[getattr(expectation, one)] for one in fields if hasattr(expectation, one)]
+    if len(columns) > 1:
+        first, second = columns
+        columns = [first > second, first == second]
+    return [(str(column.dtype), *column) for column in columns]
