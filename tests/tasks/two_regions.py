@@ -58,11 +58,17 @@ folder = "trusted"
 url = "sqlite:///trusted/ledger.sqlite"
 """
 
+
+def estimate_and_stage(run, days):
+    """Take days from the draw to the bytes that are published: two steps of the flow."""
+    return chunk.stage_releases(run, chunk.estimate_releases(run, days))
+
+
 READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
 RELEASING = (
     chunk.reserve_budget,
     chunk.draw_measurements,
-    chunk.estimate_releases,
+    estimate_and_stage,
     chunk.publish_releases,
 )
 STEPS = READING + RELEASING
