@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
+from optstream.estimation.gaussian_process.last_answer import last_answer
 from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance, LeafSpans
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_known_noise
@@ -129,7 +130,7 @@ class Question:
         return hash(self.key)
 
 
-@lru_cache(maxsize=1)
+@last_answer
 def fit(question: Question) -> Fitted:
     """Condition the prior, and ask whether the days `today` are unlike all others.
 
@@ -150,7 +151,7 @@ def fit(question: Question) -> Fitted:
     return Fitted(replace(known, posterior=wider), True)
 
 
-@lru_cache(maxsize=1)
+@last_answer
 def conditioned(question: Question) -> Conditioned:
     """Condition the prior on what a question has seen, whatever it asks; the last answers are kept."""
     posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)
