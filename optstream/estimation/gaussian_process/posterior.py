@@ -13,13 +13,13 @@ from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
-from optstream.estimation.gaussian_process.last_answer import last_answer
 from optstream.estimation.gaussian_process.leaf_covariance import LeafCovariance, LeafSpans
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_known_noise
 from optstream.estimation.gaussian_process.surprises.left_out import left_out
 from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.estimation.last_answer import last_answer
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 

@@ -2,7 +2,7 @@
 
 from weakref import ref
 
-from optstream.estimation.gaussian_process.last_answer import last_answer
+from optstream.estimation.last_answer import last_answer
 
 
 class Answer:
