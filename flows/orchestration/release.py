@@ -38,7 +38,7 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.release import steps
-from tasks.release.day import Ended, Requested
+from tasks.release.day import Ended, Estimated, Requested, Staged
 from tasks.release.due import due
 from tasks.release.records.close_days import close_over
 from tasks.release.revise import record_listed
@@ -57,6 +57,7 @@ validate = task(name="validate", **ONCE)(steps.validate_days)
 reserve = task(name="reserve", **ONCE)(steps.reserve_budget)
 draw = task(name="draw", **ONCE)(steps.draw_measurements)  # a second draw would cost a second time
 estimate = task(name="estimate", **ONCE)(steps.estimate_releases)
+stage = task(name="stage", **ONCE)(steps.stage_releases)
 publish = task(name="publish", **AGAIN)(repeated(steps.publish_releases))
 estimate_anew = task(name="revise", **ONCE)(steps.revise_estimates)
 publish_anew = task(name="publish revisions", **AGAIN)(repeated(steps.publish_revisions))
@@ -70,10 +71,14 @@ def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
         found = taken(discover, reading, known)
         judged = taken(validate, reading, taken(ingest, reading, found))
     groups, ended = steps.groups(run, judged), list[Ended]()
+    estimated = list[Estimated | Staged | Ended]()
     del judged  # nothing else holds raw values once they are drawn
     while groups:
         drawn = taken(draw, run, taken(reserve, run, groups.pop(0)))
-        ended += taken(publish, run, taken(estimate, run, drawn))
+        estimated += taken(estimate, run, drawn)
+        if not (groups and steps.may_wait(run, estimated)):
+            ended += taken(publish, run, taken(stage, run, estimated))
+            estimated = []
     let_go(run, ended)
     return ended
 

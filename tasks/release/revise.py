@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import lru_cache
 from itertools import takewhile
@@ -24,10 +24,17 @@ from tasks.release.run import Run
 from tasks.storage.private_files import read_verified
 
 MOST_KEPT = 32
-"""Days' measurements in memory, half a megabyte each on 13 nodes."""
+"""Days' measurements in memory, without what they remember of the days before."""
 
-Stored = Callable[[date, str | None], Measured]
-"""Gives a day's measurements by their hash."""
+
+@dataclass(frozen=True)
+class Stored:
+    """Gives a day's measurements by their hash: `whole`, or `alone`, without what they remember of the days
+    before. Raises LedgerError if they are gone or differ.
+    """
+
+    whole: Callable[[date, str | None], Measured]
+    alone: Callable[[date, str | None], Measured]
 
 
 @dataclass(frozen=True)
@@ -69,14 +76,15 @@ def record_listed(run: Run) -> None:
 
 
 def measurements_of(run: Run) -> Stored:
-    """What gives a day's measurements as the ledger recorded them by their hash, each read once: the days of
-    a night are smoothed with those after them. It raises LedgerError if they are gone or differ.
+    """What gives a day's measurements as the ledger recorded them: the days of a night are smoothed with
+    those after them, of which the last alone remembers what matters.
     """
 
     def read(day: date, digest: str | None) -> Measured:
         return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))
 
-    return lru_cache(maxsize=MOST_KEPT)(read)
+    whole = lru_cache(maxsize=2)(read)  # a day's own and the newest
+    return Stored(whole, lru_cache(maxsize=MOST_KEPT)(lambda *day: replace(whole(*day), state=None)))
 
 
 def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ended:
@@ -128,13 +136,14 @@ def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, 
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
     record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
     mechanism = run.mechanism_of(due.day, due.revision)
-    own = stored(due.day, record.measurements_hash if record else None)
+    own = stored.whole(due.day, record.measurements_hash if record else None)
     if not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
-    after = (stored(one, digest) for one, digest in due.later)
+    after = (stored.alone(one, digest) for one, digest in due.later)
     later = list(takewhile(mechanism.measured, after))
     if not later:
         return "what came after was measured by another mechanism"
+    later[-1] = stored.whole(*due.later[len(later) - 1])
     if rests_on_known_noise(run.settings, run.ledger, later[-1].state, later[-1].first_step):
         return "what is remembered rests on noise that others know"
     return mechanism, own, later

@@ -41,6 +41,8 @@ from tasks.release.run import Run
 if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict
 
+MOST_ROWS = 2**20
+"""Of days that wait to be judged together, in memory."""
 Day = TypeVar("Day", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
 
@@ -118,16 +120,21 @@ def draw_measurements(run: Run, days: Sequence[Reserved | Ahead]) -> list[Drawn 
     return each(days, Charged, partial(draw.draw, run))
 
 
-def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Staged | Ended]:
-    """Compute each day's release from its stored measurements, judge all together, and stage them."""
+def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Estimated | Staged | Ended]:
+    """Compute each day's release from its stored measurements."""
+    return each(days, Drawn, partial(estimate.estimate, run))
+
+
+def stage_releases(run: Run, days: Sequence[Estimated | Staged | Ended]) -> list[Staged | Ended]:
+    """Judge all releases together, and stage them."""
 
     def then(day: Estimated, error: ContractError | None) -> Staged:
         if error:
             raise error
         return estimate.keep_staged(run, day)
 
-    estimated = each(days, Drawn, partial(estimate.estimate, run))
-    return together(estimated, Estimated, partial(_judged, run), then)
+    held = each(days, Estimated, partial(release.renewed, run))
+    return together(held, Estimated, partial(_judged, run), then)
 
 
 def _judged(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
@@ -196,11 +203,21 @@ def _by_the_newest(run: Run, step: Callable[[Day], Next]) -> Callable[[Day], Nex
 
 
 def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:
-    """The days that are released together: all of a chunk, or one by one where a day's plan depends on what
-    was measured on the days before.
+    """The days that are drawn together: all of a chunk, or one by one where a day's plan depends on what was
+    measured on the days before.
     """
     # a day that ended may have been none of the stream's
     under_way = [day for day in days if not isinstance(day, Ended)]
     if under_way and run.mechanism_of(under_way[0].day, 0).adaptive:
         return [[day] for day in days]
     return [list(days)]
+
+
+def may_wait(run: Run, days: Sequence[Estimated | Staged | Ended]) -> bool:
+    """Whether these days may wait for later ones, to be judged and published with them: while their leases
+    and memory last.
+    """
+    now = run.clock()
+    since = min((day.lease.since for day in days if not isinstance(day, Ended)), default=now)
+    n_rows = sum(len(day.rows) for day in days if isinstance(day, Estimated))
+    return now - since < run.lease / 3 and n_rows < MOST_ROWS

@@ -178,7 +178,8 @@ def _released(run: Run, days: list[Requested]) -> list[Ended]:
     done: list[Ended] = []
     for group in steps.groups(run, judged):
         drawn = _drawn(run, steps.reserve_budget(run, group))
-        done += steps.publish_releases(run, steps.estimate_releases(run, drawn))
+        estimated = steps.estimate_releases(run, drawn)
+        done += steps.publish_releases(run, steps.stage_releases(run, estimated))
     revise.record_listed(run)
     revised = steps.publish_revisions(run, steps.revise_estimates(run, due(run)))
     let_go(run, [*done, *revised])

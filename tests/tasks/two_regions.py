@@ -62,11 +62,17 @@ url = "sqlite:///trusted/ledger.sqlite"
 FEW_BLOCKS = "scale = 5000.0\nn_blocks = 6\nblock_length = 2"
 """Keys of HistoryInformed: what an estimate costs grows with the number of blocks."""
 
+
+def estimate_and_stage(run, days):
+    """Take days from the draw to the bytes that are published: two steps of the flow."""
+    return chunk.stage_releases(run, chunk.estimate_releases(run, days))
+
+
 READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
 RELEASING = (
     chunk.reserve_budget,
     chunk.draw_measurements,
-    chunk.estimate_releases,
+    estimate_and_stage,
     chunk.publish_releases,
 )
 STEPS = READING + RELEASING

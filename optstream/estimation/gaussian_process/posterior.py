@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from optstream.estimation.gaussian_process.robust_noise import with_known_noise
 from optstream.estimation.gaussian_process.surprises.left_out import left_out
 from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.estimation.last_answer import last_answer
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
@@ -138,7 +139,7 @@ class Question:
         return hash(self.key)
 
 
-@lru_cache(maxsize=1)
+@last_answer
 def fit(question: Question) -> Fitted:
     """Condition the prior, and ask whether the days `today` are unlike all others.
 
@@ -159,7 +160,7 @@ def fit(question: Question) -> Fitted:
     return Fitted(replace(known, posterior=wider), True)
 
 
-@lru_cache(maxsize=1)
+@last_answer
 def conditioned(question: Question) -> Conditioned:
     """Condition the prior on what a question has seen, whatever it asks; the last answers are kept."""
     posterior, effect = explained(question.prior, question.seen, question.covariates, question.days)

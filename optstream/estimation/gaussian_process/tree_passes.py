@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
+AT_ONCE = 2**18
+"""Entries, of nodes and modes, that are passed over together, for what is needed on the way."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +39,24 @@ def pass_over_tree(
     are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides. Costs
     no privacy.
     """
+    shape = len(tree.nodes), leaf_variances.shape[1]
+    means, pulls = (tuple(np.empty(shape) for _ in seen) for _ in range(2))
+    variances, prior, log_density = np.empty(shape), np.empty(shape), 0.0
+    width = max(AT_ONCE // shape[0], 1)
+    for first in range(0, shape[1], width):
+        at = np.s_[:, first : first + width]
+        part = _pass_over_modes(tree, leaf_variances[at], noise, tuple(side[at] for side in seen))
+        for whole, own in zip((*means, *pulls), (*part.means, *part.pulls), strict=True):
+            whole[at] = own
+        variances[at], prior[at] = part.variances, part.prior
+        log_density += part.log_density
+    return Passed(means, pulls, variances, prior, log_density)
+
+
+def _pass_over_modes(
+    tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
+) -> Passed:
+    """Do what `pass_over_tree` does, for some of the modes."""
     n_nodes, n_modes = len(tree.nodes), leaf_variances.shape[1]
     parents, measured = np.array(tree.parents), np.isfinite(noise)[:, None]
     below = np.zeros((n_nodes, n_modes))

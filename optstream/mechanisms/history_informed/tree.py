@@ -200,10 +200,8 @@ class HistoryInformedTree(Hierarchical):
                 f"these measurements are of {len(measured.parts)} levels, the mechanism measures "
                 f"{len(self.levels)}: estimate them with the level shares under which they were drawn"
             )
-        histories = {}
-        for (level, _), part in zip(self.levels, measured.parts, strict=True):
-            before = self._belief(part.before, part)
-            histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
+        known = level_states(measured.state)  # what each level left: its own blocks are there
+        histories = {level: self._belief(known.get(str(level))).history for level, _ in self.levels}
         belief = self.pattern._belief(_learned(measured.before), 0)
         return belief, refined(_guessed(measured.before), histories)
 
@@ -234,10 +232,10 @@ class HistoryInformedTree(Hierarchical):
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
         belief = self.pattern._belief({**_learned(last.state), **used}, 0)
-        histories = {}
+        known, histories = level_states(last.state), {}
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
-            histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
+            histories[level] = self._belief(known.get(str(level))).history.completed(parts)
         return belief, refined(_guessed(last.state), histories)
 
     def measured(self, measured: Measured) -> bool:
@@ -276,7 +274,7 @@ class HistoryInformedTree(Hierarchical):
         assert drawn.state is not None
         end = period.first_step + period.n_steps
         seen = self.pattern._still_seen([spend_from_document(one) for one in elsewhere], end)
-        own = drawn.parts[len(self._dense) - 1].state
+        own = level_states(drawn.state)[str(self._dense[-1][0])]
         began = own["began"] if own else None
         learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
         after = {key: value for key, value in learned.items() if key != COVARIATES}
@@ -288,6 +286,8 @@ class HistoryInformedTree(Hierarchical):
             drawn,
             before={"mechanism": NAME, **learned, **guessed_part, **late_part(state)},
             state={**drawn.state, ELSEWHERE: seen, **after, **guessed_part},
+            # all blocks of weeks: once, in the state
+            parts=tuple(replace(part, before=None, state=None) for part in drawn.parts),
         )
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
@@ -307,10 +307,9 @@ class HistoryInformedTree(Hierarchical):
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self._dense}
         return self._estimates.refreshed(belief, refined(_guessed(state), histories), first_step)
 
-    def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
+    def _belief(self, document: Mapping[str, Any] | None) -> FilterState:
         given = (document or {}).get("history")
-        n_series = len(part.points) if part is not None else n_series_of(given) if given else 0
-        return self.pattern._belief(document, n_series)
+        return self.pattern._belief(document, n_series_of(given) if given else 0)
 
 
 def _guessed(state: State | None) -> list[dict[str, Any]]:

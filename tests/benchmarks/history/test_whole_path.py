@@ -11,7 +11,7 @@ from benchmarks.history.whole_path import main, prepared
 @pytest.mark.slow
 def test_every_step_has_a_row(capsys, monkeypatch):
     monkeypatch.setattr(whole_path, "connect", lambda _: None)
-    main(["--nodes", "3", "--days", "2", "--nights", "1"])
+    main(["--nodes", "3", "--days", "2", "--fills", "1", "--nights", "1"])
     lines = capsys.readouterr().out.splitlines()
     rows = {line[:20].strip(): line.split()[-2:] for line in lines if line}
     assert {"ingest", "draw", "estimate", "publish", "revise", "publish revisions", "whole"} <= set(rows)

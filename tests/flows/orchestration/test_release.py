@@ -2,9 +2,11 @@
 
 import gc
 from collections import Counter
-from datetime import date
+from dataclasses import replace
+from datetime import date, timedelta
 from functools import partial
 
+import polars as pl
 import pytest
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
@@ -12,10 +14,10 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from flows.orchestration import calls, configuration, release
 from optstream.catalogue import index
 from optstream.errors import OptStreamError, PublicationError
-from optstream.ledger import ReleaseState
+from optstream.ledger import ReleaseState, Reservation
 from optstream.stream import PrivatePeriod
 from tasks.release import publish, run, steps
-from tasks.release.day import Requested, Status
+from tasks.release.day import Estimated, Lease, Requested, Status
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
@@ -28,6 +30,7 @@ TASKS = (
     release.reserve,
     release.draw,
     release.estimate,
+    release.stage,
     release.publish,
     release.estimate_anew,
     release.publish_anew,
@@ -117,6 +120,40 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(instal
     assert installation.record(DAYS[1]).state is ReleaseState.DRAWN
 
 
+@pytest.mark.parametrize(("may_wait", "staged"), [(True, [DAYS]), (False, [[DAYS[0]], [DAYS[1]]])])
+def test_days_that_are_drawn_one_by_one_are_judged_and_published_together(
+    installation, monkeypatch, may_wait, staged
+):
+    seen = []
+
+    def passed(task, run, days):
+        seen.append((task.name, [one.day for one in days]))
+        return list(days)
+
+    for task in TASKS[:9]:
+        monkeypatch.setattr(task, "fn", partial(passed, task))
+    monkeypatch.setattr(steps, "groups", lambda run, days: [[one] for one in days])
+    monkeypatch.setattr(release, "let_go", lambda run, ended: None)
+    monkeypatch.setattr(steps, "may_wait", lambda run, days: may_wait)
+    released(installation)
+    days_of = {name: [days for task, days in seen if task == name] for name, _ in seen}
+    assert days_of["draw"] == days_of["estimate"] == [[DAYS[0]], [DAYS[1]]]
+    assert days_of["stage"] == days_of["publish"] == staged
+
+
+def test_estimates_wait_for_each_other_while_their_leases_and_memory_last(installation, monkeypatch):
+    began = installation.now
+    lease = Lease(Reservation("stream", str(DAYS[0]), 0, 1, 0), began)
+    waiting = [Estimated(DAYS[0], 0, lease, pl.DataFrame({"value": [0, 1]}), None)]
+    run, minute = installation.run(lease=timedelta(minutes=3)), timedelta(minutes=1)
+    at = replace(run, clock=lambda: began + minute / 2)
+    assert steps.may_wait(run, [])
+    assert steps.may_wait(at, waiting)
+    assert not steps.may_wait(replace(run, clock=lambda: began + minute), waiting)
+    monkeypatch.setattr(steps, "MOST_ROWS", 2)
+    assert not steps.may_wait(at, waiting)
+
+
 @pytest.mark.slow
 def test_raw_values_are_gone_once_they_are_drawn(installation, monkeypatch):
     found, genuine = {}, {task: task.fn for task in (release.draw, release.estimate)}
@@ -156,7 +193,7 @@ def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps
     assert done.exit_code == 0, done.output
     assert len(loads) == 1
     shown = [line.removesuffix(", 1 day") for line in done.output.splitlines() if line.endswith(", 1 day")]
-    assert shown == [task.name for task in TASKS[:8]]
+    assert shown == [task.name for task in TASKS[:9]]
 
 
 @pytest.mark.usefixtures("prefect_api")

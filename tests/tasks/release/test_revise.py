@@ -8,6 +8,7 @@ import pytest
 
 from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import ConfigurationError
+from optstream.estimation.gaussian_process.history import unpacked
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise.simulated import SimulatedNoise
@@ -141,11 +142,15 @@ def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
     folder = installation.settings.measurements_of(DAYS[2], 1)
     again = Measured.from_bytes(read_verified(folder, record.measurements_hash))
     before, first = stored(installation, DAYS[1]), stored(installation, DAYS[2])
-    for part, earlier in zip(again.parts, before.parts, strict=True):
-        assert part.before["history"] == earlier.state["history"]
+    own = again.first_step
+    for level, known in again.state["levels"].items():
+        starts = [one for one in known["history"]["starts"] if one < own]
+        assert starts == before.state["levels"][level]["history"]["starts"]
     assert again.before["began"] == first.before["began"] is not None
     # and nothing goes on from it
-    assert stored(installation, DAYS[3]).parts[0].before["history"] == first.parts[0].state["history"]
+    sums = [one.state["levels"]["0"]["history"]["sums"] for one in (first, stored(installation, DAYS[3]))]
+    of_first, of_last = (unpacked(one) for one in sums)
+    assert np.array_equal(of_last[:, : of_first.shape[1]], of_first)
 
 
 def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
@@ -248,7 +253,9 @@ def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(installation):
 
 def blocks_before(installation, day):
     """Where the blocks begin that the draw of a day knew of, of all levels."""
-    return {start for part in stored(installation, day).parts for start in part.before["history"]["starts"]}
+    measured = stored(installation, day)
+    starts = (start for one in measured.state["levels"].values() for start in one["history"]["starts"])
+    return {start for start in starts if start < measured.first_step}
 
 
 def test_nothing_goes_on_from_noise_that_others_know(learning):

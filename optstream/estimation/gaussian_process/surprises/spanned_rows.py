@@ -9,6 +9,8 @@ Floats = NDArray[np.float64]
 
 EXACT = 1e-10
 """Of a row's length: what the span may leave of it."""
+NEGLIGIBLE = 1e-13
+"""Of a row's length, squared: what a pair of the span may count for and be left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,11 +58,17 @@ class SpannedRows:
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
         """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends).
 
-        ends: (n_ends, n). matrix: (n, n), symmetric. Time r n_ends n^2.
+        ends: (n_ends, n). matrix: (n, n), symmetric. Pairs of the span that no row counts for more than
+        `NEGLIGIBLE` are left out. Time r n_ends n^2 for the r of which some pair counts.
         """
+        lengths = np.linalg.norm(self.weights, axis=1, keepdims=True)
+        major = (np.abs(self.weights) > np.sqrt(NEGLIGIBLE) * lengths).any(axis=0)
         moved = self.span * ends[:, None, :]
-        forms = (moved @ matrix) @ moved.transpose(0, 2, 1)
-        return np.asarray(self.pairs @ forms.reshape(len(ends), len(self.span) ** 2).T)
+        forms = (moved[:, major] @ matrix) @ moved.transpose(0, 2, 1)
+        forms[:, :, ~major] *= 2.0
+        n_pairs = forms.shape[1] * forms.shape[2]
+        pairs = (self.weights[:, major, None] * self.weights[:, None, :]).reshape(len(lengths), n_pairs)
+        return np.asarray(pairs @ forms.reshape(len(ends), n_pairs).T)
 
     def products(self, ends: Floats, matrix: Floats) -> Floats:
         """Return the same of any two ends, (r, r, n_ends, n_ends), for `pairs` of the span."""

@@ -10,6 +10,7 @@ from optstream.estimation.gaussian_process.robust_noise import (
     information,
     joint_information,
     joint_score,
+    laplace_information,
     score,
     with_known_noise,
 )
@@ -52,6 +53,15 @@ def test_a_group_of_one_is_laplace_noise():
         assert joint_score(surprise, doubt, 1.0, 1) == pytest.approx(one, abs=0.03)
         told = information(np.array([[doubt]]), np.array([[1.0]]))[0, 0]
         assert joint_information(doubt, 1.0, 1) == pytest.approx(told, rel=0.03)
+
+
+def test_what_laplace_noise_tells_comes_from_a_table():
+    """To 1e-7 of the integral, whatever the scale, and of normal noise where the doubt is large."""
+    doubts = np.exp(np.linspace(-25, 11, 60))
+    found = information(doubts[:, None] * 49.0, np.full((60, 1), 7.0))[:, 0] * 49.0
+    assert found == pytest.approx([laplace_information(one, 1.0) for one in doubts], rel=1e-7)
+    beyond = np.array([[1e9], [1e30]])
+    assert information(beyond, np.ones((2, 1))) * beyond == pytest.approx(1.0, rel=0.005)
 
 
 def test_far_away_nothing_overflows():

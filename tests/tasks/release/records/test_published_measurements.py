@@ -100,7 +100,7 @@ def test_a_day_that_remembers_others_shows_their_sums_in_their_own_files_alone(l
     assert len(read_measurements(folder, DAY).later) == 2
     (file,) = files(installation)[str(LAST)]
     footer = json.loads(pq.read_metadata(file).metadata[b"optstream.measurements"])
-    inner = footer["measured"]["parts"][0]["before"]["history"]
+    inner = footer["measured"]["state"]["levels"]["0"]["history"]
     assert len(inner["starts"]) > 0
     assert "sums" not in inner
     withdraw(installation.run(), Requested(NEXT), "a test")

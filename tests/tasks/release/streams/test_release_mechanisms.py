@@ -9,6 +9,7 @@ import pytest
 
 from optstream import mechanisms, read_published
 from optstream.errors import LedgerError
+from optstream.estimation.gaussian_process.history import unpacked
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
 from optstream.stream import Measured
@@ -105,9 +106,13 @@ def test_what_was_measured_before_informs_the_next_day(with_mechanism):
     installation = with_mechanism("HistoryInformed")
     installation.released(*DAYS[:2])
     first, second = measured(installation, DAYS[0]), measured(installation, DAYS[1])
-    for place, level in enumerate(first.state["levels"].values()):
-        assert second.parts[place].before["history"] == level["history"]
+    for level in first.state["levels"]:
+        left, history = (one["levels"][level]["history"] for one in (first.state, second.state))
+        n_blocks = len(left["starts"])
+        assert history["starts"][:n_blocks] == left["starts"]
+        assert np.array_equal(unpacked(history["sums"])[:, :n_blocks], unpacked(left["sums"]))
     assert second.before["prior"] == first.state["prior"]
+    assert second.to_bytes().count(b'"history"') == len(second.parts)  # all blocks of weeks, once
 
 
 @pytest.mark.parametrize("name", ADAPTIVE)
