@@ -28,7 +28,7 @@ from tasks.config import load_settings
 from tasks.ingest import Dump, discover
 
 COLUMNS = ["clock, s", "processor, s", "of who asks", "of the busiest", "its GiB"]
-NO_SPILL = {"distributed.worker.memory.spill": False}
+NO_SPILL = {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
 
 
 def reading(file: Path, address: str | None) -> list[float]:

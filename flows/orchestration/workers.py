@@ -18,6 +18,7 @@ from tasks.config import Settings
 from tasks.config.paths import ledger_database
 from tasks.ingest import Dump, IngestedDay, Reader, ingest
 from tasks.ingest.days import ReadDay, read_days, sealed
+from tasks.ingest.sandbox.messages import answer, answered
 from tasks.ingest.sandbox.process import reading_apart
 from tasks.ingest.schema import UNREADABLE
 from tasks.ingest.spread import Spread, without_ledger
@@ -26,6 +27,8 @@ from tasks.processes.orphans import end_with_parent
 from tasks.storage.failures import unexpected
 
 CONNECT_SECONDS = 10
+WORKER_SECONDS = 60
+"""For which a scheduler without workers is waited for."""
 NO_WARNING = {"distributed.admin.large-graph-warning-threshold": "1 TB"}
 """Settings with the hierarchy's names travel with each task: no advice on how a graph is better laid out."""
 NO_DASK = "--dask needs the package prefect-dask: install optstream[dask]"
@@ -127,10 +130,10 @@ def over_cluster() -> Spread | None:
 
 
 def may_spill() -> bool:
-    """Whether this worker may write to its disk what it holds."""
-    import dask
+    """Whether this worker may write to its disk what it holds: unless all of it is in a plain dict."""
+    from distributed import get_worker
 
-    return dask.config.get("distributed.worker.memory.spill", True) is not False
+    return type(get_worker().data) is not dict
 
 
 def _read_at(address: str, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
@@ -151,21 +154,31 @@ def _read_at(address: str, settings: Settings, dumps: Sequence[Dump]) -> list[Re
             f"no scheduler of a Dask cluster answers at {address} ({type(error).__name__})"
         ) from None
     with client, dask.config.set(NO_WARNING):
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError:
+            raise ConfigurationError(
+                f"the scheduler of the Dask cluster at {address} has no workers: start some (`dask worker`)"
+            ) from None
         asked = without_ledger(settings), dumps
-        found: list[ReadDay] = _sound(client.submit(on_worker, _read_here, asked, pure=False).result())
+        messages = _sound(client.submit(on_worker, _read_here, asked, pure=False).result())
+    found = answered(messages, settings, dumps)
+    if isinstance(found, str):
+        raise ConfigurationError(f"a worker of the cluster failed: {found}")
     return found
 
 
-def _read_here(asked: tuple[Settings, Sequence[Dump]]) -> list[ReadDay]:
-    return read_days(*asked, over_cluster())
+def _read_here(asked: tuple[Settings, Sequence[Dump]]) -> list[bytes]:
+    """What was read, as the process that reads dumps would say it: it is looked at as such an answer is."""
+    return list(answer(read_days(*asked, over_cluster())))
 
 
 def on_worker(work: Callable[[Any], Any], item: Any) -> tuple[Any, ...] | str:
     """The result in a tuple, or words, as `quietly`; words too on a worker that may spill."""
     if may_spill():
         return (
-            "it may write what it holds to its disk: set DASK_DISTRIBUTED__WORKER__MEMORY__SPILL=False "
-            "for every worker"
+            "it may write what it holds to its disk: set DASK_DISTRIBUTED__WORKER__MEMORY__TARGET=False and "
+            "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL=False for every worker"
         )
     return quietly(work, item)
 

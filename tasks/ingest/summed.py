@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import Dump
 from tasks.ingest.arrival.files import size_of
@@ -24,7 +25,7 @@ from tasks.ingest.spread import Spread, runs_of, without_ledger
 PARTS = 8
 """Of a chunk of aggregated dumps: some for each worker, and few, for each looks at all leaves once."""
 LEAST_CELLS = 2**20
-"""Leaves times steps of a chunk; to read fewer takes a second at most, which no other process need take."""
+"""Leaves times steps of a day; to read fewer takes a second at most, which no other process need take."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,10 @@ def summed(
 
 
 def is_worth_spreading(settings: Settings, dumps: Sequence[Dump]) -> bool:
-    """Whether other processes are to read these dumps: metered ones, and aggregated ones of many cells."""
-    return settings.metered or sum(prod(_shape(settings, dump.day)) for dump in dumps) >= LEAST_CELLS
+    """Whether other processes are to read these dumps: metered ones, and aggregated ones of which a day has
+    many cells.
+    """
+    return settings.metered or any(prod(_shape(settings, dump.day)) >= LEAST_CELLS for dump in dumps)
 
 
 def _shape(settings: Settings, day: date) -> tuple[int, int]:
@@ -99,6 +102,8 @@ def _in_parts(
     items = [(days[number], part) for number, part in zip(numbers, bare, strict=True)]
     found = spread(partial(_part, settings=without_ledger(settings)), items)
     parts = list(zip(numbers, found, strict=True))
+    for number, one in parts:
+        _check(one, _shape(settings, days[number]))
     known = pl.concat(one.metrics.with_columns(day=pl.lit(number, pl.UInt32)) for number, one in parts)
     if known.select("day", "leaf").is_duplicated().any():
         return None
@@ -116,6 +121,26 @@ def _in_parts(
         units[number][one.metrics["leaf"].to_numpy()] = one.units[0]
         places[number] |= one.places.get(0, {})
     return Summed(pl.concat([known, rest.metrics]).sort("day", "leaf"), units, places)
+
+
+def _check(part: Summed, shape: tuple[int, int]) -> None:
+    """Raise ConfigurationError unless a part is one of a day of so many leaves and steps: another process
+    made it, perhaps of another version.
+    """
+    leaves, units = part.metrics["leaf"], part.units.get(0)
+    inside = (
+        leaves.dtype.is_integer() and not leaves.null_count() and leaves.is_between(0, shape[0] - 1).all()
+    )
+    if not (
+        inside
+        and isinstance(units, np.ndarray)
+        and units.dtype == np.int64
+        and units.shape == (len(leaves), shape[1])
+    ):
+        raise ConfigurationError(
+            "a worker of the cluster gave no answer to what it was asked: have all of them run the same "
+            "version of optstream and polars"
+        )
 
 
 def _part(item: tuple[date, Sequence[SourceFile]], settings: Settings) -> Summed:

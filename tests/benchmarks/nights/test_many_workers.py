@@ -17,6 +17,7 @@ def test_reading_takes_time_in_one_process(tmp_path):
 @pytest.mark.nightly
 def test_a_worker_takes_its_share(tmp_path, monkeypatch):
     monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__SPILL", "False")
+    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__TARGET", "False")
     settings = prepared(tmp_path, 9, "Laplace", is_metered=True)
     _, whole, own, busiest, _ = many_workers.spread(settings.file, 1)
     assert whole == pytest.approx(own + busiest)

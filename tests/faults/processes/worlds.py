@@ -271,7 +271,7 @@ class DaskCluster:
         return self._start("worker", self.address, *options, "--local-directory", str(self.folder))
 
     def _start(self, *arguments: str) -> "subprocess.Popen[bytes]":
-        spill = {"DASK_DISTRIBUTED__WORKER__MEMORY__SPILL": "False"}
+        spill = {f"DASK_DISTRIBUTED__WORKER__MEMORY__{name}": "False" for name in ("SPILL", "TARGET")}
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 [str(OPTSTREAM.parent / "dask"), *arguments],

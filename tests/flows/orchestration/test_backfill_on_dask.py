@@ -49,8 +49,11 @@ def cluster(prefect_api, monkeypatch):
     """Two workers, each a process of one thread, that know the server and never spill."""
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__SPILL", "False")
+    monkeypatch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__TARGET", "False")
     with (
-        dask.config.set({"distributed.worker.memory.spill": False}),
+        dask.config.set(
+            {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
+        ),
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
     ):
         yield cluster

@@ -58,11 +58,16 @@ def run_with(settings, address):
 
 
 @contextmanager
-def cluster(spill):
-    """Two workers, each a process of one thread, and those that take the place of one that is killed."""
-    with dask.config.set({"distributed.worker.memory.spill": spill}), pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__SPILL", str(spill))
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as running:
+def cluster(target=False, n_workers=2):
+    """Workers, each a process of one thread, and those that take the place of one that is killed.
+
+    target: of a worker's memory, from which on it writes to its disk, whatever `spill` says.
+    """
+    given = {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": target}
+    with dask.config.set(given), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__SPILL", "False")
+        patch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__TARGET", str(target))
+        with LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as running:
             yield running
 
 
@@ -70,7 +75,7 @@ def cluster(spill):
 def test_a_reader_killed_in_the_middle_costs_nothing_twice(settings, tmp_path, monkeypatch):
     mark = tmp_path / "killed"
     monkeypatch.setattr(workers, "_read_here", partial(killed_once, workers._read_here, mark))
-    with cluster(spill=False) as running:
+    with cluster() as running:
         outcome = run_with(settings, running.scheduler_address)
     assert (outcome.status, mark.exists()) == (Status.PUBLISHED, True)
     ledger = open_ledger(settings.ledger_url)
@@ -82,10 +87,18 @@ def test_a_reader_killed_in_the_middle_costs_nothing_twice(settings, tmp_path, m
 
 @pytest.mark.nightly
 def test_workers_that_may_spill_are_refused_before_anything_is_charged(settings):
-    with cluster(spill=0.7) as running:
+    with cluster(target=0.6) as running:
         outcome = run_with(settings, running.scheduler_address)
-    assert "DASK_DISTRIBUTED__WORKER__MEMORY__SPILL=False" in outcome.message
+    assert "DASK_DISTRIBUTED__WORKER__MEMORY__TARGET=False" in outcome.message
     assert open_ledger(settings.ledger_url).releases("two-regions") == ()
+
+
+@pytest.mark.nightly
+def test_a_cluster_without_workers_is_named(settings, monkeypatch):
+    monkeypatch.setattr(workers, "WORKER_SECONDS", 1)
+    with cluster(n_workers=0) as running:
+        outcome = run_with(settings, running.scheduler_address)
+    assert "has no workers" in outcome.message
 
 
 @pytest.mark.slow

@@ -26,10 +26,13 @@ from tests.tasks.conftest import DAY
 def client():
     """Workers that write nothing to their disks: others are not given a part of the reading."""
     with (
-        dask.config.set({"distributed.worker.memory.spill": False}),
+        dask.config.set(
+            {"distributed.worker.memory.spill": False, "distributed.worker.memory.target": False}
+        ),
         pytest.MonkeyPatch.context() as patch,
     ):
         patch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__SPILL", "False")
+        patch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__TARGET", "False")
         with _running() as client:
             yield client
 
@@ -111,7 +114,7 @@ def test_workers_that_may_spill_are_given_nothing(small):
     stream = small(schema="metered")
     for region, name in (("84", "a"), ("11", "b")):
         stream.write(region, stream.metered(name, 1.0))
-    with dask.config.set({"distributed.worker.memory.spill": 0.7}), _running() as client:
+    with dask.config.set({"distributed.worker.memory.target": 0.6}), _running() as client:
         assert same(client, stream)[2] == []
 
 

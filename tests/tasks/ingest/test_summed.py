@@ -1,9 +1,12 @@
 """Aggregated dumps read in parts, by other processes: the same sums, metrics and places as in one piece."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 
+from optstream.errors import ConfigurationError
 from tasks.ingest import Dump, discover, summed
 from tasks.ingest.arrival.parts import EVERY
 from tasks.ingest.days import read_days
@@ -104,12 +107,38 @@ def test_folders_of_leaves_are_parts_too(small):
     assert both_ways(stream)[1] == [1, 0]
 
 
+def one_step(units):
+    return units[:, :1]
+
+
+def as_floats(units):
+    return units.astype(np.float64)
+
+
+def one_leaf_more(units):
+    return np.vstack([units, units])
+
+
+@pytest.mark.parametrize("altered", [one_step, as_floats, one_leaf_more])
+def test_an_answer_that_is_none_of_a_part_is_refused(stream, altered):
+    """Another version's, perhaps: numpy would spread one step over the day, and cut floats."""
+    for name, region in (("1.parquet", "84"), ("2.parquet", "11")):
+        stream.write(EVERY, of(stream, region), name=name)
+
+    def spread(work, items):
+        return [replace(one, units={0: altered(one.units[0])}) for one in map(work, items)]
+
+    with pytest.raises(ConfigurationError, match="same version"):
+        read_days(stream.settings, list(discover(stream.settings, [DAY]).values()), spread)
+
+
 def test_few_cells_are_not_worth_the_way(small, days):
     """Two leaves of 48 steps."""
     stream, several = small(), days(3)
     found = [Dump(day, ()) for day in several]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(summed, "LEAST_CELLS", 3 * 2 * 48)
+        patch.setattr(summed, "LEAST_CELLS", 2 * 48)
         assert summed.is_worth_spreading(stream.settings, found)
-        assert not summed.is_worth_spreading(stream.settings, found[:2])
+        patch.setattr(summed, "LEAST_CELLS", 2 * 48 + 1)
+        assert not summed.is_worth_spreading(stream.settings, found)
     assert summed.is_worth_spreading(small(schema="metered").settings, [])
