@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 import pytest
 from great_expectations.expectations import Expectation
+from polars import selectors
 
 from data_contracts import judge as module
 from optstream.stream import days_from
@@ -28,7 +29,7 @@ def verdicts_once() -> Iterator[None]:
     Only that all is well is kept, and its page: a frame of which something is broken is judged each time.
     """
     kept: dict[Any, Any] = {}
-    pages: dict[int, bytes] = {}
+    pages: dict[Any, bytes] = {}
     real, real_page = module.validated, judging.page_of
 
     def validated(name, suite, metrics, result_format):
@@ -41,7 +42,7 @@ def verdicts_once() -> Iterator[None]:
         return copy(kept[seen][0])
 
     def page_of(result, told):
-        place = id(result.results)  # which copies share
+        place = (id(result.results), *told)  # which copies share
         if all(one.results is not result.results for one, _ in kept.values()):
             return real_page(result, told)
         if place not in pages:
@@ -72,10 +73,17 @@ def short_spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 
 def _seen(expectation: Expectation, metrics: pl.DataFrame) -> list[Any]:
-    """The columns that it judges; of two that it compares, how they compare."""
+    """All that its verdict can depend on: the values of the columns that it and its condition judge; of two
+    that it compares, how they compare, and where each has none: to the library null and NaN are none.
+    """
+    frame = metrics.with_columns(selectors.float().fill_nan(None))
     fields = ("column", "column_A", "column_B")
-    columns = [metrics[getattr(expectation, one)] for one in fields if hasattr(expectation, one)]
+    columns = [frame[getattr(expectation, one)] for one in fields if hasattr(expectation, one)]
+    types = [str(column.dtype) for column in columns]
     if len(columns) > 1:
         first, second = columns
-        columns = [first > second, first == second]
-    return [(str(column.dtype), *column) for column in columns]
+        columns = [first > second, first == second, first.is_null(), second.is_null()]
+    condition = getattr(expectation, "row_condition", None)
+    columns += [] if condition is None else [frame[condition.column.name]]
+    assert columns, "of an expectation about the whole table it is not known what it depends on"
+    return [*types, *((str(column.dtype), *column) for column in columns)]

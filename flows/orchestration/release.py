@@ -64,7 +64,10 @@ publish_anew = task(name="publish revisions", **AGAIN)(repeated(steps.publish_re
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
-    """Take days through the steps of a release, each to its end."""
+    """Take days through the steps of a release, each to its end.
+
+    What stops the run leaves days that waited to the next run at once: they are drawn and durable.
+    """
     with reader_of(run.settings) as read:
         reading = replace(run, read=read)
         known = taken(look_up, reading, days)
@@ -73,13 +76,15 @@ def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
     groups, ended = steps.groups(run, judged), list[Ended]()
     estimated = list[Estimated | Staged | Ended]()
     del judged  # nothing else holds raw values once they are drawn
-    while groups:
-        drawn = taken(draw, run, taken(reserve, run, groups.pop(0)))
-        estimated += taken(estimate, run, drawn)
-        if not (groups and steps.may_wait(run, estimated)):
-            ended += taken(publish, run, taken(stage, run, estimated))
-            estimated = []
-    let_go(run, ended)
+    try:
+        while groups:
+            drawn = taken(draw, run, taken(reserve, run, groups.pop(0)))
+            estimated += taken(estimate, run, drawn)
+            if not (groups and steps.may_wait(run, estimated)):
+                ended += taken(publish, run, taken(stage, run, estimated))
+                estimated = []
+    finally:
+        let_go(run, [*ended, *estimated])
     return ended
 
 

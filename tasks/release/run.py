@@ -127,15 +127,17 @@ def renewed(run: Run, day: HeldDay) -> HeldDay:
     return replace(day, lease=Lease(day.reservation, now))
 
 
-def let_go(run: Run, days: Iterable[Ended]) -> None:
-    """Free the days that failed after they were reserved, and those held until their hour: the next run need
-    not wait for the lease.
+def let_go(run: Run, days: Iterable[Stage]) -> None:
+    """Free the days that failed after they were reserved, those held until their hour, and those under way:
+    the next run need not wait for the lease. This run may take none of them any further.
     """
     for day in days:
-        if day.reservation and day.outcome.status in (Status.FAILED, Status.HELD):
+        is_over = isinstance(day, Ended) and day.outcome.status not in (Status.FAILED, Status.HELD)
+        reservation = day.reservation if isinstance(day, Ended) else reservation_of(day)
+        if reservation and not is_over:
             # taken over by another run, or the ledger is away: the lease will end
             with suppress(LedgerError):
-                run.ledger.end_lease(day.reservation, run.clock())
+                run.ledger.end_lease(reservation, run.clock())
 
 
 def void(run: Run, day: Stage, reason: str) -> None:

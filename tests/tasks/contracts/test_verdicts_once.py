@@ -1,0 +1,47 @@
+"""The verdicts that tests keep, `tests.cheap_days`: only for frames that cannot be judged otherwise."""
+
+import polars as pl
+import pytest
+from great_expectations.expectations import (
+    ExpectColumnPairValuesAToBeGreaterThanB,
+    ExpectColumnPairValuesToBeEqual,
+    ExpectColumnValuesToBeBetween,
+)
+from great_expectations.expectations.row_conditions import Column
+
+from data_contracts import judge
+from tasks.contracts import judging
+
+EQUAL = ExpectColumnPairValuesToBeEqual(column_A="a", column_B="b")
+ABOVE = ExpectColumnPairValuesAToBeGreaterThanB(column_A="a", column_B="b")
+POSITIVE = ExpectColumnValuesToBeBetween(column="a", min_value=1, row_condition=Column("c").is_null())
+NAN = float("nan")
+
+
+def holds(expectation, columns):
+    result = judge.validated("any", (expectation,), pl.DataFrame(columns), {"result_format": "COMPLETE"})
+    return result.success
+
+
+@pytest.mark.parametrize(
+    ("expectation", "good", "bad"),
+    [
+        (EQUAL, {"a": [1.0, None], "b": [1.0, None]}, {"a": [1.0, None], "b": [1.0, 5.0]}),
+        (ABOVE, {"a": [6.0], "b": [5.0]}, {"a": [NAN], "b": [5.0]}),
+        (POSITIVE, {"a": [1, 0], "c": [None, "bad"]}, {"a": [1, 0], "c": [None, None]}),
+    ],
+)
+def test_a_kept_verdict_hides_no_other(expectation, good, bad):
+    assert holds(expectation, good)
+    assert not holds(expectation, bad)
+    assert holds(expectation, good)
+
+
+def test_a_kept_page_has_the_lines_that_it_is_asked_for():
+    given = ("any", (EQUAL,), pl.DataFrame({"a": [1], "b": [1]}), {})
+    first, again = judge.validated(*given), judge.validated(*given)
+    assert first.results is again.results
+    assert b"of one day" in judging.page_of(first, ["of one day"])
+    page = judging.page_of(again, ["of another"])
+    assert b"of another" in page
+    assert b"of one day" not in page
