@@ -28,8 +28,6 @@ SAME = 1e-9
 OTHER_PLAN = 1.7
 """By what factor levels' scales differ where they are of another plan; groups of joint noise beside Laplace
 noise, whose sizes differ by a third, make less of a difference."""
-LEAST_PART = 0.5
-"""Of a variance without what is told of days: as little is left of none but by rounding."""
 Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
 """What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
 
@@ -62,7 +60,7 @@ class TreeFit:
         if self._divides(n_steps):
             doubt = DoubtOfDays(DoubtOfLeaves(self.found, asked), n_steps)
             told = doubt.variances(self.tree.add_up(np.eye(len(self.means))), np.eye(n_steps))
-            variances = np.maximum(told, LEAST_PART * variances)
+            variances = np.maximum(told, 0.0)  # below it by rounding alone
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
     def doubt(self, asked: AskedTimes, n_steps: int) -> DoubtOfLeaves | DoubtOfDays:
@@ -75,8 +73,11 @@ class TreeFit:
         return DoubtOfDays(doubt, n_steps) if self._divides(n_steps) else doubt
 
     def _divides(self, n_steps: int) -> bool:
-        """Whether the period is a day that leaves divide; of many nodes that is not worked out."""
-        return 2 * n_steps > self.days.steps_per_day and len(self.tree.nodes) <= MOST_CORRELATED
+        """Whether the period is a day that leaves divide; of many nodes that is not worked out.
+
+        A day of one step is not: its value is its mean, of which the factor of single values holds.
+        """
+        return 1 < self.days.steps_per_day < 2 * n_steps and len(self.tree.nodes) <= MOST_CORRELATED
 
 
 def fit_tree(

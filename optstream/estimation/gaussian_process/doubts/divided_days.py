@@ -25,11 +25,15 @@ class DoubtOfDays:
 
     The factor of a posterior is what single blocks show, of which single values err by as much. It does not
     hold of a day's mean, most of which is the doing of noise, and that is known: so an error w of a value
-    becomes w - (1 - 1 / sqrt(factor)) m, m the mean of w over its day, which is then as sure as the posterior
-    says. And the prior takes the leaves' own parts for independent and alike, where neighbours have the same
-    weather: what it leaves open of a leaf's day, beside its share of the sum of all, counts
-    `MORE_OF_DAYS` times more, as an error of its own that is the same all day. On the French load that is so
-    at every epsilon alike (docs/decisions/0021-errors-of-sums.md).
+    becomes w - (1 - 1 / sqrt(factor)) u m, m the mean of w over its day, which is then as sure as the
+    posterior says. u, of mean 1 over the day's steps, is how much of what is in doubt lies at the step
+    (`in_doubt`): a step that was measured well has little of it. And the prior takes the leaves' own parts
+    for independent and alike, where neighbours have the same weather: what it leaves open of a leaf's day,
+    beside its share of the sum of all, counts `MORE_OF_DAYS` times more, as an error of its own that goes
+    with u over the day. On the French load that is so at every epsilon alike
+    (docs/decisions/0021-errors-of-sums.md).
+
+    A day of one step is none of this: there a single value is a day's mean, and the factor is its own.
 
     Which part of a doubt V the prior leaves open, and not the noise: V is homogeneous in prior and noise
     together, so it is V less the derivative of V by the logarithm of the noise. Costs no privacy: a function
@@ -48,10 +52,10 @@ class DoubtOfDays:
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
         """Return what the covariance of weighted sums of leaves and of steps adds up from."""
         n = self.n_steps
+        of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
         even = times.copy()
-        even[:, :n] = times[:, :n].mean(axis=1, keepdims=True)
+        even[:, :n] = of_day[:, None] / n
         trusted = times + (self.doubt.fitted.factor**-0.5 - 1.0) * even
-        of_day, before = times[:, :n].sum(axis=1), times[:, n:].T
         together = of_day[:, None] * before[:, None, :]
         shared = np.concatenate([np.outer(of_day, of_day)[None], together + together.transpose(0, 2, 1)])
         return self.doubt.products(leaves, trusted).plus(self.more(leaves), shared)
@@ -77,6 +81,15 @@ class DoubtOfDays:
             one.products(divided, times).with_first() for one in (self.doubt.covariance, self._noisier)
         )
         return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
+
+    @cached_property
+    def in_doubt(self) -> Floats:
+        """How much of the day's doubt lies at each of its steps, (n_steps,), of mean 1: in proportion to the
+        mean of leaves' posterior standard deviations there. About 1 at all steps where noise hides the most.
+        """
+        posterior, steps = self.doubt.fitted.known.published, self.doubt.asked.between(0, self.n_steps)
+        found = np.sqrt(posterior.variances(steps, posterior.seen.tree.leaf_indices)).mean(axis=0)
+        return np.asarray(found / found.mean() if found.any() else np.ones(self.n_steps))
 
     @cached_property
     def _noisier(self) -> LeafCovariance:

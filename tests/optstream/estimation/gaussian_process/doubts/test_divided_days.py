@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.doubts.divided_days import MORE_OF_DAYS, DoubtOfDays
 from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
@@ -80,9 +81,65 @@ def test_a_leafs_day_is_less_sure_by_what_the_prior_leaves_open():
     assert (more > 0.0).all()
 
 
-def test_what_sums_to_nothing_over_the_day_is_as_sure_as_the_factor_says():
+def in_doubt(doubt):
+    """How much is in doubt at each step, of mean 1: by the dense process."""
+    posterior = doubt.doubt.fitted.posterior
+    variances = Dense(posterior.prior, posterior.seen).at(doubt.doubt.asked)[1]
+    found = np.sqrt(variances[posterior.seen.tree.leaf_indices]).mean(axis=0)
+    return found / found.mean()
+
+
+def known_well(clock):
+    """The day's doubt where these of its steps alone were measured, and very well."""
+    prior, seen, asked = case("ragged", "hardly any noise")
+    residuals = seen.residuals[:, : len(clock)]
+    posterior = TreePosterior(prior, replace(seen, blocks=Blocks.at(clock), residuals=residuals))
+    known = Conditioned(posterior, FACTOR)
+    known.__dict__["published"] = posterior
+    return DoubtOfDays(DoubtOfLeaves(Fitted(known, False), asked), asked.clock.size)
+
+
+def test_of_a_days_doubt_steps_that_are_known_have_little():
+    doubt = known_well(np.array([192, 195, 199]))
+    n_leaves = len(doubt.doubt.fitted.posterior.seen.sizes)
+    single, times = np.eye(n_leaves), np.eye(doubt.n_steps)
+    found = doubt.variances(single, times) / doubt.doubt.variances(single, times)
+    at_known = np.isin(doubt.doubt.asked.clock, [192, 195, 199])
+    assert at_known.sum() == 3
+    assert found[:, at_known].max() < 5.0
+
+
+@pytest.mark.parametrize("doubt", [doubt_of(), known_well(np.array([192, 195, 199]))])
+def test_the_more_of_a_day_lies_where_its_steps_are_in_doubt(doubt):
+    single, times = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes)), np.eye(doubt.n_steps)
+    n, shares = doubt.n_steps, in_doubt(doubt)
+    trusted = times + (FACTOR**-0.5 - 1.0) * shares[:, None] / n
+    expected = doubt.doubt.variances(single, trusted) + np.outer(doubt.more(single)[0].diagonal(), shares**2)
+    assert np.allclose(doubt.variances(single, times), expected, rtol=1e-5)
+
+
+def test_the_covariance_is_symmetric_and_of_no_negative_variance():
+    doubt = known_well(np.array([192, 195, 199]))
+    single, times = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes)), np.eye(doubt.n_steps)
+    found = doubt.products(single, times)
+    columns = np.einsum("pa,asbt,qb->psqt", found.columns, found.forms, found.columns)
+    every = np.einsum("kpq,kst->psqt", found.nodes, found.times) + columns
+    matrix = every.reshape(single.shape[0] * doubt.n_steps, -1)
+    assert np.allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12 * matrix.max())
+    least = np.linalg.eigvalsh(matrix)[0]
+    assert least > -1e-9 * matrix.max()
+
+
+def test_where_nothing_is_in_doubt_steps_count_alike():
     doubt = doubt_of()
-    times = np.random.default_rng(3).normal(size=(3, doubt.n_steps))
-    times -= times.mean(axis=1, keepdims=True)
+    doubt.doubt.fitted.known.published.__dict__["variances"] = lambda steps, nodes: np.zeros((2, 12))
+    assert np.array_equal(doubt.in_doubt, np.ones(12))
+
+
+def test_what_sums_to_nothing_over_the_day_is_as_sure_as_the_factor_says():
+    """Weighted by how much of the day's doubt a step has."""
+    doubt = doubt_of()
+    times, shares = np.random.default_rng(3).normal(size=(3, doubt.n_steps)), in_doubt(doubt)
+    times -= (times * shares).mean(axis=1, keepdims=True)
     single = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes))
     assert np.allclose(doubt.variances(single, times), doubt.doubt.variances(single, times), rtol=1e-9)
