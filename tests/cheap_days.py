@@ -20,16 +20,17 @@ from tasks.contracts import judging
 from tasks.planning import long_spans, plan_horizon
 
 SHORT_SPANS: dict[Any, Any] = {}
+VERDICTS: dict[Any, Any] = {}
+PAGES: dict[Any, bytes] = {}
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def verdicts_once() -> Iterator[None]:
     """Ask the library once for each content of a frame, as far as the suite's expectations see it.
 
     Only that all is well is kept, and its page: a frame of which something is broken is judged each time.
     """
-    kept: dict[Any, Any] = {}
-    pages: dict[Any, bytes] = {}
+    kept, pages = VERDICTS, PAGES  # of all modules, but in place only while one that imports this runs
     real, real_page = module.validated, judging.page_of
 
     def validated(name, suite, metrics, result_format):
