@@ -31,7 +31,7 @@ FIXTURES = {
 """The mark of every test that asks for a fixture."""
 SERVERS = {"postgresql", "s3"}
 """Parameters of fixtures that start a server."""
-LONG = {"docs", "faults", "server"}
+LONG = {"browser", "docs", "faults", "server", "slow"}
 """Marks of tests that take seconds; files that have any are begun first."""
 MEMORY, LEAST_FREE = Path("/dev/shm"), 6 * 2**30
 """Linux keeps what lies there in memory; with fewer bytes free, there or of all memory, it is left alone."""
