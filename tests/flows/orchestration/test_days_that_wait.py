@@ -14,6 +14,8 @@ from tasks.release import judge_rows, steps
 from tasks.release.day import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, Installation
 
+pytestmark = pytest.mark.slow
+
 DAYS = [date(2016, 6, day) for day in (1, 2, 3)]
 PUBLISHED, DRAWN = ReleaseState.PUBLISHED, ReleaseState.DRAWN
 

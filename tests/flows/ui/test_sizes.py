@@ -43,6 +43,7 @@ def test_twenty_streams_of_ten_years_are_one_screen(chromium, snapshot, width):
     assert seen.errors == []
 
 
+@pytest.mark.slow
 def test_pages_of_ten_years_stay_small(snapshot):
     """What a browser takes each time that it refreshes: an alarm a day is a line, not one each."""
     client = TestClient(application(Shown(*streams_of(snapshot, 20)), "optstream:grün", lambda: AT))

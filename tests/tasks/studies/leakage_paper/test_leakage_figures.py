@@ -69,6 +69,7 @@ def test_smoothing_is_equation_28():
     assert smoothed(3, 0.0) == pytest.approx(np.eye(3))
 
 
+@pytest.mark.slow
 def test_figure_7_stronger_correlation_larger_epsilon_and_fewer_states_leak_more():
     value = strength_of_correlation().value
     for panel in ("(a) ε = 1", "(b) ε = 0.1"):
