@@ -1,7 +1,5 @@
 """A night whose dumps the workers of a Dask cluster read, one of them killed: drawn once, charged once."""
 
-import os
-import signal
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
@@ -21,6 +19,7 @@ from tasks.ledger.verify import verify
 from tasks.release.day import Status
 from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.killed_once import killed_once
 
 DAY = date(2016, 6, 1)
 
@@ -39,16 +38,6 @@ def settings(tmp_path, monkeypatch):
     leaves = settings.tree_of(DAY).leaves
     simulate(settings.input_folder, leaves=leaves, calendar=settings.calendar, days=[DAY], seed=1)
     return settings
-
-
-def killed_once(work, mark, asked):
-    """The work; whoever is first is killed in the middle of it."""
-    done = work(asked)
-    try:
-        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return done
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run_with(settings, address):

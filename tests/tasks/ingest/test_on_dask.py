@@ -1,7 +1,5 @@
 """Dumps read by the workers of a cluster: the same integers, alarms and refusals, whoever is killed."""
 
-import os
-import signal
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
@@ -19,6 +17,7 @@ from optstream.stream.private_period import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import discover, ingest, people
 from tasks.ingest.spread import without_ledger
+from tests.killed_once import killed_once
 from tests.tasks.conftest import DAY
 
 
@@ -62,16 +61,6 @@ def read(file, days, mark=None):
     read = ingest(settings, [found[day] for day in days], spread and counted)
     periods = [None if day.period is None else open_private_period(day.period).tolist() for day in read]
     return periods, [day.metrics.to_dicts() for day in read], asked
-
-
-def killed_once(work, mark, item):
-    """The work; whoever is first is killed in the middle of it."""
-    done = work(item)
-    try:
-        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return done
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def same(client, stream, mark=None):
