@@ -16,19 +16,10 @@ LinearSpend = StepSpend | JointSpend | GaussianSpend
 
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
-    """Return how often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere.
+    """Return how often each step enters disjoint sums, (n_steps,): 1 where a part covers it, 0 elsewhere.
+    Raises ParameterError for parts that overlap or leave the period.
 
     Privacy: none; queries are public.
-
-    Args:
-        parts: Of the query, steps counted from the period's first one.
-        n_steps: Of the period.
-
-    Returns:
-        Shape (n_steps,).
-
-    Raises:
-        ParameterError: Parts that overlap or leave the period.
     """
     covered = {step for part in parts for step in part}
     if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
