@@ -86,8 +86,7 @@ class EnumeratedGaussian:
             middle = (low + high) / 2
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         event = f"all outcomes whose ratio is above e^{low:.4g}"
-        found = AuditResult.enumerated(self.name, self.neighbours, self.claimed, low, event)
-        return found.at_delta(delta)
+        return AuditResult.enumerated(self.name, self.neighbours, self.claimed, low, event, delta)
 
 
 def enumerated_window() -> EnumeratedGaussian:

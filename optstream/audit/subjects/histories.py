@@ -17,16 +17,7 @@ HandOn = Callable[[Mechanism, State | None, int], State | None]
 
 
 def as_it_is(_mechanism: Mechanism, state: State | None, _first_step: int) -> State | None:
-    """Return the state that the period before left.
-
-    Args:
-        _mechanism: Of the period.
-        state: What the period before left.
-        _first_step: Of the period.
-
-    Returns:
-        The same.
-    """
+    """Return the state that the period before left."""
     return state
 
 

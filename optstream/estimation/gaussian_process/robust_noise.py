@@ -37,7 +37,7 @@ DOUBTS = 0.5
 """Between the logarithms of variances where that is done; it changes slowly with them."""
 
 
-def with_known_noise(posterior: TreePosterior, rounds: int = ROUNDS) -> TreePosterior:
+def with_known_noise(posterior: TreePosterior) -> TreePosterior:
     """Return the posterior of pseudo-values that carry what the noise says of each measured one.
 
     Given all others a value is N(mu, v) plus Laplace noise of the known scale b; p is the density of the two
@@ -54,7 +54,7 @@ def with_known_noise(posterior: TreePosterior, rounds: int = ROUNDS) -> TreePost
     seen = posterior.seen
     known = np.flatnonzero(np.isfinite(seen.noise))
     values, noise = seen.residuals.copy(), seen.noise.copy()
-    for number in range(rounds):
+    for number in range(ROUNDS):
         surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
         predicted = values[known] - surprise
         doubt = np.maximum(spread - noise[known, None], 1e-12 * spread).mean(axis=1, keepdims=True)

@@ -27,7 +27,7 @@ def backward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
     Raises:
         ParameterError: Epsilons that are negative, not finite or not 1-D, or as `LossFunction`.
     """
-    return shaped_as(_followed(checked_series(epsilons, "epsilons"), loss_of(transition)), epsilons)
+    return shaped_as(_followed(checked_series(epsilons), loss_of(transition)), epsilons)
 
 
 def forward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
@@ -47,7 +47,7 @@ def forward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
     Raises:
         ParameterError: As `backward_leakage`.
     """
-    series = checked_series(epsilons, "epsilons")
+    series = checked_series(epsilons)
     return shaped_as(_followed(series[::-1], loss_of(transition))[::-1], epsilons)
 
 
@@ -67,7 +67,7 @@ def total_leakage(epsilons: Amounts, *, backward: Known, forward: Known) -> Amou
     Raises:
         ParameterError: As `backward_leakage`.
     """
-    series = checked_series(epsilons, "epsilons")
+    series = checked_series(epsilons)
     total = backward_leakage(series, backward) + forward_leakage(series, forward) - series
     return shaped_as(total, epsilons)
 
@@ -91,7 +91,7 @@ def sequence_leakage(epsilons: ArrayLike, length: int, *, backward: Known, forwa
     Raises:
         ParameterError: Length is no integer in [1, n_steps], or as `total_leakage`.
     """
-    series = checked_series(epsilons, "epsilons")
+    series = checked_series(epsilons)
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= series.size:
         raise ParameterError(f"length must be an integer in [1, {series.size}], steps; got {length!r}")
     before, after = backward_leakage(series, backward), forward_leakage(series, forward)

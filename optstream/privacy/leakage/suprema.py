@@ -75,7 +75,7 @@ def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) ->
     Raises:
         ParameterError: An empty period, or as `total_leakage`.
     """
-    series = checked_series(epsilons, "epsilons")
+    series = checked_series(epsilons)
     if not series.size:
         raise ParameterError("epsilons must have at least one step; got none")
     before = _cycle(series.tolist(), loss_of(backward))
