@@ -28,6 +28,7 @@ from optstream.mechanisms.history_informed.tree_levels import (
 )
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import SeriesMechanism
+from optstream.mechanisms.state import memory_of
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
@@ -118,7 +119,7 @@ class HistoryInformedTree(Hierarchical):
         charged = list(spends)
         state = super().recall(charged, before)
         assert state is not None  # every level has one
-        known = before if before and before.get("mechanism") == NAME else {}
+        known = memory_of(before, NAME)
         measured = {level for level, _ in self.levels}
         elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
         return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}

@@ -1,17 +1,13 @@
 """Budget Absorption: a publication takes the shares of the steps that were held before it."""
 
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
-from optstream.mechanisms.w_event.publish_by_distance import HALF, PublishByDistance
-from optstream.privacy import PrivacyModel
+from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
 from optstream.privacy.rules.publication_rules import Absorption, PublicationRule
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import State
 
 
-@dataclass(frozen=True)
 class BudgetAbsorption(PublishByDistance):
     """Every step has an equal share, and one that is published takes those that were not used before it.
 
@@ -28,16 +24,9 @@ class BudgetAbsorption(PublishByDistance):
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2).
 
-    Args:
-        model: What is protected.
-        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: For a share outside its range, or noise that would outgrow the integers.
+    Parameters and errors: as `PublishByDistance`.
     """
 
-    model: PrivacyModel
-    distance_share: Fraction = HALF
     name: ClassVar[str] = "BudgetAbsorption"
 
     @property

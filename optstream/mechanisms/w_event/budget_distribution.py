@@ -1,11 +1,8 @@
 """Budget Distribution: half of what is left of a window's budget for every publication."""
 
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
-from optstream.mechanisms.w_event.publish_by_distance import HALF, PublishByDistance
-from optstream.privacy import PrivacyModel
+from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
 from optstream.privacy.rules.publication_rules import Halving, PublicationRule
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import State
@@ -14,7 +11,6 @@ GRAINS = 2**16
 """The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""
 
 
-@dataclass(frozen=True)
 class BudgetDistribution(PublishByDistance):
     """A step that lies far from the last release is published with half of what its window has left.
 
@@ -30,16 +26,9 @@ class BudgetDistribution(PublishByDistance):
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1).
 
-    Args:
-        model: What is protected.
-        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
-
-    Raises:
-        ParameterError: For a share outside its range, or noise that would outgrow the integers.
+    Parameters and errors: as `PublishByDistance`.
     """
 
-    model: PrivacyModel
-    distance_share: Fraction = HALF
     name: ClassVar[str] = "BudgetDistribution"
 
     @property
