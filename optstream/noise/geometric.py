@@ -59,13 +59,7 @@ def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np
 
 
 def n_low_digits(scale: float) -> int:
-    """Return the least n >= 0 with 2^n >= `LOW_REACH` * scale.
-
-    Args:
-        scale: In units, greater than 0 and at most `LARGEST_SCALE`.
-
-    Returns:
-        The number of binary digits that are drawn one by one.
+    """Return how many binary digits are drawn one by one: the least n >= 0 with 2^n >= `LOW_REACH` * scale.
     """
     fraction, exponent = math.frexp(LOW_REACH * scale)
     return max(0, exponent - (fraction == 0.5))

@@ -28,7 +28,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     Lemma 19 (docs/privacy.md): for every order a > 1, rho-zCDP gives delta at
 
-        epsilon(a) = a rho + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),
+            epsilon(a) = a rho + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),
 
     which is solved for rho. One order is looked for with floats; that it is not quite the best costs a little
     rho and no privacy. With it rho is computed in decimals, each operation rounded downwards.
@@ -36,15 +36,15 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     Source: Canonne, Kamath and Steinke 2020, Proposition 7, for Renyi divergence; Bun and Steinke 2016,
     Definition 1.1 (rho-zCDP).
 
-    Args:
-        epsilon: Greater than 0, at most 10^6.
-        delta: In [1e-15, 1/1000].
+        Args:
+            epsilon: Greater than 0, at most 10^6.
+            delta: In [1e-15, 1/1000].
 
-    Returns:
-        Greater than 0; a decimal fraction of 15 digits, rounded down.
+        Returns:
+            Greater than 0; a decimal fraction of 15 digits, rounded down.
 
-    Raises:
-        ParameterError: Epsilon or delta outside its range.
+        Raises:
+            ParameterError: Epsilon or delta outside its range.
     """
     check_delta(delta, "delta")
     if not 0 < epsilon <= LARGEST_EPSILON:
@@ -73,17 +73,9 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon, almost the least, such that whatever is rho-zCDP is (epsilon, delta)-private.
 
-    Computed as in `largest_rho`, each operation rounded upwards.
-
-    Args:
-        rho: At least 0.
-        delta: In [1e-15, 1/10], for spans longer than a window may have a larger one.
-
-    Returns:
-        At least 0; a decimal fraction of 15 digits, rounded up.
-
-    Raises:
-        ParameterError: Rho or delta outside its range.
+    Computed as in `largest_rho`, each operation rounded upwards: a decimal fraction of 15 digits, at least 0.
+    Raises ParameterError for a rho below 0 or a delta outside [1e-15, 1/10], for spans longer than a window
+    may have a larger one.
     """
     check_delta(delta, "delta", Fraction(1, 10))
     if rho < 0:
@@ -107,16 +99,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def check_delta(delta: Fraction, name: str, largest: Fraction = LARGEST_DELTA) -> None:
-    """Refuse a delta outside its range.
-
-    Args:
-        delta: What was given.
-        name: Of the parameter, for the error.
-        largest: That is legal.
-
-    Raises:
-        ParameterError: It lies outside of [1e-15, largest].
-    """
+    """Raise ParameterError, with the parameter's name, for a delta outside [1e-15, largest]."""
     if not LEAST_DELTA <= delta <= largest:
         raise ParameterError(
             f"{name} must be 0 for noise without one, or in [1e-15, {largest}], far less than 1 / the number "

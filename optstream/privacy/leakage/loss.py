@@ -78,16 +78,8 @@ Known = ArrayLike | LossFunction | None
 
 
 def loss_of(known: Known) -> LossFunction:
-    """Return the loss function of what an adversary knows.
-
-    Args:
-        known: A transition matrix, its loss function, or None for one who knows nothing.
-
-    Returns:
-        0 everywhere for None.
-
-    Raises:
-        ParameterError: As `LossFunction`.
+    """Return the loss function of what an adversary knows; 0 everywhere for None. Raises ParameterError as
+    `LossFunction`.
     """
     if isinstance(known, LossFunction):
         return known
