@@ -36,13 +36,8 @@ class Optimality:
 
 
 def worst(found: Iterable[Optimality]) -> Optimality | None:
-    """Join the certificates of several programs, such as a batch of periods.
-
-    Args:
-        found: one for each program that was solved.
-
-    Returns:
-        The largest of each figure, converged if all are; None where there is none.
+    """Return the largest of each figure of several programs, such as a batch of periods, converged if all
+    are; None where there is none.
     """
     every = list(found)
     if not every:

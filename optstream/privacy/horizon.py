@@ -183,17 +183,11 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
 
 
 def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
-    """Return how many windows each part of a span takes, of parts that no measurement reaches across.
+    """Return how many windows each part of a span takes, in order of time, of parts that no measurement
+    reaches across.
 
-    Measurements of one period may share noise, so a part is one period or, where a window holds them,
-    several in a row. What is shared between two parts would lose more than their composition says (Lemma 14).
-
-    Args:
-        spends: Of a span.
-        window_length: Steps.
-
-    Returns:
-        A number of windows for each part, in order of time.
+    Measurements of one period may share noise, so a part is one period or, where a window holds them, several
+    in a row. What is shared between two parts would lose more than their composition says (Lemma 14).
     """
     return _windows_of(map(_steps_of, spends), window_length)
 

@@ -33,17 +33,11 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
 
 def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of what is normally distributed, given that it is not below 0.
+    """Return mean and variance of what is normally distributed, given that it is not below 0; shapes are
+    broadcast.
 
     An expectation whose estimate is 0 or less is not known to be 0: of a standard deviation of 50 it may well
     be 40. Both are positive, and nearly what was given where 0 is far.
-
-    Args:
-        means: of any sign; shapes are broadcast.
-        variances: above 0.
-
-    Returns:
-        (means, variances), of the truncated distributions.
     """
     deviation = np.sqrt(variances)
     at = np.maximum(means / deviation, -FAR_BELOW)
