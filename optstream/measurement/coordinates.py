@@ -18,20 +18,14 @@ COORDINATES = FourierCoordinates.stage
 def measure_coordinates(
     period: PrivatePeriod, change: CoordinatesChange, scale: Fraction, noise: NoiseSource
 ) -> Measured:
-    """Measure the first `change.n_coordinates` coordinates of every series with noise of this scale,
-    (n_series, n_coordinates).
+    """Measure the first `change.n_coordinates` coordinates of every series, (n_series, n_coordinates), with
+    noise of this scale.
 
     Privacy: Lemma 8 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend is
     made of the same change and scale as the draw, so what is priced is what is drawn.
 
-        Args:
-            period: The series.
-            change: How far one customer moves the coordinates.
-            scale: Exactly a float, in units of the resolution, which is the coordinates' grid too.
-            noise: Where the randomness comes from.
-
-        Raises:
-            ParameterError: A period that is too long; then nothing was drawn.
+    scale: exactly a float, in units of the resolution, which is the coordinates' grid too. Raises
+    ParameterError for a period that is too long; then nothing was drawn.
     """
     coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
     spend = change.spend(COORDINATES, period.n_steps, period.first_step, scale)

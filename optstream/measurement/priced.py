@@ -57,22 +57,14 @@ def check_price(
 
 
 def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource) -> NDArray[np.int64]:
-    """Return noise of the spend's own scale and groups for the answers of each series.
+    """Return noise, (n_series, n_answers), of the spend's own scale and groups, in units; series are
+    independent.
 
     Privacy: none; what it is added to is charged by Lemma 3, by Lemmas 15 and 16 for a joint spend, by Lemmas
     20 and 20a for a Gaussian one.
 
-    Args:
-        spend: Of this query, as `check_price` takes it.
-        shape: (n_series, n_answers); for a joint spend as many answers as it has parts. The noise of
-            different series is independent.
-        noise: Where the randomness comes from.
-
-    Returns:
-        Integers in units, of that shape.
-
-    Raises:
-        NoiseError: Whatever `discrete_laplace`, `joint_noise` or `discrete_gaussian` refuses.
+    spend: of this query, as `check_price` takes it; a joint spend has as many answers as parts. Raises
+    NoiseError for whatever `discrete_laplace`, `joint_noise` or `discrete_gaussian` refuses.
     """
     if isinstance(spend, GaussianSpend):
         return discrete_gaussian(noise, float(spend.scale), shape)
@@ -89,17 +81,10 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
 
 
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
-    """Return the noise's variance in each answer of a series.
+    """Return the noise's variance in each answer of a series, (n_answers,), in units squared; at most so much
+    for Gaussian noise, whose integers vary a little less than a Gaussian's sigma squared.
 
     Privacy: none; scales and groups are public.
-
-    Args:
-        spend: Of the query.
-        n_answers: Of each series; for a joint spend as many as it has parts.
-
-    Returns:
-        Units squared, shape (n_answers,); at most so much for Gaussian noise, whose integers vary a little
-        less than a Gaussian's sigma squared.
     """
     scale = float(spend.scale)
     if isinstance(spend, GaussianSpend):

@@ -24,14 +24,8 @@ def measure_steps(
     Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
     16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
 
-        Args:
-            period: The series.
-            positions: Rising, counted from the period's first step; may be empty, then the spend covers no step.
-            spend: What they cost.
-            noise: Where the randomness comes from.
-
-        Raises:
-            ParameterError: The spend prices other steps, or groups other ones; then nothing was drawn.
+    positions: rising, counted from the period's first step; may be empty, then the spend covers no step.
+    Raises ParameterError where the spend prices other steps, or groups other ones; then nothing was drawn.
     """
     parts = [range(step, step + 1) for step in positions]
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)

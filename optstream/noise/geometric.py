@@ -59,22 +59,15 @@ def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np
 
 
 def n_low_digits(scale: float) -> int:
-    """Return how many binary digits are drawn one by one: the least n >= 0 with 2^n >= `LOW_REACH` * scale.
-    """
+    """Return how many binary digits are drawn one by one: the least n >= 0 with 2^n >= `LOW_REACH` * scale."""
     fraction, exponent = math.frexp(LOW_REACH * scale)
     return max(0, exponent - (fraction == 0.5))
 
 
 @lru_cache(maxsize=256)
 def chances(scale: float, n_bytes: int) -> Bytes:
-    """Return the first bytes of the chance of each digit, and of one more 2^n, after the point in base 256.
-
-    Args:
-        scale: In units, greater than 0 and at most `LARGEST_SCALE`.
-        n_bytes: How many bytes of each.
-
-    Returns:
-        Bytes of shape (n_low_digits(scale) + 1, n_bytes), rounded down, that is: those of the exact chance.
+    """Return the first bytes of the chance of each digit, and of one more 2^n, after the point in base 256:
+    (n_low_digits(scale) + 1, n_bytes), rounded down, that is: those of the exact chance.
     """
     n_digits = n_low_digits(scale)
     exponents = [Fraction(2**digit) / Fraction(scale) for digit in range(n_digits + 1)]
@@ -85,19 +78,12 @@ def chances(scale: float, n_bytes: int) -> Bytes:
 
 
 def leading_bytes(exponent: Fraction, plus: int, n_bytes: int) -> bytes:
-    """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent).
+    """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent), exponent > 0.
 
     Works with more and more digits until a bound from below and one from above agree; they do in the end, for
     e to a rational power other than 0 is irrational. Each operation rounds outwards; decimal's exp is rounded
-    to the nearest, so its neighbours on both sides are bounds.
-
-    Args:
-        exponent: Greater than 0.
-        plus: 1 for the chance of a digit, 0 for that of one more 2^n.
-        n_bytes: How many.
-
-    Returns:
-        So many bytes.
+    to the nearest, so its neighbours on both sides are bounds. plus: 1 for the chance of a digit, 0 for that
+    of one more 2^n.
     """
     # e > 2, so that the value is below 2^-exponent
     if exponent >= 8 * n_bytes:

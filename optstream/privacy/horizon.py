@@ -98,21 +98,11 @@ def loss_of_days(
     *,
     window: tuple[int, Fraction] | None,
 ) -> HorizonLoss:
-    """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14).
+    """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14); costs
+    no privacy.
 
-    Costs no privacy.
-
-    Args:
-        plans: What is drawn on each day, rising without a gap, at least `n_days`.
-        n_days: Of a span.
-        delta: Of the loss.
-        window: As for `loss_over`.
-
-    Returns:
-        A bound for each of the spans.
-
-    Raises:
-        ParameterError: Fewer days than that, or as `loss_over`.
+    plans: what is drawn on each day, rising without a gap, at least `n_days`. Raises ParameterError for
+    fewer, or as `loss_over`.
     """
     if not 0 < n_days <= len(plans):
         raise ParameterError(f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}")

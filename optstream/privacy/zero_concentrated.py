@@ -28,7 +28,7 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 
     Lemma 19 (docs/privacy.md): for every order a > 1, rho-zCDP gives delta at
 
-            epsilon(a) = a rho + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),
+        epsilon(a) = a rho + ln((a - 1) / a) - (ln delta + ln a) / (a - 1),
 
     which is solved for rho. One order is looked for with floats; that it is not quite the best costs a little
     rho and no privacy. With it rho is computed in decimals, each operation rounded downwards.
@@ -36,15 +36,15 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
     Source: Canonne, Kamath and Steinke 2020, Proposition 7, for Renyi divergence; Bun and Steinke 2016,
     Definition 1.1 (rho-zCDP).
 
-        Args:
-            epsilon: Greater than 0, at most 10^6.
-            delta: In [1e-15, 1/1000].
+    Args:
+        epsilon: Greater than 0, at most 10^6.
+        delta: In [1e-15, 1/1000].
 
-        Returns:
-            Greater than 0; a decimal fraction of 15 digits, rounded down.
+    Returns:
+        Greater than 0; a decimal fraction of 15 digits, rounded down.
 
-        Raises:
-            ParameterError: Epsilon or delta outside its range.
+    Raises:
+        ParameterError: Epsilon or delta outside its range.
     """
     check_delta(delta, "delta")
     if not 0 < epsilon <= LARGEST_EPSILON:

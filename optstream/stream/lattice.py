@@ -207,15 +207,7 @@ class Lattice(AggregationTree):
 
 
 def refuse_margin(tree: AggregationTree, name: str) -> None:
-    """Refuse a margin for a mechanism that adds up over trees alone.
-
-    Args:
-        tree: Of the mechanism.
-        name: What the mechanism is called.
-
-    Raises:
-        ParameterError: The tree has a margin.
-    """
+    """Raise ParameterError for a tree with a margin, naming the mechanism, which adds up over trees alone."""
     if isinstance(tree, Lattice):
         raise ParameterError(
             f"{name} takes no margin, such as {tree.margin!r:.80}: take another mechanism, such as Laplace, "
