@@ -176,17 +176,7 @@ class HistoryInformedTree(Hierarchical):
         return self._estimates.estimate(measured, *self._known(measured)).values
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, as `HistoryInformed.events` does; free.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            The days' numbers on the public clock, rising.
-
-        Raises:
-            ParameterError: For measurements of other levels.
-        """
+        """Return the days that were found unlike all others, as `HistoryInformed.events` does; free."""
         belief, histories = self._known(measured)
         dense = {level: histories[level] for level, _ in self._dense}
         return self._estimates.events(measured, belief, dense)
@@ -215,15 +205,7 @@ class HistoryInformedTree(Hierarchical):
         return self._with_errors(measured, *self._known(measured))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, from what was measured after it too; free.
-
-        Args:
-            measured: Of the period; must be `measured` by this mechanism.
-            later: The following periods' measurements, in order, likewise.
-
-        Returns:
-            The new estimate, with the spends of `measured`.
-        """
+        """Return the same period estimated again, from what was measured after it too; free."""
         return self._with_errors(measured, *self._known_since(measured, later))
 
     def _known_since(
@@ -240,13 +222,8 @@ class HistoryInformedTree(Hierarchical):
         return belief, refined(_guessed(last.state), histories)
 
     def measured(self, measured: Measured) -> bool:
-        """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            Whether its parts are block sums at each measured level's nodes.
+        """Return whether its parts are block sums at each measured level's nodes of this tree, as this
+        mechanism makes them.
         """
         sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
