@@ -36,7 +36,7 @@ def agreeing(values: Floats, weights: Floats) -> Floats:
 
 
 def variances_of_agreeing(variances: Floats, weights: Floats) -> Floats:
-    """Return the variances of `agreeing`, where the errors of the series are independent, as their noise is."""
+    """Return the variances of `agreeing`, where the series err independently, as by their noise."""
     own = weights.reshape(-1, *(1,) * (variances.ndim - 1))
     others = variances.sum(axis=0) - variances
     return np.asarray((1.0 - own) ** 2 * variances + own**2 * others)

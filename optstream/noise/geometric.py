@@ -59,7 +59,7 @@ def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np
 
 
 def n_low_digits(scale: float) -> int:
-    """Return how many binary digits are drawn one by one: the least n >= 0 with 2^n >= `LOW_REACH` * scale."""
+    """Return how many binary digits are drawn apart: the least n >= 0 with 2^n >= `LOW_REACH` * scale."""
     fraction, exponent = math.frexp(LOW_REACH * scale)
     return max(0, exponent - (fraction == 0.5))
 

@@ -140,7 +140,7 @@ def groups_from_document(document: object) -> tuple[Group, ...]:
 
 
 def parts_from_document(group: object) -> Iterator[range]:
-    """Yield the parts of one list of `part_to_document`. Raises TypeError or ValueError for something else."""
+    """Yield the parts of a list of `part_to_document`. Raises TypeError or ValueError for other things."""
     for part in _listed(group):
         start, stop = _listed(part)
         if type(start) is not int or type(stop) is not int:

@@ -152,8 +152,7 @@ class Lattice(AggregationTree):
         return (*self.tree.sums, (margin, np.zeros_like(margin)), leaves)
 
     def leaves_in(self, nodes: Sequence[str]) -> NDArray[np.float64]:  # type: ignore[override]
-        """Return which leaves some nodes are made of, as a tree does; no node may share a leaf with another.
-        """
+        """Return which leaves some nodes are made of, as a tree does; no two may share a leaf."""
         ours = [self.nodes.index(name) - self.margin_nodes.start for name in nodes if name in self.nodes]
         of_margin = [number for number in ours if number >= 0]
         others = [name for name in nodes if name not in self.nodes[self.margin_nodes.start :]]

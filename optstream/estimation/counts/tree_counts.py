@@ -119,7 +119,7 @@ class SharedFit:
     unsure: Floats
 
     def shape(self, means: Floats) -> Floats:
-        """Return the root's expected counts over its size, (n_steps,), of expected counts (n_nodes, n_steps)."""
+        """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
         return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
 
     def means(self, steps: range) -> Floats:

@@ -33,7 +33,7 @@ class PublicationRule(ABC):
         self._budget, self._fewest = budget, fewest
 
     def offer(self, step: int) -> int:
-        """Return the grains that a publication at a step of the period would cost; 0 where there can be none."""
+        """Return the grains that a publication at a step of the period costs; 0 where there can be none."""
         grains = self._wanted(step, self._budget.headroom(step))
         return grains if grains >= max(self._fewest, 1) else 0
 

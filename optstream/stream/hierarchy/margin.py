@@ -27,7 +27,7 @@ class Margin:
     cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def nodes_of(self, leaf: str) -> tuple[str, ...]:
-        """Return which of the margin's nodes a leaf of the tree without cells has a cell of, in their order."""
+        """Return which of the margin's nodes a leaf of the tree has a cell of, in their order."""
         own = dict(self.cells).get(leaf, self.nodes)
         return tuple(node for node in self.nodes if node in own)
 
