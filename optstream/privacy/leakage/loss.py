@@ -84,3 +84,12 @@ def loss_of(known: Known) -> LossFunction:
     if isinstance(known, LossFunction):
         return known
     return LossFunction([[1.0]] if known is None else known)
+
+
+def followed(epsilons: Floats, loss: LossFunction, leakage: float = 0.0) -> Floats:
+    """Return x with x_1 = L(leakage) + e_1, x_t = L(x_t-1) + e_t; L(0) is 0."""
+    found = []
+    for epsilon in epsilons.tolist():
+        leakage = loss.at(leakage) + epsilon
+        found.append(leakage)
+    return np.array(found, dtype=np.float64)
