@@ -113,8 +113,9 @@ class HistoryInformed(BlockPlan):
         return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, from what was measured after it too; without later periods,
-        from it and what came before it. A revision draws nothing.
+        """Return the same period estimated again, from what was measured after it too; free.
+
+        Without later periods, from it and what came before it. A revision draws nothing.
         """
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.public_days.day_of(measured.first_step))

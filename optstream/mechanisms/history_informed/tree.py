@@ -222,9 +222,7 @@ class HistoryInformedTree(Hierarchical):
         return belief, refined(_guessed(last.state), histories)
 
     def measured(self, measured: Measured) -> bool:
-        """Return whether its parts are block sums at each measured level's nodes of this tree, as this
-        mechanism makes them.
-        """
+        """Return whether its parts are block sums at each measured level's nodes of this tree."""
         sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
         return of_blocks and sizes == [len(part.points) for part in measured.parts]
