@@ -105,14 +105,15 @@ def root_above(value: Fraction) -> float:
 
 
 class Bounds:
-    """Decimal arithmetic of 60 digits, of which every result is a bound from one side.
+    """Decimal arithmetic of which every result is a bound from one side.
 
     Args:
         rounding: decimal's ROUND_FLOOR for bounds from below, ROUND_CEILING for those from above.
+        n_digits: Of each result.
     """
 
-    def __init__(self, rounding: str) -> None:
-        self._context = Context(60, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    def __init__(self, rounding: str, n_digits: int = 60) -> None:
+        self._context = Context(n_digits, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
         self._is_below = rounding == ROUND_FLOOR
         self._rounding = rounding
 
