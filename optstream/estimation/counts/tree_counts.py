@@ -14,7 +14,7 @@ from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import Fitted, series_of
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.training_data import step_blocks
-from optstream.estimation.gaussian_process.tree_filter import SAME
+from optstream.estimation.gaussian_process.tree_filter import SAME, nothing_measured
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
@@ -69,8 +69,7 @@ def fit_counts(
     histories: {level: the blocks of its nodes}; a level that is not there was not measured.
     """
     if shared is None:
-        shape = (len(tree.leaves), len(steps))
-        means, unknown = tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
+        means, unknown = nothing_measured(tree, len(steps), scale)
         return CountsFit(means, unknown, unknown, np.ones((len(means), 1)), len(means))
     found, days = shared.found, shared.days
     moved, variances = series_of(found, step_blocks(steps, days, shared.events))
