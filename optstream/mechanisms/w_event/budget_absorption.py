@@ -24,7 +24,12 @@ class BudgetAbsorption(PublishByDistance):
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2).
 
-    Parameters and errors: as `PublishByDistance`.
+    Args:
+        model: What is protected.
+        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
+
+    Raises:
+        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     name: ClassVar[str] = "BudgetAbsorption"

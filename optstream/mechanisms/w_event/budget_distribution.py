@@ -26,7 +26,12 @@ class BudgetDistribution(PublishByDistance):
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1).
 
-    Parameters and errors: as `PublishByDistance`.
+    Args:
+        model: What is protected.
+        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
+
+    Raises:
+        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     name: ClassVar[str] = "BudgetDistribution"
