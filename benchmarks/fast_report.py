@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.peers.fast_as_printed import AsPrinted, Predictor, adaptive, fixed_rate, next_steps, sampled
 from optstream import PrivacyModel, simulated_noise
 from optstream.evaluation.data import Values
-from optstream.evaluation.fast_report import AsPrinted, Predictor, adaptive, fixed_rate, next_steps, sampled
 from optstream.evaluation.metrics import relative_error
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms import Fast, Fourier, Laplace

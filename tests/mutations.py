@@ -252,7 +252,7 @@ MUTATIONS = (
     ),
     Mutation(
         "Gaussian noise of a window is charged for half of its steps",
-        "optstream/mechanisms/gaussian/gaussian.py",
+        "optstream/mechanisms/gaussian.py",
         "wanted = self.model.window_length * self.alpha_units**2",
         "wanted = self.model.window_length * self.alpha_units**2 / 2",
         ("tests/optstream/mechanisms/test_gaussian.py",),

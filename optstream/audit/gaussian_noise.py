@@ -22,13 +22,8 @@ LARGEST_EPSILON, HALVINGS = 64.0, 60
 
 
 def sigma_for(squares: int) -> float:
-    """Return the sigma at which a window whose squared moves add up to this costs all of rho.
-
-    Args:
-        squares: In units squared.
-
-    Returns:
-        Rounded up, in units.
+    """Return the sigma, rounded up, at which a window whose squared moves, in units, add up to this costs all
+    of rho.
     """
     return root_above(Fraction(squares) / (2 * MODEL.budget))
 
@@ -54,16 +49,11 @@ class EnumeratedGaussian:
     claimed: float = float(MODEL.epsilon)
 
     def delta(self, epsilon: float) -> float:
-        """Return the least delta at which these neighbours are hidden, the hockey-stick divergence.
+        """Return the least delta, within 1e-12, at which these neighbours are hidden at an epsilon, the
+        hockey-stick divergence.
 
         The sum of all noise alone decides the logarithm of the ratio of probabilities, so its law is
         convolved.
-
-        Args:
-            epsilon: At which.
-
-        Returns:
-            Within 1e-12.
         """
         reach = math.ceil(REACH * self.sigma)
         k = np.arange(-reach, reach + 1)
@@ -76,18 +66,13 @@ class EnumeratedGaussian:
         return float(np.sum(law * np.maximum(0.0, -np.expm1(np.minimum(epsilon - loss, 0.0)))))
 
     def enumerate(self) -> AuditResult:
-        """Return the least epsilon at the model's delta, from exact probabilities.
-
-        Returns:
-            A result of method "enumeration".
-        """
+        """Return the least epsilon at the model's delta, from exact probabilities."""
         low, high, delta = 0.0, LARGEST_EPSILON, float(MODEL.delta)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
             low, high = (low, middle) if self.delta(middle) <= delta else (middle, high)
         event = f"all outcomes whose ratio is above e^{low:.4g}"
-        found = AuditResult.enumerated(self.name, self.neighbours, self.claimed, low, event)
-        return found.at_delta(delta)
+        return AuditResult.enumerated(self.name, self.neighbours, self.claimed, low, event, delta)
 
 
 def enumerated_window() -> EnumeratedGaussian:
@@ -107,14 +92,8 @@ def small_sigma() -> EnumeratedGaussian:
 def sum_of_steps(*, squared: bool) -> Control:
     """Return one sum of a window's steps with Gaussian noise.
 
-    All steps of a window move it by as many units, whose square it is charged. Broken: it is charged a
-    square for each step, as if they were answers of their own.
-
-    Args:
-        squared: Whether it is charged rightly.
-
-    Returns:
-        A control, or its honest twin, which claims epsilon at the model's delta.
+    All steps of a window move it by as many units, whose square it is charged. Broken: it is charged a square
+    for each step, as if they were answers of their own.
     """
     n_steps = MODEL.window_length
     sigma = sigma_for(n_steps**2 if squared else n_steps)

@@ -1,6 +1,6 @@
 """What an audit found."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 
@@ -40,7 +40,13 @@ class AuditResult:
 
     @classmethod
     def enumerated(
-        cls, mechanism: str, neighbours: str, claimed: float, lower_bound: float, event: str
+        cls,
+        mechanism: str,
+        neighbours: str,
+        claimed: float,
+        lower_bound: float,
+        event: str,
+        delta: float = 0.0,
     ) -> "AuditResult":
         """Return what was computed and not drawn: it holds for certain.
 
@@ -50,22 +56,12 @@ class AuditResult:
             claimed: The epsilon that the mechanism claims.
             lower_bound: The largest logarithm of a ratio of probabilities.
             event: The output with that ratio.
+            delta: At which it is claimed.
 
         Returns:
             A result of method "enumeration", with error 0.
         """
-        return cls(mechanism, neighbours, "enumeration", claimed, lower_bound, error=0.0, runs=0, event=event)
-
-    def at_delta(self, delta: float) -> "AuditResult":
-        """Return the same result, of an epsilon at this delta.
-
-        Args:
-            delta: At which the mechanism claims it.
-
-        Returns:
-            The result.
-        """
-        return replace(self, delta=delta)
+        return cls(mechanism, neighbours, "enumeration", claimed, lower_bound, 0.0, 0, event, delta=delta)
 
     @property
     def exceeds(self) -> bool:

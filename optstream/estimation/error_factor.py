@@ -64,28 +64,14 @@ class ErrorFactor:
     of_nodes: ClassVar[bool] = False
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of weighted sums, (p, q, p, q): see `CovarianceOfSums`.
-
-        Args:
-            leaves: (p, n_series), weights.
-            times: (q, n_steps), likewise.
-
-        Returns:
-            In the squared unit of the readings.
+        """Return the covariance of weighted sums, (p, q, p, q), in the squared unit of the readings
+        (`CovarianceOfSums`), by weights of series, (p, n_series), and of steps, (q, n_steps).
         """
         sums = self._sums(leaves, times)
         return np.asarray(np.tensordot(sums, sums, axes=(2, 2)))
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q).
-
-        Args:
-            leaves: (p, n_series), weights.
-            times: (q, n_steps), likewise.
-
-        Returns:
-            In the squared unit of the readings.
-        """
+        """Return the variances of the same sums alone, (p, q)."""
         return np.asarray((self._sums(leaves, times) ** 2).sum(axis=2))
 
     def _sums(self, leaves: Floats, times: Floats) -> Floats:
@@ -98,16 +84,9 @@ def noise_factor(
     """Return what the measurements' noise did to a linear estimate: each number moved alone; free.
 
     Every number that was drawn is one part: independent of the others, or, in a group of joint noise, not
-    correlated with them.
-
-    Args:
-        estimate: From measurements to values (n_series, n_steps), linear in the numbers that were drawn.
-        measured: Of one period.
-        variances: Of the values, as they are known otherwise, (n_series, n_steps).
-
-    Returns:
-        The factor, whose squares add up to `variances`. None where they do not, for then noise of earlier
-        periods is in the values, or they are not linear (medians); and for more than `MOST_ENTRIES`.
+    correlated with them. estimate: from measurements to values (n_series, n_steps). variances: of the values,
+    as they are known otherwise, to which the factor's squares add up. None where they do not, for then noise
+    of earlier periods is in the values, or they are not linear (medians); and for more than `MOST_ENTRIES`.
     """
     if not fits_factor(measured, len(variances)) or not np.isfinite(variances).all():
         return None
@@ -121,15 +100,7 @@ def noise_factor(
 
 
 def fits_factor(measured: Measured, n_series: int) -> bool:
-    """Return whether a factor would have at most `MOST_ENTRIES`, which is quickly seen.
-
-    Args:
-        measured: Of one period.
-        n_series: How many series the factor is of.
-
-    Returns:
-        Whether it would.
-    """
+    """Return whether a factor of so many series would have at most `MOST_ENTRIES`, which is quickly seen."""
     return n_series * measured.n_steps * _n_drawn(measured) <= MOST_ENTRIES
 
 

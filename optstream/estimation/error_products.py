@@ -30,42 +30,21 @@ class ErrorProducts:
     forms: Floats
 
     def joined(self, columns: Floats, forms: Floats) -> "ErrorProducts":
-        """Return the sum of this and of what further columns add.
-
-        Args:
-            columns: (p, d), as the attribute.
-            forms: (d, q, d, q), likewise.
-
-        Returns:
-            Their sum.
-        """
+        """Return the sum of this and of what further columns, (p, d), with forms, (d, q, d, q), add."""
         n, (d, q) = self.columns.shape[1], forms.shape[:2]
         both = np.zeros((n + d, q, n + d, q))
         both[:n, :, :n], both[n:, :, n:] = self.forms, forms
         return replace(self, columns=np.column_stack([self.columns, columns]), forms=both)
 
     def plus(self, nodes: Floats, times: Floats) -> "ErrorProducts":
-        """Return the sum of this and of further products.
-
-        Args:
-            nodes: (n_further, p, p), as the attribute.
-            times: (n_further, q, q), likewise.
-
-        Returns:
-            Their sum.
+        """Return the sum of this and of further products: nodes, (n_further, p, p), and times, (n_further, q,
+        q).
         """
         every = np.concatenate([self.nodes, nodes]), np.concatenate([self.times, times])
         return replace(self, nodes=every[0], times=every[1])
 
     def scaled(self, factor: float) -> "ErrorProducts":
-        """Return a multiple.
-
-        Args:
-            factor: What it is multiplied with.
-
-        Returns:
-            The multiple.
-        """
+        """Return a multiple."""
         return replace(self, times=factor * self.times, forms=factor * self.forms)
 
     def between(self) -> Floats:
@@ -81,14 +60,8 @@ class ErrorProducts:
         return np.asarray(found + half + half.transpose(0, 2, 1))
 
     def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
-        """Return the variances of the sums, or of sums of these.
-
-        Args:
-            nodes: (n_sums, p), weights; None for the sums themselves.
-            times: (n_spans, q), likewise.
-
-        Returns:
-            A variance for each of both.
+        """Return the variances of the sums, (p, q), or of sums of these, by weights (n_sums, p) and (n_spans,
+        q).
         """
         columns = self.columns if nodes is None else nodes @ self.columns
         first, second, forms = self._pairs
@@ -104,18 +77,13 @@ class ErrorProducts:
         return first, second, both * (forms + forms.transpose(0, 2, 1))
 
     def principal(self, scales: Floats, most: int) -> Iterator[tuple[Floats, Floats]]:
-        """Yield the products that come nearest to the same sum, the largest first.
+        """Yield the products, `most` of them, that come nearest to the same sum, the largest first: a matrix
+        of nodes and one of times, as the attributes.
 
         What columns add is written in an orthonormal basis of them, so that only what the few `nodes` have
         beside it is factorised over all pairs of nodes. The products are then the singular vectors of a small
         matrix: a row for each pair of the basis and for each of the few, a column for each pair of times.
-
-        Args:
-            scales: (p,), what an error of each node counts as one.
-            most: How many are yielded.
-
-        Yields:
-            A matrix of nodes and one of times, as the attributes.
+        scales: (p,), what an error of each node counts as one.
         """
         basis, rest = np.linalg.qr(self.columns / scales[:, None])
         first, second, forms = self._pairs

@@ -44,11 +44,8 @@ class _OfSums(Protocol):
         """Whether weights are of all nodes of the tree, and not of its leaves."""
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of p times q sums, (p, q).
-
-        Args:
-            leaves: (p, n_leaves), weights; (p, n_nodes) where it is of nodes.
-            times: (q, n_times), likewise.
+        """Return the variances of p times q sums, (p, q), by weights (p, n_leaves), or (p, n_nodes) where it
+        is of nodes, and (q, n_times).
         """
 
 
@@ -139,21 +136,14 @@ class ErrorTerms:
 
 
 def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: int) -> ErrorTerms | None:
-    """Return the terms of a covariance: as few as give its variances to a tolerance. Pure; free.
+    """Return the terms of a covariance: as few as give its variances to a tolerance; None where `MOST_TERMS`
+    are too few. Pure; free.
 
     Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
     covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
     fall fast: leaves that are estimated alike err alike. A covariance that is a sum of products is one of
     these already, in more terms. Of many leaves of another the matrix is known by some sums of its rows and
     of its columns (a generalised Nyström sketch); the variances that are compared are exact in any case.
-
-    Args:
-        covariance: Of the leaves' or the nodes' errors.
-        tree: Of the leaves.
-        n_steps: Of the day.
-
-    Returns:
-        The terms; None where `MOST_TERMS` are too few.
     """
     below, spans = _of_nodes(covariance, tree), _spans(n_steps, covariance.n_earlier)
     sets = _sets_of_leaves(tree)
@@ -319,17 +309,11 @@ class AskedTimes:
 
 
 def times_before(days: PublicDays, steps: range, earliest: int, is_first: bool) -> AskedTimes:
-    """Return what the errors of a period hang together with: its steps, and the sums of days before it.
+    """Return what the errors of a period hang together with: each of its steps, then all steps of each whole
+    day before it, the nearest first, up to `MOST_EARLIER`. A day is one run, or a few where clocks change.
 
-    Args:
-        days: The public clock.
-        steps: Running steps of the period.
-        earliest: The first step that the estimate looks at.
-        is_first: Whether nothing was measured before that step: then its day counts as a whole one.
-
-    Returns:
-        Each of the period's steps, then all steps of each whole day before it, the nearest first, up to
-        `MOST_EARLIER`. A day is one run, or a few where clocks change.
+    earliest: the first step that the estimate looks at. is_first: whether nothing was measured before that
+    step: then its day counts as a whole one.
     """
     while is_first and days.day_of(earliest - 1) == days.day_of(earliest):
         earliest -= 1

@@ -9,19 +9,14 @@ Floats = NDArray[np.float64]
 
 
 def known_sum_weights(variances: Floats) -> Floats:
-    """Return how a disagreement is shared out between the series: each by its part of all variance.
+    """Return how a disagreement is shared out between the series, (n_series,), which add up to 1: each by its
+    part of all variance.
 
     With one weight a series for all cells, what added up over a tree or over time before adds up after.
     Generalised least squares for independent errors whose ratio is the same in all cells; else its mean.
 
-    Args:
-        variances: (n_series, ...), above 0, of the estimates: of the total first, then of its parts.
-
-    Returns:
-        (n_series,), which add up to 1.
-
-    Raises:
-        ParameterError: A variance is not known or not above 0, or there are fewer than three series.
+    variances: (n_series, ...), of the total first, then of its parts. Raises ParameterError where one is not
+    known or not above 0, or there are fewer than three series.
     """
     known = np.isfinite(variances) & (variances > 0)
     if len(variances) < 3 or not known.all():
@@ -31,14 +26,8 @@ def known_sum_weights(variances: Floats) -> Floats:
 
 
 def agreeing(values: Floats, weights: Floats) -> Floats:
-    """Return the estimates with the total equal to the sum of its parts in every cell; linear, free.
-
-    Args:
-        values: (n_series, ...), the total first.
-        weights: (n_series,), which add up to 1.
-
-    Returns:
-        Of the same shape. Free post-processing: nothing but what was released goes in.
+    """Return the estimates, (n_series, ...), the total first, with that equal to the sum of its parts in
+    every cell; linear. Free post-processing: nothing but what was released goes in.
     """
     missing = values[0] - values[1:].sum(axis=0)
     signs = np.concatenate([[-1.0], np.ones(len(values) - 1)])
@@ -47,15 +36,7 @@ def agreeing(values: Floats, weights: Floats) -> Floats:
 
 
 def variances_of_agreeing(variances: Floats, weights: Floats) -> Floats:
-    """Return the variances of `agreeing`, where the errors of the series are independent, as their noise is.
-
-    Args:
-        variances: (n_series, ...).
-        weights: (n_series,).
-
-    Returns:
-        Of the same shape.
-    """
+    """Return the variances of `agreeing`, where the series err independently, as by their noise."""
     own = weights.reshape(-1, *(1,) * (variances.ndim - 1))
     others = variances.sum(axis=0) - variances
     return np.asarray((1.0 - own) ** 2 * variances + own**2 * others)

@@ -25,24 +25,19 @@ class Optimality:
 
     @property
     def distance(self) -> float:
-        """Bound how far any linear function of the answer may be from that of the optimum.
+        """Bound how far any linear function of the answer may be from that of the optimum, in standard
+        errors.
 
-        Returns:
-            Standard errors: each linear function (a node, a sum over steps) counted in its own, of the
-            weighted least squares without the bound. The objective is strongly convex in the metric of its
-            own Hessian H, so |z - z*|_H^2 <= 2 gap, and |c'(z - z*)| <= sqrt(c' H^-1 c) |z - z*|_H.
+        Each linear function (a node, a sum over steps) is counted in its own, of the weighted least squares
+        without the bound. The objective is strongly convex in the metric of its own Hessian H, so |z -
+        z*|_H^2 <= 2 gap, and |c'(z - z*)| <= sqrt(c' H^-1 c) |z - z*|_H.
         """
         return math.sqrt(2.0 * self.gap)
 
 
 def worst(found: Iterable[Optimality]) -> Optimality | None:
-    """Join the certificates of several programs, such as a batch of periods.
-
-    Args:
-        found: one for each program that was solved.
-
-    Returns:
-        The largest of each figure, converged if all are; None where there is none.
+    """Return the largest of each figure of several programs, such as a batch of periods, converged if all
+    are; None where there is none.
     """
     every = list(found)
     if not every:

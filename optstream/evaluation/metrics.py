@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.error_factor import BAND
 from optstream.stream import AggregationTree
 
 Values = NDArray[np.float64]
-Z_95 = 1.96
 
 
 def step_errors(released: Values, truth: Values) -> dict[str, float]:
@@ -26,7 +26,7 @@ def mean_absolute_error(released: Values, truth: Values) -> float:
 
 def covered(released: Values, truth: Values, errors: Values) -> float:
     """Return the share of values that lie inside their bands of 95 %: 1.96 standard errors to both sides."""
-    return float((np.abs(released - truth) <= Z_95 * errors).mean())
+    return float((np.abs(released - truth) <= BAND * errors).mean())
 
 
 def relative_error(released: Values, truth: Values, floor: float) -> float:

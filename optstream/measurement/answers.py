@@ -1,54 +1,55 @@
-"""Noisy answers to linear queries that are neither points nor a feature's sums."""
+"""Noisy numbers of a period as its measurements."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.noise import NoiseSource
 from optstream.privacy import Spend
-from optstream.stream import BlockSums, FourierCoordinates, Measured, PrivatePeriod
+from optstream.stream import FeatureSums, Measured, PrivatePeriod, State
+from optstream.stream.answers import Answers
 
 
-def answers_with_noise(
+def measured_of(
     period: PrivatePeriod,
-    kind: type[BlockSums | FourierCoordinates],
-    exact: NDArray[np.int64],
-    drawn: NDArray[np.int64],
-    variances: NDArray[np.float64],
-    spend: Spend,
-    simulated: bool,
+    noise: NoiseSource,
+    spends: Sequence[Spend],
+    *,
+    positions: Sequence[int] = (),
+    points: NDArray[np.int64] | None = None,
+    variances: NDArray[np.float64] | None = None,
+    answers: Answers | None = None,
+    state: State | None = None,
     choices: Mapping[str, Any] | None = None,
 ) -> Measured:
-    """Return exact answers of one kind with their noise; no points.
+    """Return what was drawn of a period with this noise, at the cost of these spends.
 
-    Privacy: Lemma 3 for blocks of steps, Lemma 16 for blocks in groups, Lemma 8 for coordinates: what `spend`
-    says of these answers with this noise, of which the caller drew it.
+    Privacy: none; the numbers are noisy already.
 
     Args:
         period: What was measured.
-        kind: Of the answers.
-        exact: In units, (n_series, n_answers).
-        drawn: Their noise, of the same shape.
-        variances: Of the noise, in units squared, (n_series, 1) or the answers' shape.
-        spend: What the answers cost.
-        simulated: Whether the noise was seeded.
+        noise: What the numbers were drawn with.
+        spends: What they cost.
+        positions: The measured steps, rising.
+        points: (n_series, n_positions), in units; None without.
+        variances: Of the points' noise, of the same shape, in units squared.
+        answers: To other queries than single steps; None without.
+        state: What the mechanism hands to the next period.
         choices: What else the draw decided, public.
-
-    Returns:
-        The measurements of the period.
     """
-    noisy = exact + drawn
-    nothing = (len(noisy), 0)
+    nothing = (period.n_leaves, 0)
     return Measured(
         n_steps=period.n_steps,
         first_step=period.first_step,
-        positions=(),
-        points=np.zeros(nothing, dtype=np.int64),
-        answers=kind((noisy,), (variances,)),
+        positions=tuple(positions),
+        points=np.zeros(nothing, dtype=np.int64) if points is None else points,
+        answers=answers or FeatureSums(),
         resolution=period.resolution,
-        point_variances=np.zeros(nothing),
-        spends=(spend,),
-        simulated=simulated,
+        point_variances=np.zeros(nothing) if variances is None else variances,
+        spends=tuple(spends),
+        simulated=noise.simulated,
+        state=state,
         choices=choices,
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from optstream.measurement.answers import answers_with_noise
+from optstream.measurement.answers import measured_of
 from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend
@@ -46,5 +46,5 @@ def measure_blocks(
     choices: dict[str, Any] = {"blocks": [[part.start, part.stop] for part in parts]}
     if isinstance(spend, JointSpend):
         choices["group_sizes"] = [len(group) for group in spend.groups]
-    drawn = linear_noise(spend, exact.shape, noise)
-    return answers_with_noise(period, BlockSums, exact, drawn, variances, spend, noise.simulated, choices)
+    noisy = exact + linear_noise(spend, exact.shape, noise)
+    return measured_of(period, noise, (spend,), answers=BlockSums((noisy,), (variances,)), choices=choices)

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.measurement.answers import answers_with_noise
+from optstream.measurement.answers import measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy.coordinates import LARGEST_INT64, CoordinatesChange
 from optstream.stream import FourierCoordinates, Measured, PrivatePeriod
@@ -18,46 +18,30 @@ COORDINATES = FourierCoordinates.stage
 def measure_coordinates(
     period: PrivatePeriod, change: CoordinatesChange, scale: Fraction, noise: NoiseSource
 ) -> Measured:
-    """Measure the first `change.n_coordinates` coordinates of every series with noise of this scale.
+    """Measure the first `change.n_coordinates` coordinates of every series, (n_series, n_coordinates), with
+    noise of this scale.
 
-    Privacy: Lemma 8 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend
-    is made of the same change and scale as the draw, so what is priced is what is drawn.
+    Privacy: Lemma 8 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend is
+    made of the same change and scale as the draw, so what is priced is what is drawn.
 
-    Args:
-        period: The series.
-        change: How far one customer moves the coordinates.
-        scale: Exactly a float, in units of the resolution, which is the coordinates' grid too.
-        noise: Where the randomness comes from.
-
-    Returns:
-        `FourierCoordinates` of shape (n_series, n_coordinates), no points.
-
-    Raises:
-        ParameterError: A period that is too long; then nothing was drawn.
+    scale: exactly a float, in units of the resolution, which is the coordinates' grid too. Raises
+    ParameterError for a period that is too long; then nothing was drawn.
     """
     coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
     spend = change.spend(COORDINATES, period.n_steps, period.first_step, scale)
-    drawn = noise.discrete_laplace(float(scale), coordinates.shape)
-    variances = np.full((len(coordinates), 1), 2.0 * float(scale) ** 2)
-    return answers_with_noise(
-        period, FourierCoordinates, coordinates, drawn, variances, spend, noise.simulated
-    )
+    noisy = coordinates + noise.discrete_laplace(float(scale), coordinates.shape)
+    variances = np.full((len(noisy), 1), 2.0 * float(scale) ** 2)
+    return measured_of(period, noise, (spend,), answers=FourierCoordinates((noisy,), (variances,)))
 
 
 def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[np.int64]:
-    """Return the series' coordinates in the integer basis, rounded half up to whole units.
+    """Return the coordinates, (n_series, n_coordinates), of series (n_series, n_steps), rounded half up to
+    whole units.
 
     Integers from end to end, in int64 where no sum can overflow, so what is rounded is a linear map of the
     readings, whose size Lemma 8 knows.
 
     Privacy: Lemma 8 bounds how far they move; they leave this file with noise only.
-
-    Args:
-        exact: (n_series, n_steps), in units.
-        n_coordinates: How many are kept.
-
-    Returns:
-        (n_series, n_coordinates), in units.
     """
     bits = integer_bits(exact.shape[1])
     basis = integer_basis(exact.shape[1], n_coordinates)

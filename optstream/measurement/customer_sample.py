@@ -29,20 +29,13 @@ def counts_of(period: PrivatePeriod, step: int, sizes: Sequence[int]) -> Integer
 def sampled(
     counts: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
 ) -> Integers:
-    """Return how many customers of each series take part in one answer, (n_series,): raw.
+    """Return how many customers of each series take part in one answer, (n_series,), of all classes: raw.
 
-    Each takes part by a draw of its own, with the chance that its class has at this threshold.
+    Each takes part by a draw of its own, with the chance that its class has at this threshold: what the
+    answer loses of whoever takes part. counts: by class and series, (n_classes, n_series). offers: what each
+    class may lose by the answer.
 
     Privacy: Lemma 22, with what is then answered of the result; by itself it is raw.
-
-    Args:
-        counts: Customers by class and series, (n_classes, n_series).
-        offers: What each class may lose by the answer.
-        threshold: What the answer loses of whoever takes part.
-        noise: Where the randomness comes from.
-
-    Returns:
-        The sums over the classes.
     """
     total = np.zeros(counts.shape[1], dtype=np.int64)
     for own, offer in zip(counts, offers, strict=True):
@@ -59,18 +52,10 @@ def sampled(
 def noisy_counts(
     counts: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
 ) -> Integers:
-    """Return the noisy counts of a sample, (n_series,).
+    """Return the noisy counts of a sample, (n_series,), too low by those who were left out. Arguments as
+    `sampled`.
 
     Privacy: Lemma 22: a customer of a class loses at most its offer, and at most the threshold.
-
-    Args:
-        counts: Customers by class and series, (n_classes, n_series).
-        offers: What each class may lose.
-        threshold: What whoever takes part loses.
-        noise: Where the randomness comes from.
-
-    Returns:
-        Integers; too low by those who were left out.
     """
     part = sampled(counts, offers, threshold, noise)
     return part + noise.discrete_laplace(round_up_to_float(1 / threshold), part.shape)
@@ -79,19 +64,10 @@ def noisy_counts(
 def noisy_distance(
     counts: Integers, last: Integers, offers: Sequence[Fraction], threshold: Fraction, noise: NoiseSource
 ) -> int:
-    """Return how far a sample of a step is from the last release, summed over the series, noisy.
+    """Return how far a sample of a step is from the last release, (n_series,), summed over the series, noisy.
+    Other arguments as `sampled`.
 
     Privacy: Lemma 22: one customer moves the sum by at most 1, for `last` is noisy already.
-
-    Args:
-        counts: Customers by class and series, (n_classes, n_series).
-        last: The last release, (n_series,).
-        offers: What each class may lose.
-        threshold: What whoever takes part loses.
-        noise: Where the randomness comes from.
-
-    Returns:
-        The noisy sum of absolute differences.
     """
     away: int = sum(np.abs(sampled(counts, offers, threshold, noise) - last).tolist())
     return away + int(noise.discrete_laplace(round_up_to_float(1 / threshold), (1,))[0])

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.measurement.steps import measured_points, spent
+from optstream.measurement.answers import measured_of
+from optstream.measurement.steps import spent
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, StepSpend
 from optstream.privacy.exact import round_up_to_float
@@ -71,13 +72,13 @@ def measure_by_distance(
             points.append(last)
             scales.append(scale)
     shape = (period.n_leaves, len(positions))
-    return measured_points(
+    return measured_of(
         period,
-        positions,
-        np.array(points, dtype=np.int64).reshape(shape[::-1]).T,
-        np.broadcast_to(2.0 * np.array(scales) ** 2, shape),
-        (spent(distance, asked), spent(publications, paid)),
         noise,
+        (spent(distance, asked), spent(publications, paid)),
+        positions=positions,
+        points=np.array(points, dtype=np.int64).reshape(shape[::-1]).T,
+        variances=np.broadcast_to(2.0 * np.array(scales) ** 2, shape),
     )
 
 
@@ -88,18 +89,8 @@ def is_far(
 
     It does if it exceeds the mean absolute error of a publication, one noise scale for each series.
 
-    Privacy: Lemma 11, a single answer: the sum of |exact - last| over the series moves by at most as much
-    as the series do, and `last` is noisy.
-
-    Args:
-        exact: Of the step, in units, (n_series,).
-        last: The last release, of the same shape.
-        publication_scale: Of the noise that publishing would bring.
-        distance_scale: Of the noise on the distance.
-        noise: Where the randomness comes from.
-
-    Returns:
-        Whether it does.
+    Privacy: Lemma 11, a single answer: the sum of |exact - last| over the series moves by at most as much as
+    the series do, and `last` is noisy.
     """
     away = sum(np.abs(exact - last).tolist()) + int(noise.discrete_laplace(distance_scale, (1,))[0])
     return bool(away > last.size * Fraction(publication_scale))

@@ -45,17 +45,11 @@ class DriftingBlocks:
         return self.window_length + self.drift
 
     def parts(self, first_step: int, n_steps: int) -> tuple[range, ...]:
-        """Return the parts of blocks that lie in a period, rising, counted from its first step.
+        """Return the disjoint parts of blocks that lie in a period, rising, counted from its first step, a
+        running index.
 
-        A block that a border cuts is two parts, one for each period, each a query of its own. Privacy: none;
-        a public rule, and any window meets n_blocks * length of its steps (Lemma 13).
-
-        Args:
-            first_step: Running index of the period's first step.
-            n_steps: Of the period.
-
-        Returns:
-            Disjoint parts.
+        Privacy: none; a public rule, and any window meets n_blocks * length of its steps (Lemma 13). A block
+        that a border cuts is two parts, one for each period, each a query of its own.
         """
         number = -(-(first_step - self.length) * self.n_blocks // self.cycle)
         found = []
@@ -67,16 +61,10 @@ class DriftingBlocks:
         return tuple(found)
 
 
-def drift_for(window_length: int, steps_per_day: int, most: int | None = None) -> int:
-    """Return the least drift with which w + drift is coprime to a day's steps. Privacy: none; a public rule.
+def drift_for(window_length: int, steps_per_day: int) -> int:
+    """Return the least drift, up to w, with which w + drift is coprime to a day's steps; 0 where none is.
 
-    Args:
-        window_length: Steps of a window (w).
-        steps_per_day: Of an ordinary day.
-        most: The largest drift; None for w.
-
-    Returns:
-        0 where w itself is coprime to them, or no drift up to `most` makes it so.
+    Privacy: none; a public rule.
     """
-    limit = window_length if most is None else most
-    return next((drift for drift in range(limit + 1) if gcd(window_length + drift, steps_per_day) == 1), 0)
+    drifts = range(window_length + 1)
+    return next((drift for drift in drifts if gcd(window_length + drift, steps_per_day) == 1), 0)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.measurement.steps import measured_points
+from optstream.measurement.answers import measured_of
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.stream import Measured, PrivatePeriod, RawState, State
@@ -39,14 +39,7 @@ class GroupingTerms:
     threshold_units: int
 
     def said_with(self, resolution: Fraction) -> list[str]:
-        """Return all that an open group's raw numbers hang on, as text. Privacy: none; terms are public.
-
-        Args:
-            resolution: Of the series.
-
-        Returns:
-            The terms and the resolution.
-        """
+        """Return all that an open group's raw numbers hang on, as text. Privacy: none; terms are public."""
         return [str(self.perturber), str(self.grouper), str(self.threshold_units), str(resolution)]
 
 
@@ -103,7 +96,6 @@ def measure_groups(
     earlier: Sequence[Sequence[int]] = state["noisy"] if state and any(groups) else [[]] * period.n_leaves
     noisy, starts, groups = draw_groups(open_private_period(period), period.first_step, terms, groups, noise)
     variances = np.full(noisy.shape, 2.0 * float(terms.perturber) ** 2)
-    measured = measured_points(period, range(period.n_steps), noisy, variances, spends, noise)
     raw = {
         "next_step": period.first_step + period.n_steps,
         "terms": terms.said_with(period.resolution),
@@ -117,26 +109,21 @@ def measure_groups(
         ],
         "raw": RawState(raw),
     }
-    return replace(measured, state=kept, before=public_part(state), choices={"groups": starts.tolist()})
+    measured = measured_of(
+        period, noise, spends, positions=range(period.n_steps), points=noisy, variances=variances,
+        state=kept, choices={"groups": starts.tolist()},
+    )  # fmt: skip
+    return replace(measured, before=public_part(state))
 
 
 def open_since(measured: Measured) -> list[int]:
-    """Return the first step of each group that these measurements left open, of all series and levels.
+    """Return the first step, a running index, of each group that these measurements left open, of all series
+    and levels.
 
     The next period compares with the same noisy thresholds: whoever knows the noise of either knows what
-    these groups rest on.
+    these groups rest on. Raises KeyError or TypeError for measurements that tell no groups.
 
     Privacy: none; groups are released, and whether one is open shows in what the next period is handed.
-
-    Args:
-        measured: Of one period.
-
-    Returns:
-        Running indices.
-
-    Raises:
-        KeyError: Measurements that tell no groups.
-        TypeError: Likewise.
     """
     parts: list[Any] = [part for part in measured.parts or (measured,) if _has_groups(part)]
     return [
@@ -213,19 +200,12 @@ def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
 
 
 def scaled_deviation(exact: Sequence[int], total: int) -> int:
-    """Return n times dev(G) = n sum |c_i - mean(G)|, exact.
+    """Return n times dev(G) = n sum |c_i - mean(G)| of n sorted values, in units, exact.
 
     A value that changes by d moves its own distance from the mean by at most d (1 - 1/n), the mean by d / n
     and so the other distances by d (n - 1) / n together: dev moves by at most 2 d (1 - 1/n).
 
     Privacy: Lemma 5 prices the comparisons with it, at 2 alpha for dev; it never leaves this file.
-
-    Args:
-        exact: A group's n values, sorted.
-        total: Their sum.
-
-    Returns:
-        Units.
     """
     n = len(exact)
     # Distances above the mean and below it add up to the same; n c > total just where c > floor(total / n).

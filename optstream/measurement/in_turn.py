@@ -5,7 +5,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.measurement.steps import measured_points, spent
+from optstream.measurement.answers import measured_of
+from optstream.measurement.steps import spent
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend
 from optstream.privacy.rules.window_budget import WindowBudget
@@ -17,25 +18,16 @@ class Controller(Protocol):
     """What decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
 
     def due(self, step: int) -> bool:
-        """Return whether a step should be measured. Privacy: none; a function of what `saw` was told.
+        """Return whether a step, a running index, should be measured, if there is headroom.
 
-        Args:
-            step: Its running index.
-
-        Returns:
-            Whether it should, if there is headroom.
+        Privacy: none; a function of what `saw` was told.
         """
         ...
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
-        """Take in the noisy values of a measured step. Privacy: none; they are noisy.
+        """Take in the noisy values of a measured step, in units, (n_series,).
 
-        Args:
-            step: Its running index.
-            noisy: In units, (n_series,).
-
-        Returns:
-            Nothing that is looked at.
+        Privacy: none; they are noisy.
         """
         ...
 
@@ -78,4 +70,5 @@ def measure_in_turn(
     chosen = np.array(points, dtype=np.int64).reshape(len(positions), len(exact)).T
     variances = np.full(chosen.shape, 2.0 * scale**2)
     weights = [int(step in positions) for step in range(plan.n_steps)]
-    return measured_points(period, positions, chosen, variances, (spent(plan, weights),), noise)
+    spends = (spent(plan, weights),)
+    return measured_of(period, noise, spends, positions=positions, points=chosen, variances=variances)

@@ -40,48 +40,23 @@ class Choice:
 def choose_level_points(
     period: PrivatePeriod, tree: AggregationTree, choices: Sequence[Choice], noise: NoiseSource
 ) -> dict[int, tuple[int, ...]]:
-    """Return each level's chosen steps of the period.
+    """Return each level's chosen steps of the period, rising, by level. Raises ParameterError where the
+    leaves do not fit.
 
     Privacy: Lemma 5 for each level, whose price is the period spend of the same scales; levels add up.
-
-    Args:
-        period: The leaves' readings.
-        tree: Its leaves are the period's.
-        choices: One for each level.
-        noise: Where the randomness comes from.
-
-    Returns:
-        Rising steps by level.
-
-    Raises:
-        ParameterError: The leaves do not fit.
     """
     check_leaves(period, tree)
     totals = tree.add_up(open_private_period(period))
+    levels = ((choice, tree.levels[choice.level]) for choice in choices)
     return {
-        choice.level: choose_points(
-            totals[tree.levels[choice.level].start : tree.levels[choice.level].stop],
-            choice.n_points,
-            choice.threshold_units,
-            choice.rule,
-            choice.scales,
-            choice.take_remaining,
-            noise,
-        )
-        for choice in choices
+        choice.level: choose_points(totals[nodes.start : nodes.stop], choice, noise)
+        for choice, nodes in levels
     }
 
 
-def choose_points(
-    exact: NDArray[np.int64],
-    n_points: int,
-    threshold_units: int,
-    rule: WindowBudget,
-    scales: SparseVectorScales | None,
-    take_remaining: bool,
-    noise: NoiseSource,
-) -> tuple[int, ...]:
-    """Return the chosen steps of a period, rising, decided for all nodes of a level at once.
+def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) -> tuple[int, ...]:
+    """Return the chosen steps of a period, rising, decided for all nodes of a level at once; none where the
+    rule lets no step in.
 
     Privacy: Lemma 5 (sparse vector) over queries whose change Lemma 6 bounds (L1 scores, summed over the
     level's nodes); it stops after n_points - 1 positive answers. What is forced or forbidden depends on
@@ -89,17 +64,11 @@ def choose_points(
 
     Args:
         exact: The level's values, (n_nodes, n_steps), in units.
-        n_points: How many are wanted.
-        threshold_units: Of the score, a node.
-        rule: Which steps may be taken at all.
-        scales: None where nothing is ever asked.
-        take_remaining: Whether the last steps are taken unasked when only enough for n_points are left.
+        choice: How they are to be chosen.
         noise: Where the randomness comes from.
-
-    Returns:
-        None where the rule lets no step in.
     """
     n_nodes, n_steps = exact.shape
+    n_points, rule, scales = choice.n_points, choice.rule, choice.scales
     free = np.flatnonzero(rule.allowed())
     if not free.size:
         return ()
@@ -109,7 +78,7 @@ def choose_points(
         # Nothing was charged for asking, so nothing is asked: the last steps that may be points are.
         start = max(n_steps - (n_points - 1), chosen[0] + 1)
         return (*chosen, *_forced(rule, start, n_steps))
-    level_threshold = threshold_units * n_nodes
+    level_threshold = choice.threshold_units * n_nodes
     on_threshold = int(noise.discrete_laplace(float(scales.threshold), (1,))[0])
     on_queries = noise.discrete_laplace(float(scales.query), (n_steps,))
     while len(chosen) < n_points:
@@ -126,7 +95,7 @@ def choose_points(
             None,
         )
         if found is None:
-            if take_remaining:
+            if choice.take_remaining:
                 chosen += _forced(rule, max(forced, last + 1), n_steps)
             break
         chosen.append(found)

@@ -11,21 +11,11 @@ from optstream.stream.private_period import open_private_period
 
 
 def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> PrivatePeriod:
-    """Return the nodes of one level, (n_nodes of the level, n_steps), private as the leaves are.
+    """Return the nodes of one level, (n_nodes of the level, n_steps), private as the leaves are. Raises
+    ParameterError where the leaves do not fit.
 
     Privacy: Lemma 2 (sums of integers are exact): nothing is measured here; one customer's change moves the
     level's nodes by as much as the leaves, in all.
-
-    Args:
-        period: The leaves' readings.
-        tree: Its leaves are the period's.
-        level: Depth in the tree, root 0.
-
-    Returns:
-        A private period of the level's nodes.
-
-    Raises:
-        ParameterError: The leaves do not fit.
     """
     check_leaves(period, tree)
     nodes = tree.levels[level]
@@ -36,15 +26,8 @@ def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> Pr
 def together(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
     """Return the measurements of several levels as those of one period; spends name their level.
 
-    Privacy: none; what was measured is noisy, and its spends are kept.
-
-    Args:
-        parts: Each measured level's own.
-        state: What the whole hands to the next period.
-        before: What it was handed, without raw entries.
-
-    Returns:
-        Measurements whose `parts` are the levels'.
+    Privacy: none; what was measured is noisy, and its spends are kept. state: what the whole hands to the
+    next period; before: what it was handed, without raw entries.
     """
     levels = [
         replace(part, spends=tuple(replace(spend, level=level) for spend in part.spends))

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.measurement.answers import measured_of
 from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, Spend
@@ -17,14 +17,7 @@ SAMPLES = "samples"
 
 
 def feature_stage(feature: Feature) -> str:
-    """Return the stage under which a feature's spends are booked. Privacy: none.
-
-    Args:
-        feature: Of the tree's nodes.
-
-    Returns:
-        Its name after "feature".
-    """
+    """Return the stage under which a feature's spends are booked. Privacy: none."""
     return f"feature {feature.name}"
 
 
@@ -80,36 +73,28 @@ def measure_points_and_sums(
         if spend.stage == SAMPLES:
             chosen = list(points[spend.level])
             columns = np.searchsorted(positions, chosen)
-            noisy_points[nodes, columns] = _perturb(totals[nodes][:, chosen], spend, noise)
+            exact = totals[nodes][:, chosen]
+            noisy_points[nodes, columns] = exact + linear_noise(spend, exact.shape, noise)
             point_variances[nodes, columns] = answer_variances(spend, len(chosen))
         else:
-            sums[spend.stage][nodes] = _perturb(exact_sums[spend.stage][nodes], spend, noise)
+            exact = exact_sums[spend.stage][nodes]
+            sums[spend.stage][nodes] = exact + linear_noise(spend, exact.shape, noise)
             sum_variances[spend.stage][nodes] = answer_variances(spend, 1)
-    return Measured(
-        n_steps=period.n_steps,
-        first_step=period.first_step,
+    return measured_of(
+        period,
+        noise,
+        spends,
         positions=positions,
         points=noisy_points,
+        variances=point_variances,
         answers=FeatureSums(tuple(sums.values()), tuple(sum_variances.values())),
-        resolution=period.resolution,
-        point_variances=point_variances,
-        spends=tuple(spends),
-        simulated=noise.simulated,
         state=state,
     )
 
 
 def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
-    """Refuse a period that has other leaves than the tree.
-
-    Privacy: none; its shape is public.
-
-    Args:
-        period: The leaves' readings.
-        tree: What they should fit.
-
-    Raises:
-        ParameterError: It has.
+    """Raise ParameterError for a period that has other leaves than the tree. Privacy: none; its shape is
+    public.
     """
     if period.n_leaves != len(tree.leaves):
         raise ParameterError(
@@ -137,11 +122,3 @@ def _check_prices(
                 f"the sums of stage {spend.stage!r} have noise of their own, never joint noise"
             )
         check_price(spend, query, len(tree.levels[spend.level]), period.first_step, period.n_steps)
-
-
-def _perturb(exact: NDArray[np.int64], spend: LinearSpend, noise: NoiseSource) -> NDArray[np.int64]:
-    """Add noise of the spend's own scale and groups.
-
-    Privacy: Lemma 3; Lemma 16 for joint noise.
-    """
-    return exact + linear_noise(spend, exact.shape, noise)

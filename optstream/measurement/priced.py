@@ -16,19 +16,10 @@ LinearSpend = StepSpend | JointSpend | GaussianSpend
 
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
-    """Return how often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere.
+    """Return how often each step enters disjoint sums, (n_steps,): 1 where a part covers it, 0 elsewhere.
+    Raises ParameterError for parts that overlap or leave the period.
 
     Privacy: none; queries are public.
-
-    Args:
-        parts: Of the query, steps counted from the period's first one.
-        n_steps: Of the period.
-
-    Returns:
-        Shape (n_steps,).
-
-    Raises:
-        ParameterError: Parts that overlap or leave the period.
     """
     covered = {step for part in parts for step in part}
     if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
@@ -66,22 +57,14 @@ def check_price(
 
 
 def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource) -> NDArray[np.int64]:
-    """Return noise of the spend's own scale and groups for the answers of each series.
+    """Return noise, (n_series, n_answers), of the spend's own scale and groups, in units; series are
+    independent.
 
     Privacy: none; what it is added to is charged by Lemma 3, by Lemmas 15 and 16 for a joint spend, by Lemmas
     20 and 20a for a Gaussian one.
 
-    Args:
-        spend: Of this query, as `check_price` takes it.
-        shape: (n_series, n_answers); for a joint spend as many answers as it has parts. The noise of
-            different series is independent.
-        noise: Where the randomness comes from.
-
-    Returns:
-        Integers in units, of that shape.
-
-    Raises:
-        NoiseError: Whatever `discrete_laplace`, `joint_noise` or `discrete_gaussian` refuses.
+    spend: of this query, as `check_price` takes it; a joint spend has as many answers as parts. Raises
+    NoiseError for whatever `discrete_laplace`, `joint_noise` or `discrete_gaussian` refuses.
     """
     if isinstance(spend, GaussianSpend):
         return discrete_gaussian(noise, float(spend.scale), shape)
@@ -98,17 +81,10 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
 
 
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
-    """Return the noise's variance in each answer of a series.
+    """Return the noise's variance in each answer of a series, (n_answers,), in units squared; at most so much
+    for Gaussian noise, whose integers vary a little less than a Gaussian's sigma squared.
 
     Privacy: none; scales and groups are public.
-
-    Args:
-        spend: Of the query.
-        n_answers: Of each series; for a joint spend as many as it has parts.
-
-    Returns:
-        Units squared, shape (n_answers,); at most so much for Gaussian noise, whose integers vary a little
-        less than a Gaussian's sigma squared.
     """
     scale = float(spend.scale)
     if isinstance(spend, GaussianSpend):

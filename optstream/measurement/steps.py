@@ -6,88 +6,39 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from optstream.measurement.answers import measured_of
 from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
-from optstream.privacy import CappedSpend, Spend, StepSpend
-from optstream.stream import FeatureSums, Measured, PrivatePeriod
+from optstream.privacy import CappedSpend, StepSpend
+from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
 
 def measure_steps(
     period: PrivatePeriod, positions: Sequence[int], spend: LinearSpend, noise: NoiseSource
 ) -> Measured:
-    """Measure these steps of every series with noise of the spend's own scale and groups.
+    """Measure these steps of every series, (n_series, n_positions), with noise of the spend's own scale and
+    groups.
 
     Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
     16 (joint noise) for a joint spend; Lemma 20 (Gaussian noise) for a Gaussian one, in rho.
 
-    Args:
-        period: The series.
-        positions: Rising, counted from the period's first step; may be empty, then the spend covers no step.
-        spend: What they cost.
-        noise: Where the randomness comes from.
-
-    Returns:
-        Points of shape (n_series, n_positions), with a variance each.
-
-    Raises:
-        ParameterError: The spend prices other steps, or groups other ones; then nothing was drawn.
+    positions: rising, counted from the period's first step; may be empty, then the spend covers no step.
+    Raises ParameterError where the spend prices other steps, or groups other ones; then nothing was drawn.
     """
     parts = [range(step, step + 1) for step in positions]
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     exact = open_private_period(period)[:, list(positions)]
     noisy = exact + linear_noise(spend, exact.shape, noise)
     variances = np.tile(answer_variances(spend, len(parts)), (len(exact), 1))
-    return measured_points(period, positions, noisy, variances, (spend,), noise)
-
-
-def measured_points(
-    period: PrivatePeriod,
-    positions: Sequence[int],
-    noisy: NDArray[np.int64],
-    variances: NDArray[np.float64],
-    spends: Sequence[Spend],
-    noise: NoiseSource,
-) -> Measured:
-    """Return noisy points of a period as its measurements.
-
-    Privacy: none; the points are noisy already.
-
-    Args:
-        period: What was measured.
-        positions: The measured steps, rising.
-        noisy: (n_series, n_positions), in units.
-        variances: Of their noise, of the same shape, in units squared.
-        spends: What they cost.
-        noise: What they were drawn with.
-
-    Returns:
-        Measurements without other answers.
-    """
-    return Measured(
-        n_steps=period.n_steps,
-        first_step=period.first_step,
-        positions=tuple(positions),
-        points=noisy,
-        answers=FeatureSums(),
-        resolution=period.resolution,
-        point_variances=variances,
-        spends=tuple(spends),
-        simulated=noise.simulated,
-    )
+    return measured_of(period, noise, (spend,), positions=positions, points=noisy, variances=variances)
 
 
 def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
-    """Return the plan's own price at the steps that were chosen. Privacy: none; the choice was paid for.
+    """Return the plan's own price at the steps that were chosen; weights: of each step of the period.
 
-    Args:
-        plan: What was reserved.
-        weights: Of each step of the period.
-
-    Returns:
-        A step spend of the plan's scale.
+    Privacy: none; the choice was paid for.
     """
     return StepSpend(
         plan.level, plan.stage, plan.first_step, tuple(weights),

@@ -3,7 +3,7 @@ import typing
 
 from .fast import Fast as Fast
 from .fourier import Fourier as Fourier
-from .gaussian.gaussian import Gaussian as Gaussian
+from .gaussian import Gaussian as Gaussian
 from .hierarchical import Hierarchical as Hierarchical
 from .history_informed.history_informed import HistoryInformed as HistoryInformed
 from .history_informed.tree import HistoryInformedTree as HistoryInformedTree

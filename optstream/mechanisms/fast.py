@@ -1,9 +1,10 @@
 """FAST: samples taken when the series moves, a Kalman filter for the steps in between."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
@@ -13,20 +14,23 @@ from optstream.estimation.fast.linear import StraightLine
 from optstream.estimation.fast.sampling_interval import AdaptiveInterval, FixedInterval
 from optstream.measurement.in_turn import measure_in_turn
 from optstream.measurement.linear import SAMPLES
-from optstream.mechanisms.fast_parameters import FastParameters
 from optstream.mechanisms.series import OnlineMechanism
-from optstream.mechanisms.state import measured_steps, memory_of, own_state
+from optstream.mechanisms.state import measured_steps, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource
-from optstream.privacy import CappedSpend, Spend
+from optstream.privacy import CappedSpend, PrivacyModel, Spend
+from optstream.privacy.exact import make_plain, whole
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 
 NAME = "Fast"
 ERRORS_LOOKED_AT = 5
+SHARE_SAMPLED = Fraction(15, 100)
+ROUNDING = 1e-9
+"""By how much gains that were meant to add up to 1 may miss it."""
 
 
 @dataclass(frozen=True)
-class Fast(FastParameters, OnlineMechanism):
+class Fast(OnlineMechanism):
     """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
     A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
@@ -64,12 +68,54 @@ class Fast(FastParameters, OnlineMechanism):
             the integers.
     """
 
+    model: PrivacyModel
+    n_samples: int | None = None
+    sampling: Literal["adaptive", "fixed"] = "adaptive"
+    predictor: Literal["kalman", "linear"] = "kalman"
+    proportional: float = 0.9
+    integral: float = 0.1
+    derivative: float = 0.0
+    integration_time: int | None = None
+    interval_step: float = 5.0
+    set_point: float = 0.1
+    min_interval: int = 1
+    process_deviation: float | None = None
+    error_floor: float | None = None
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        make_plain(self)
+        window = self.model.window_length
+        if self.n_samples is not None:
+            whole(self.n_samples, "n_samples of Fast", 1, window)
+        _one_of("sampling", self.sampling, ("adaptive", "fixed"))
+        _one_of("predictor", self.predictor, ("kalman", "linear"))
+        if self.integration_time is not None:
+            whole(self.integration_time, "integration_time of Fast", 1, self.samples_in_window)
+        whole(self.min_interval, "min_interval of Fast", 1, window)
+        gains = {name: getattr(self, name) for name in ("proportional", "integral", "derivative")}
+        for name, gain in gains.items():
+            if not (_is_number(gain) and 0 <= gain <= 1):
+                raise ParameterError(f"{name} of Fast must be a number in [0, 1]; got {gain!r}")
+        if abs(sum(gains.values()) - 1) > ROUNDING:
+            raise ParameterError(
+                "proportional, integral and derivative of Fast must add up to 1; "
+                f"got {tuple(gains.values())}, which add up to {sum(gains.values())}"
+            )
+        for name in ("interval_step", "set_point", "process_deviation", "error_floor"):
+            value = getattr(self, name)
+            left_out = value is None and name in ("process_deviation", "error_floor")
+            if not left_out and not (_is_number(value) and 0 < value < math.inf):
+                raise ParameterError(f"{name} of Fast must be a finite number greater than 0; got {value!r}")
         self._spend(1, 0, None)
+
+    @property
+    def samples_in_window(self) -> int:
+        """The number M of samples in a window: the most steps of any window that are measured."""
+        if self.n_samples is not None:
+            return self.n_samples
+        return max(1, int(SHARE_SAMPLED * self.model.window_length))
 
     @property
     def epsilon(self) -> Fraction:
@@ -97,10 +143,9 @@ class Fast(FastParameters, OnlineMechanism):
         controller = self._controller(state, period.first_step, period.n_leaves)
         measured = measure_in_turn(period, plan, self.model.window_length, controller, noise)
         points = [*plan.taken, *(period.first_step + position for position in measured.positions)]
-        still_seen = period.first_step + period.n_steps - self.model.window_length
-        # not a set: a step that was measured twice counts twice
-        near = sorted(point for point in points if point > still_seen)
-        memory = {"mechanism": NAME, "points": near, **controller.memory()}
+        end = period.first_step + period.n_steps
+        seen = still_seen(((point, 1) for point in points), end, self.model.window_length)
+        memory = {"mechanism": NAME, "points": [step for step, _ in seen], **controller.memory()}
         return replace(measured, before=public_part(state), state=memory)
 
     def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:
@@ -146,3 +191,12 @@ class Fast(FastParameters, OnlineMechanism):
             0, SAMPLES, first_step, n_steps, most, tuple(points),
             self._scale(model.pure_epsilon / most), model.alpha_units, model.leaves_per_step,
         )  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _one_of(name: str, value: Any, legal: tuple[str, str]) -> None:
+    if value not in legal:
+        raise ParameterError(f'{name} of Fast must be "{legal[0]}" or "{legal[1]}"; got {value!r}')

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.hierarchy.error_propagation import reconciled_variances
 from optstream.estimation.hierarchy.solve import consistent
 from optstream.measurement.levels import level_period, together
 from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares
+from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact, plain
@@ -118,7 +118,7 @@ class Hierarchical(OnlineMechanism):
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return each level's state, from that level's spends."""
         known = list(spends)
-        earlier = before["levels"] if before and before.get("mechanism") == NAME else {}
+        earlier = level_states(memory_of(before, NAME) or None)
         return _state_of(
             {
                 level: mechanism.recall(
@@ -205,11 +205,7 @@ def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
 
 def level_states(state: State | None) -> Mapping[str, Any]:
     """Return the levels' own states, by level. Raises ParameterError for another mechanism's."""
-    if state is None:
-        return {}
-    if not hasattr(state, "get") or state.get("mechanism") != NAME:
-        raise ParameterError("state of Hierarchical must be a state that a release of Hierarchical left")
-    levels: Mapping[str, Any] = state["levels"]
+    levels: Mapping[str, Any] = {} if state is None else own_state(state, NAME)["levels"]
     return levels
 
 

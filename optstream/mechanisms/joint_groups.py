@@ -57,33 +57,18 @@ class JointGroups:
         return Draws(epsilon / self.worst, sum(of_lengths, Fraction(0)) / len(of_lengths))
 
     def holds(self, spend: Spend, unit_charge: Fraction) -> bool:
-        """Return whether a spend is of this plan, whole or with groups left out.
+        """Return whether a spend of another period is of this plan, whole or with groups left out.
 
         Spends of this plan over different periods, in any order, leave every window at most `worst` unit
         charges.
-
-        Args:
-            spend: Of another period.
-            unit_charge: Of this plan.
-
-        Returns:
-            False for any other plan, kind of noise or scale.
         """
         if not isinstance(spend, JointSpend) or spend.unit_charge > unit_charge:
             return False
         return set(spend.groups) <= set(dict(self.by_length).get(spend.n_steps, ()))
 
     def of(self, n_steps: int) -> tuple[Group, ...]:
-        """Return the groups of a period.
-
-        Args:
-            n_steps: Of the period.
-
-        Returns:
-            Every step in one of them.
-
-        Raises:
-            ParameterError: The scale was not made for periods of this length.
+        """Return the groups of a period, every step in one of them. Raises ParameterError where the scale was
+        not made for periods of this length.
         """
         found = dict(self.by_length).get(n_steps)
         if found is None:
@@ -110,16 +95,8 @@ class PointGroups:
     error: Fraction
 
     def of(self, points: Sequence[int]) -> tuple[Group, ...]:
-        """Return the groups of a period's points.
-
-        Args:
-            points: Rising, from the period's start.
-
-        Returns:
-            Every point in one of them.
-
-        Raises:
-            ParameterError: There are too few, for the period is shorter than all that were said in advance.
+        """Return the groups of a period's points, which rise from its start, every point in one of them.
+        Raises ParameterError for too few: the period is shorter than all that were said in advance.
         """
         return cut([range(point, point + 1) for point in points], self.least)
 
@@ -163,15 +140,9 @@ class JointTerms:
     def groups(self, model: PrivacyModel) -> JointGroups | None:
         """Return the groups of every step's measurement, chosen before anything is read; free.
 
-        Args:
-            model: What the level keeps.
-
-        Returns:
-            None for Laplace noise: it was asked for, joint noise is not allowed, nobody said for which
-            periods and series it is, or it is expected to err more.
-
-        Raises:
-            ParameterError: Joint noise was asked for, and cannot be had; it says why.
+        None for Laplace noise: it was asked for, joint noise is not allowed, nobody said for which periods
+        and series it is, or it is expected to err more. Raises ParameterError where joint noise was asked for
+        and cannot be had; it says why.
         """
         if not self.allowed(model):
             return None
@@ -189,18 +160,8 @@ class JointTerms:
     def point_groups(
         self, model: PrivacyModel, sampling: EquallySpaced, unit_scale: Fraction
     ) -> PointGroups | None:
-        """Return the groups of equally spaced points, chosen before anything is read; free.
-
-        Args:
-            model: What is protected.
-            sampling: The public rule of the points.
-            unit_scale: Of Laplace noise on the only point of a window.
-
-        Returns:
-            As `groups`.
-
-        Raises:
-            ParameterError: As `groups`.
+        """Return the groups of equally spaced points, as `groups` does. unit_scale: of Laplace noise on the
+        only point of a window.
         """
         if not self.allowed(model):
             return None
@@ -215,16 +176,8 @@ class JointTerms:
         return self.wanted(found, less, f"periods have {numbers[0][0]} points or more")
 
     def allowed(self, model: PrivacyModel) -> bool:
-        """Return whether noise may be joint at all; free.
-
-        Args:
-            model: What the level keeps.
-
-        Returns:
-            False also where nobody said for which series or periods it is.
-
-        Raises:
-            ParameterError: It was asked for, and no lemma allows it.
+        """Return whether noise may be joint at all, for which somebody must have said series and periods;
+        free. Raises ParameterError where it was asked for and no lemma allows it.
         """
         if self.noise == "laplace" or self.n_nodes is None:
             return False
@@ -239,19 +192,11 @@ class JointTerms:
         return False
 
     def wanted(self, found: Found | None, errs_less: Callable[[Found], bool], periods: str) -> Found | None:
-        """Return what was found unless nobody asked for it and Laplace noise is expected to err less; free.
+        """Return the best groups that were found, None for Laplace noise: nobody asked for joint noise, and
+        it is not expected to err less. Free.
 
-        Args:
-            found: The best groups; None where there are none.
-            errs_less: Whether they are expected to err less than Laplace noise; asked only where no kind of
-                noise was asked for.
-            periods: How large periods are, for the message.
-
-        Returns:
-            None for Laplace noise.
-
-        Raises:
-            ParameterError: There are none, and they were asked for.
+        errs_less: asked only where no kind of noise was asked for. periods: how large they are, for the
+        message. Raises ParameterError where there are no groups, and they were asked for.
         """
         if found is None and self.noise == "joint":
             raise ParameterError(

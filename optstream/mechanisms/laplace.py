@@ -151,7 +151,6 @@ class Laplace(OnlineMechanism):
         return JointSpend(0, SAMPLES, first_step, n_steps, chosen, scale, alpha, self.n_nodes, leaves)
 
 
-@dataclass(frozen=True)
 class Uniform(Laplace):
     """epsilon divided evenly over the steps of a window, every step published.
 
@@ -159,17 +158,6 @@ class Uniform(Laplace):
     literature compares with it; kept so that a comparison can be read beside its paper.
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
-
-    Args:
-        model: As for `Laplace`.
-        noise: As for `Laplace`.
-        period_lengths: As for `Laplace`.
-        n_nodes: As for `Laplace`.
-        declared_leaves: As for `Laplace`.
-        horizon: As for `Laplace`.
-
-    Raises:
-        ParameterError: As `Laplace`.
     """
 
     also_called: ClassVar[str | None] = "Laplace"

@@ -61,14 +61,8 @@ def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) 
 
 
 def exponent_of(sigma: float, distance: int) -> Fraction:
-    """Return the x of `discrete_gaussian` for a discrete Laplace integer, exactly.
-
-    Args:
-        sigma: Of the noise, in units.
-        distance: Of the integer from 0.
-
-    Returns:
-        Greater than 0.
+    """Return the x of `discrete_gaussian`, greater than 0, for a discrete Laplace integer at a distance from
+    0, exactly.
     """
     variance = Fraction(sigma) ** 2
     return (distance - variance / (math.floor(sigma) + 1)) ** 2 / (2 * variance)

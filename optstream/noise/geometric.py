@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import NoiseError
+from optstream.privacy.exact import Bounds
 
 RandomBytes = Callable[[int], bytes]
 """Returns so many independent uniform bytes."""
@@ -59,28 +60,15 @@ def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np
 
 
 def n_low_digits(scale: float) -> int:
-    """Return the least n >= 0 with 2^n >= `LOW_REACH` * scale.
-
-    Args:
-        scale: In units, greater than 0 and at most `LARGEST_SCALE`.
-
-    Returns:
-        The number of binary digits that are drawn one by one.
-    """
+    """Return how many binary digits are drawn apart: the least n >= 0 with 2^n >= `LOW_REACH` * scale."""
     fraction, exponent = math.frexp(LOW_REACH * scale)
     return max(0, exponent - (fraction == 0.5))
 
 
 @lru_cache(maxsize=256)
 def chances(scale: float, n_bytes: int) -> Bytes:
-    """Return the first bytes of the chance of each digit, and of one more 2^n, after the point in base 256.
-
-    Args:
-        scale: In units, greater than 0 and at most `LARGEST_SCALE`.
-        n_bytes: How many bytes of each.
-
-    Returns:
-        Bytes of shape (n_low_digits(scale) + 1, n_bytes), rounded down, that is: those of the exact chance.
+    """Return the first bytes of the chance of each digit, and of one more 2^n, after the point in base 256:
+    (n_low_digits(scale) + 1, n_bytes), rounded down, that is: those of the exact chance.
     """
     n_digits = n_low_digits(scale)
     exponents = [Fraction(2**digit) / Fraction(scale) for digit in range(n_digits + 1)]
@@ -91,32 +79,20 @@ def chances(scale: float, n_bytes: int) -> Bytes:
 
 
 def leading_bytes(exponent: Fraction, plus: int, n_bytes: int) -> bytes:
-    """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent).
+    """Return the first bytes after the point, in base 256, of 1 / (plus + e^exponent), exponent > 0.
 
     Works with more and more digits until a bound from below and one from above agree; they do in the end, for
-    e to a rational power other than 0 is irrational. Each operation rounds outwards; decimal's exp is rounded
-    to the nearest, so its neighbours on both sides are bounds.
-
-    Args:
-        exponent: Greater than 0.
-        plus: 1 for the chance of a digit, 0 for that of one more 2^n.
-        n_bytes: How many.
-
-    Returns:
-        So many bytes.
+    e to a rational power other than 0 is irrational. Each operation rounds outwards. plus: 1 for the chance
+    of a digit, 0 for that of one more 2^n.
     """
     # e > 2, so that the value is below 2^-exponent
     if exponent >= 8 * n_bytes:
         return bytes(n_bytes)
     precision = 3 * n_bytes + 20
     while True:
-        down = Context(precision, ROUND_FLOOR, Emin=MIN_EMIN, Emax=MAX_EMAX)
-        up = Context(precision, ROUND_CEILING, Emin=MIN_EMIN, Emax=MAX_EMAX)
-        numerator, denominator = Decimal(exponent.numerator), Decimal(exponent.denominator)
-        least = down.next_minus(down.exp(down.divide(numerator, denominator)))
-        most = up.next_plus(up.exp(up.divide(numerator, denominator)))
-        below = down.divide(Decimal(256**n_bytes), up.add(most, Decimal(plus)))
-        above = up.divide(Decimal(256**n_bytes), down.add(least, Decimal(plus)))
+        down, up = Bounds(ROUND_FLOOR, precision), Bounds(ROUND_CEILING, precision)
+        below = down.divide(Decimal(256**n_bytes), up.add(up.exp(exponent), Decimal(plus)))
+        above = up.divide(Decimal(256**n_bytes), down.add(down.exp(exponent), Decimal(plus)))
         if int(below) == int(above):
             return int(below).to_bytes(n_bytes, "big")
         precision *= 2

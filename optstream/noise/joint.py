@@ -53,14 +53,8 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
 
 
 def check_joint(scale: float, size: int) -> None:
-    """Refuse a group that cannot be drawn exactly.
-
-    Args:
-        scale: Of the noise, in units.
-        size: Measurements of a group.
-
-    Raises:
-        NoiseError: Size outside 1 .. 512, or scale outside size / 4 .. 2^44.
+    """Raise NoiseError for a group that cannot be drawn exactly: a size outside 1 .. 512, or a scale, in
+    units, outside size / 4 .. 2^44.
     """
     check_scale(scale)
     if not 1 <= size <= LARGEST_GROUP:

@@ -29,21 +29,12 @@ class SecureNoise:
         self._random_bytes = random_bytes
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers with P(k) proportional to exp(-|k| / scale), exactly.
+        """Return independent integers as `NoiseSource` says, exactly.
 
         Each is the difference of two independent geometric integers: with q = exp(-1 / scale) the chance of k
-        is the sum over m >= 0 of (1 - q)^2 q^(m + |k|) q^m, which is proportional to q^|k|.
-
-        Args:
-            scale: Of the noise, in units, as `check_scale` takes it.
-            size: Shape of what is returned.
-
-        Returns:
-            Integers of that shape.
-
-        Raises:
-            NoiseError: Another scale, or a draw that leaves the 64-bit integers, each with a probability that
-                is below 2^-183 and depends on nothing but the scale.
+        is the sum over m >= 0 of (1 - q)^2 q^(m + |k|) q^m, which is proportional to q^|k|. Raises NoiseError
+        for another scale than `check_scale` takes, or a draw that leaves the 64-bit integers, with a
+        probability that is below 2^-183 and depends on nothing but the scale.
         """
         check_scale(scale)
         count = math.prod(size)
@@ -55,18 +46,8 @@ class SecureNoise:
         return drawn.reshape(size)
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly.
-
-        As many random bits as n - 1 has, drawn anew until they are below n.
-
-        Args:
-            bounds: Integers of at least 1, of any shape.
-
-        Returns:
-            Integers of that shape.
-
-        Raises:
-            NoiseError: A bound below 1.
+        """Return independent integers as `NoiseSource` says: as many random bits as n - 1 has, drawn anew
+        until they are below n. Raises NoiseError for a bound below 1.
         """
         if bounds.size and bounds.min() < 1:
             raise NoiseError("a uniform integer needs a bound of at least 1")

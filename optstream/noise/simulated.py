@@ -25,17 +25,8 @@ class SimulatedNoise:
         self._seeded_in = os.getpid()
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers with P(k) proportional to exp(-|k| / scale).
-
-        Args:
-            scale: Of the noise, in units, as `check_scale` takes it.
-            size: Shape of what is returned.
-
-        Returns:
-            Integers of that shape.
-
-        Raises:
-            NoiseError: Another scale, or a process forked after seeding.
+        """Return independent integers as `NoiseSource` says. Raises NoiseError for another scale, or in a
+        process forked after seeding.
         """
         self._refuse_forked()
         check_scale(scale)
@@ -46,16 +37,8 @@ class SimulatedNoise:
         return difference
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each bound n an independent integer, uniform on 0 .. n - 1.
-
-        Args:
-            bounds: Integers of at least 1, of any shape.
-
-        Returns:
-            Integers of that shape.
-
-        Raises:
-            NoiseError: A process forked after seeding.
+        """Return independent integers as `NoiseSource` says. Raises NoiseError in a process forked after
+        seeding.
         """
         self._refuse_forked()
         return self._generator.integers(0, bounds)

@@ -53,13 +53,8 @@ class NoiseSource(Protocol):
 
 
 def check_scale(scale: Any) -> None:
-    """Refuse a scale that hides nothing, or whose draws leave the 64-bit integers.
-
-    Args:
-        scale: Of discrete Laplace noise, in units.
-
-    Raises:
-        NoiseError: It is no positive finite float of at most `LARGEST_SCALE`.
+    """Raise NoiseError for a scale that hides nothing, or whose draws leave the 64-bit integers: no positive
+    finite float of at most `LARGEST_SCALE` units.
     """
     if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
         raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")

@@ -14,32 +14,25 @@ from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     """Return the spend as the accountant counts it under `other`; it was planned and drawn under `planned`.
+    Costs no privacy.
 
     Either may be the older of the two: old spends are priced by a new privacy guarantee, and new spends by
     the old privacy guarantees that days beside them were released under.
 
     Lemma 12 (docs/privacy.md): two neighbours of `other` are joined by ⌈alpha'/alpha⌉ · ⌈m'/m⌉ neighbours of
     `planned` that differ in the same steps, so every charge is multiplied by that; never divided, for a
-    charge holds for smaller changes too. m is how many leaves the spend was priced for, which is less
-    than the model's on a tree of fewer leaves, and counts as 1 where the spend does not say it. Where windows
-    grow from w to w', a step spend stays as it is (its steps add up), a period spend costs at most ⌈w'/w⌉
-    times as much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not
-    deducted; nor is it where windows were aligned and now slide. A joint spend stays as it is: its charge
-    holds for any changes of a group's steps (Lemma 16a). One who may change leaves within a period pays a
-    period spend, or a joint one of several nodes, that was planned for one who may not step by step. A
-    Gaussian spend stays as it is but for its alpha: k neighbours in a row cost k^2 times its charge, and its
-    charge is of any changed steps, in any leaves (Lemma 20).
+    charge holds for smaller changes too. m is how many leaves the spend was priced for, which is less than
+    the model's on a tree of fewer leaves, and counts as 1 where the spend does not say it. Where windows grow
+    from w to w', a step spend stays as it is (its steps add up), a period spend costs at most ⌈w'/w⌉ times as
+    much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not deducted; nor is
+    it where windows were aligned and now slide. A joint spend stays as it is: its charge holds for any
+    changes of a group's steps (Lemma 16a). One who may change leaves within a period pays a period spend, or
+    a joint one of several nodes, that was planned for one who may not step by step. A Gaussian spend stays as
+    it is but for its alpha: k neighbours in a row cost k^2 times its charge, and its charge is of any changed
+    steps, in any leaves (Lemma 20).
 
-    Args:
-        spend: Of one measurement.
-        planned: The privacy guarantee that it was planned and drawn under.
-        other: The privacy guarantee that it is priced under.
-
-    Returns:
-        A spend of the same steps, of another kind where its own cannot hold the price. Costs no privacy.
-
-    Raises:
-        ParameterError: A spend of no known kind.
+    A spend of the same steps, of another kind where its own cannot hold the price. Raises ParameterError for
+    a spend of no known kind.
     """
     say_leaves = StepSpend | CappedSpend | JointSpend | GaussianSpend
     leaves = spend.leaves_changed if isinstance(spend, say_leaves) else 1

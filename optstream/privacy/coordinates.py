@@ -43,16 +43,8 @@ class CoordinatesChange:
     def of(
         cls, model: PrivacyModel, n_coordinates: int, shortest_period: int, leaves_per_period: int = 1
     ) -> "CoordinatesChange":
-        """Return the change of one level under a model.
-
-        Args:
-            model: The privacy guarantee of the level.
-            n_coordinates: How many are kept.
-            shortest_period: Steps.
-            leaves_per_period: Counts for unit "customer" alone.
-
-        Returns:
-            Its bounds as integers.
+        """Return the change of one level under the privacy guarantee of the level; leaves_per_period counts
+        for unit "customer" alone.
         """
         return cls(
             n_coordinates=n_coordinates,
@@ -64,18 +56,12 @@ class CoordinatesChange:
         )
 
     def within(self, n_steps: int, n_changed: int) -> int:
-        """Return the most by which they move when some steps of a period change, a bound.
+        """Return the most by which they move when n_changed steps of a period change, a bound in units of the
+        grid.
 
-        Lemma 8: readings in at most R leaves move d coordinates by at most sqrt(d m R n) alpha, in any
-        number of leaves by m n alpha d / sqrt(p), whichever is less; and each coordinate of each leaf that is
+        Lemma 8: readings in at most R leaves move d coordinates by at most sqrt(d m R n) alpha, in any number
+        of leaves by m n alpha d / sqrt(p), whichever is less; and each coordinate of each leaf that is
         touched by less than one more for rounding. The change is an integer, so the bound is rounded down.
-
-        Args:
-            n_steps: Of the period.
-            n_changed: How many of them change.
-
-        Returns:
-            Units of the grid.
         """
         kept, together = min(self.n_coordinates, n_steps), self.leaves_per_step * n_changed
         most = self.leaves_per_period
@@ -86,43 +72,24 @@ class CoordinatesChange:
         return isqrt(floor(STRETCH * self.alpha_units**2 * square)) + kept * touched
 
     def partly(self, n_changed: int) -> int:
-        """Return the same for a period of any length that has so many steps and is not too short.
-
-        Args:
-            n_changed: How many steps change.
-
-        Returns:
-            Units of the grid.
-        """
+        """Return the same for a period of any length that has so many steps and is not too short."""
         return self.within(max(self.shortest_period, self.n_coordinates, n_changed), n_changed)
 
     def worst(self, windows: Windows) -> int:
-        """Return the most that a window charges over periods of any allowed lengths, in any order.
+        """Return the most, in units of the grid, that a window charges over periods of any allowed lengths,
+        in any order.
 
-        A window meets the end of one period, then whole ones, then the beginning of another; the maximum
-        over all such cuts is taken step by step (dynamic programming), with nothing left out.
-
-        Args:
-            windows: "aligned" stays inside one period.
-
-        Returns:
-            Units of the grid.
+        A window meets the end of one period, then whole ones, then the beginning of another; the maximum over
+        all such cuts is taken step by step (dynamic programming), with nothing left out. "aligned" stays
+        inside one period.
         """
         return _worst(self, windows)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
-        """Return what one period costs with discrete Laplace noise of this scale.
+        """Return what one period costs, at level 0, with discrete Laplace noise of this scale, in units of
+        the grid.
 
         Charged up to all of its steps, also where a window holds fewer: the loss of a whole period is more.
-
-        Args:
-            stage: What was measured.
-            n_steps: Of the period.
-            first_step: Its running index.
-            scale: In units of the grid.
-
-        Returns:
-            A spend of level 0.
         """
         changes = [self.within(n_steps, n) for n in range(n_steps + 1)]
         return PeriodSpend(0, stage, first_step, tuple(change / scale for change in changes))

@@ -19,18 +19,11 @@ Exact = int | str | Decimal | Fraction
 
 
 def exact(value: object, name: str) -> Fraction:
-    """Return a number as a Fraction, refusing what is not exact.
+    """Return a number as a Fraction, refusing what is not exact: a float, for 0.1 as a float is not one
+    tenth.
 
-    Args:
-        value: Int (numpy's, too), str ("0.1", "1/3"), Decimal or Fraction. A float is refused: 0.1 as a
-            float is not one tenth.
-        name: Of the parameter, for the error.
-
-    Returns:
-        The same number.
-
-    Raises:
-        ParameterError: Anything else, or an exponent or text so long that it could fill the memory.
+    Raises ParameterError for what is no int (numpy's, too), str ("0.1", "1/3"), Decimal or Fraction, and for
+    an exponent or text so long that it could fill the memory. name: of the parameter, for the error.
     """
     if isinstance(value, bool) or not isinstance(value, (str, Decimal, Rational)):
         raise ParameterError(f'{name} must be exact: an integer, or a string such as "0.1"; got {value!r}')
@@ -47,17 +40,8 @@ def exact(value: object, name: str) -> Fraction:
 
 
 def exact_from_text(text: object) -> Fraction:
-    """Return a fraction of at least 0 from its own text.
-
-    Args:
-        text: Numerator, or numerator/denominator.
-
-    Returns:
-        The fraction.
-
-    Raises:
-        ValueError: Other text: an exponent could fill the memory.
-        ZeroDivisionError: A denominator of 0.
+    """Return a fraction of at least 0 from its own text, numerator or numerator/denominator. Raises
+    ValueError for other text, for an exponent could fill the memory, and ZeroDivisionError.
     """
     if not isinstance(text, str):
         raise ValueError(_NOT_EXACT)
@@ -73,19 +57,8 @@ def _from_text(text: str) -> Fraction:
 
 
 def whole(value: object, name: str, least: int, most: int | None = None) -> int:
-    """Return an integer of a range.
-
-    Args:
-        value: What was given.
-        name: Of the parameter, for the error.
-        least: The least that is legal.
-        most: The most that is; None for no bound.
-
-    Returns:
-        The same integer.
-
-    Raises:
-        ParameterError: Something else, naming it, its range and what it got.
+    """Return an integer of a range, of no upper bound where `most` is None. Raises ParameterError for
+    something else, naming it, its range and what it got.
     """
     value = plain(value)
     if type(value) is not int or value < least or (most is not None and value > most):
@@ -95,13 +68,8 @@ def whole(value: object, name: str, least: int, most: int | None = None) -> int:
 
 
 def plain(value: Any) -> Any:
-    """Return Python's own number for one of numpy's, which overflows in sums and which JSON does not know.
-
-    Args:
-        value: Anything.
-
-    Returns:
-        The same number, a tuple of the same numbers, or what was given.
+    """Return Python's own number for one of numpy's, which overflows in sums and which JSON does not know; a
+    tuple of such; what else was given as it is.
     """
     if type(value) is tuple:
         return tuple(plain(one) for one in value)
@@ -109,28 +77,15 @@ def plain(value: Any) -> Any:
 
 
 def make_plain(parameters: Any) -> None:
-    """Put Python's own numbers in place of numpy's in the fields of a frozen dataclass that is being made.
-
-    Args:
-        parameters: The dataclass.
-    """
+    """Put Python's own numbers in place of numpy's in the fields of a frozen dataclass that is being made."""
     for field in fields(parameters):
         object.__setattr__(parameters, field.name, plain(getattr(parameters, field.name)))
 
 
 def round_up_to_float(value: Fraction) -> float:
-    """Return the smallest float that is at least a number.
+    """Return the smallest finite float that is at least a number. Raises ParameterError where none is.
 
     A noise scale may only grow by rounding: then the loss alpha/scale can only shrink.
-
-    Args:
-        value: The number.
-
-    Returns:
-        A finite float.
-
-    Raises:
-        ParameterError: No float is large enough.
     """
     try:
         nearest = float(value)
@@ -140,16 +95,8 @@ def round_up_to_float(value: Fraction) -> float:
 
 
 def root_above(value: Fraction) -> float:
-    """Return a float whose square is at least a number, and hardly more.
-
-    Args:
-        value: Greater than 0.
-
-    Returns:
-        The smallest such float, or one of the two after it.
-
-    Raises:
-        ParameterError: No float is large enough.
+    """Return a float whose square is at least a number above 0: the smallest such, or one of the two after
+    it. Raises ParameterError where no float is large enough.
     """
     root = math.sqrt(round_up_to_float(value))
     while Fraction(root) ** 2 < value:
@@ -158,14 +105,15 @@ def root_above(value: Fraction) -> float:
 
 
 class Bounds:
-    """Decimal arithmetic of 60 digits, of which every result is a bound from one side.
+    """Decimal arithmetic of which every result is a bound from one side.
 
     Args:
         rounding: decimal's ROUND_FLOOR for bounds from below, ROUND_CEILING for those from above.
+        n_digits: Of each result.
     """
 
-    def __init__(self, rounding: str) -> None:
-        self._context = Context(60, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
+    def __init__(self, rounding: str, n_digits: int = 60) -> None:
+        self._context = Context(n_digits, rounding, Emin=MIN_EMIN, Emax=MAX_EMAX)
         self._is_below = rounding == ROUND_FLOOR
         self._rounding = rounding
 

@@ -100,28 +100,12 @@ class GaussianSpend:
 
 
 def parts_to_document(parts: Group) -> list[list[int]]:
-    """Return parts JSON-ready.
-
-    Args:
-        parts: Of a spend.
-
-    Returns:
-        [start, stop] of each.
-    """
+    """Return parts JSON-ready: [start, stop] of each."""
     return [part_to_document(part) for part in parts]
 
 
 def parts_of_document(document: object) -> Group:
-    """Return the parts that `parts_to_document` wrote.
-
-    Args:
-        document: What was read back.
-
-    Returns:
-        The parts; whether they are legal, `GaussianSpend` says.
-
-    Raises:
-        TypeError: It is something else.
-        ValueError: Likewise.
+    """Return the parts that `parts_to_document` wrote; whether they are legal, `GaussianSpend` says. Raises
+    TypeError or ValueError for something else.
     """
     return tuple(parts_from_document(document))

@@ -98,21 +98,11 @@ def loss_of_days(
     *,
     window: tuple[int, Fraction] | None,
 ) -> HorizonLoss:
-    """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14).
+    """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14); costs
+    no privacy.
 
-    Costs no privacy.
-
-    Args:
-        plans: What is drawn on each day, rising without a gap, at least `n_days`.
-        n_days: Of a span.
-        delta: Of the loss.
-        window: As for `loss_over`.
-
-    Returns:
-        A bound for each of the spans.
-
-    Raises:
-        ParameterError: Fewer days than that, or as `loss_over`.
+    plans: what is drawn on each day, rising without a gap, at least `n_days`. Raises ParameterError for
+    fewer, or as `loss_over`.
     """
     if not 0 < n_days <= len(plans):
         raise ParameterError(f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}")
@@ -183,17 +173,11 @@ def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, comp
 
 
 def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
-    """Return how many windows each part of a span takes, of parts that no measurement reaches across.
+    """Return how many windows each part of a span takes, in order of time, of parts that no measurement
+    reaches across.
 
-    Measurements of one period may share noise, so a part is one period or, where a window holds them,
-    several in a row. What is shared between two parts would lose more than their composition says (Lemma 14).
-
-    Args:
-        spends: Of a span.
-        window_length: Steps.
-
-    Returns:
-        A number of windows for each part, in order of time.
+    Measurements of one period may share noise, so a part is one period or, where a window holds them, several
+    in a row. What is shared between two parts would lose more than their composition says (Lemma 14).
     """
     return _windows_of(map(_steps_of, spends), window_length)
 

@@ -123,58 +123,24 @@ def _most_of_one_part(group: Group, n_windows: int, window_length: int) -> NDArr
 
 
 def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:
-    """Return groups JSON-ready.
-
-    Args:
-        groups: Of parts.
-
-    Returns:
-        [start, stop] of each part, a list for each group.
-    """
+    """Return groups JSON-ready: [start, stop] of each part, a list for each group."""
     return [[part_to_document(part) for part in group] for group in groups]
 
 
 def part_to_document(part: range) -> list[int]:
-    """Return a part JSON-ready.
-
-    Args:
-        part: Of a period.
-
-    Returns:
-        Its start and stop.
-    """
+    """Return a part JSON-ready: its start and stop."""
     return [part.start, part.stop]
 
 
 def groups_from_document(document: object) -> tuple[Group, ...]:
-    """Return the groups that `groups_to_document` wrote.
-
-    Args:
-        document: What was read back.
-
-    Returns:
-        The groups; whether they are legal, `JointSpend` says.
-
-    Raises:
-        TypeError: It is something else.
-        ValueError: Likewise.
+    """Return the groups that `groups_to_document` wrote; whether they are legal, `JointSpend` says. Raises
+    TypeError or ValueError for something else.
     """
     return tuple(tuple(parts_from_document(group)) for group in _listed(document))
 
 
 def parts_from_document(group: object) -> Iterator[range]:
-    """Yield the parts of one list of `part_to_document`.
-
-    Args:
-        group: What was read back.
-
-    Yields:
-        A part for each entry.
-
-    Raises:
-        TypeError: It is something else.
-        ValueError: Likewise.
-    """
+    """Yield the parts of a list of `part_to_document`. Raises TypeError or ValueError for other things."""
     for part in _listed(group):
         start, stop = _listed(part)
         if type(start) is not int or type(stop) is not int:

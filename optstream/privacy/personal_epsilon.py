@@ -50,16 +50,9 @@ class CustomerClass:
 def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
     """Return the chance that a customer takes part in an answer, in parts of `CHANCE_UNITS`, rounded down.
 
-    Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at most this chance in an answer that loses
-    `threshold` loses `epsilon`.
-
-    Args:
-        epsilon: What the customer may lose, > 0.
-        threshold: What one who takes part for certain loses, > 0.
-
-    Returns:
-        The most parts c with c / CHANCE_UNITS <= (e^epsilon - 1) / (e^threshold - 1); all where the threshold
-        is no larger than epsilon.
+    The most parts c with c / CHANCE_UNITS <= (e^epsilon - 1) / (e^threshold - 1); all where the threshold is
+    no larger than epsilon. Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at most this chance
+    in an answer that loses `threshold`, > 0, of one who takes part for certain, loses `epsilon`, > 0.
     """
     if threshold <= epsilon:
         return CHANCE_UNITS
@@ -72,17 +65,11 @@ def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
 
 
 def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: Fraction) -> float:
-    """Return what leaving customers out and the noise of the others do to a count, as a mean square; free.
+    """Return what leaving customers out and the noise of the others do to a count, as a mean square; free:
+    variance and squared bias of the sample, and 2 / threshold^2.
 
-    The count is taken to hold all customers, as in the paper: with fewer in it, less is lost.
-
-    Args:
-        offers: What each class may lose by the answer.
-        sizes: How many customers each class has.
-        threshold: What those who take part for certain lose.
-
-    Returns:
-        Variance and squared bias of the sample, and 2 / threshold^2.
+    The count is taken to hold all customers, as in the paper: with fewer in it, less is lost. offers: what
+    each class may lose by the answer. sizes: how many customers each has.
     """
     variance = left_out = 0.0
     for offer, size in zip(offers, sizes, strict=True):
@@ -93,16 +80,10 @@ def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: F
 
 
 def best_threshold(offers: Sequence[Fraction], sizes: Sequence[int]) -> tuple[Fraction, float]:
-    """Return the epsilon at which an answer errs least, of those that are offered; free, from public facts.
+    """Return the epsilon at which an answer errs least, of those that are offered, each > 0, and the root of
+    its mean square error; free, from public facts.
 
     Source: Du et al. 2025, optimal budget selection, after Jorgensen, Yu and Cormode 2015.
-
-    Args:
-        offers: What each class may lose by the answer, each > 0.
-        sizes: How many customers each class has.
-
-    Returns:
-        The threshold, and the root of its mean square error.
     """
     found = min((squared_error(offers, sizes, offer), offer) for offer in set(offers))
     return found[1], math.sqrt(found[0])

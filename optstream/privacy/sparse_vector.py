@@ -25,17 +25,11 @@ class SparseVectorScales:
     n_positive: int
 
     def loss(self, change: Fraction) -> Fraction:
-        """Return what it loses when no query moves by more than `change` units.
+        """Return the epsilon that it loses when no query moves by more than `change` units.
 
-        Lemma 5 (docs/privacy.md): a negative answer is paid for by moving the threshold's noise by
-        `change` once for all, a positive one by moving its own noise by twice that; so change / threshold
-        + n_positive * 2 change / query, with `change` rounded up to an integer as the noise is.
-
-        Args:
-            change: Units.
-
-        Returns:
-            Epsilon.
+        Lemma 5 (docs/privacy.md): a negative answer is paid for by moving the threshold's noise by `change`
+        once for all, a positive one by moving its own noise by twice that; so change / threshold + n_positive
+        * 2 change / query, with `change` rounded up to an integer as the noise is.
         """
         moved = math.ceil(change)
         return moved * (1 / self.threshold + 2 * self.n_positive / self.query)
@@ -44,23 +38,13 @@ class SparseVectorScales:
 def sparse_vector_scales(
     sensitivity: int, n_positive: int, epsilon: Fraction, allocation: Allocation = "even"
 ) -> SparseVectorScales:
-    """Return the scales at which queries of this sensitivity (units) cost at most epsilon.
+    """Return the scales, floats rounded up, at which queries of this sensitivity (units) cost at most
+    epsilon.
 
     "even": threshold 2 D / epsilon, queries 4 c D / epsilon (OptStream, Algorithm 1). "optimal": epsilon is
-    split 1 : (2c)^(2/3) between threshold and queries, which minimises the variance of their difference
-    (Lyu, Su and Li 2017, section 4.2).
-
-    Args:
-        sensitivity: The most by which a query moves, in units (D).
-        n_positive: At how many positive answers it stops (c).
-        epsilon: Of all answers together.
-        allocation: How it is split.
-
-    Returns:
-        Scales that are floats, rounded up.
-
-    Raises:
-        ParameterError: A scale is too large for a float.
+    split 1 : (2c)^(2/3) between threshold and queries, which minimises the variance of their difference (Lyu,
+    Su and Li 2017, section 4.2). D is the sensitivity, c at how many positive answers it stops. Raises
+    ParameterError where a scale is too large for a float.
     """
     ratio = Fraction(1)
     if allocation == "optimal":

@@ -159,14 +159,10 @@ KINDS = {
 
 
 def check_currency(spends: Iterable[Spend], currency: Currency | None = None) -> None:
-    """Refuse charges that are not counted alike: no sum of epsilons and rhos is a privacy guarantee.
+    """Raise ParameterError for charges that are not counted alike: no sum of epsilons and rhos is a privacy
+    guarantee.
 
-    Args:
-        spends: That are to be added up.
-        currency: That all of them must be in; None for any, all in the same.
-
-    Raises:
-        ParameterError: One of them is in another currency.
+    spends: that are to be added up. currency: that all of them must be in; None for any, all in the same.
     """
     # what is no spend at all, the accountant refuses
     found = {getattr(spend, "currency", "epsilon") for spend in spends} | ({currency} if currency else set())
@@ -178,13 +174,8 @@ def check_currency(spends: Iterable[Spend], currency: Currency | None = None) ->
 
 
 def spend_to_document(spend: Spend) -> dict[str, Any]:
-    """Return the spend as JSON-ready text and integers.
-
-    Args:
-        spend: Of one measurement.
-
-    Returns:
-        Its kind and fields, fractions as "numerator/denominator".
+    """Return the spend as JSON-ready text and integers: its kind and fields, fractions as
+    "numerator/denominator".
     """
     kind = next(kind for kind, known in KINDS.items() if isinstance(spend, known))
     values = {field.name: getattr(spend, field.name) for field in fields(spend)}
@@ -196,16 +187,8 @@ def spend_to_document(spend: Spend) -> dict[str, Any]:
 
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
-    """Return a spend that was read back.
-
-    Args:
-        document: What `spend_to_document` wrote.
-
-    Returns:
-        The same spend.
-
-    Raises:
-        ParameterError: A kind that is not known, or something else: it cannot be priced.
+    """Return the spend that `spend_to_document` wrote. Raises ParameterError for a kind that is not known, or
+    something else: it cannot be priced.
     """
     try:
         return _read(dict(document))

@@ -73,17 +73,9 @@ def largest_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
 def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
     """Return an epsilon, almost the least, such that whatever is rho-zCDP is (epsilon, delta)-private.
 
-    Computed as in `largest_rho`, each operation rounded upwards.
-
-    Args:
-        rho: At least 0.
-        delta: In [1e-15, 1/10], for spans longer than a window may have a larger one.
-
-    Returns:
-        At least 0; a decimal fraction of 15 digits, rounded up.
-
-    Raises:
-        ParameterError: Rho or delta outside its range.
+    Computed as in `largest_rho`, each operation rounded upwards: a decimal fraction of 15 digits, at least 0.
+    Raises ParameterError for a rho below 0 or a delta outside [1e-15, 1/10], for spans longer than a window
+    may have a larger one.
     """
     check_delta(delta, "delta", Fraction(1, 10))
     if rho < 0:
@@ -107,16 +99,7 @@ def epsilon_of(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def check_delta(delta: Fraction, name: str, largest: Fraction = LARGEST_DELTA) -> None:
-    """Refuse a delta outside its range.
-
-    Args:
-        delta: What was given.
-        name: Of the parameter, for the error.
-        largest: That is legal.
-
-    Raises:
-        ParameterError: It lies outside of [1e-15, largest].
-    """
+    """Raise ParameterError, with the parameter's name, for a delta outside [1e-15, largest]."""
     if not LEAST_DELTA <= delta <= largest:
         raise ParameterError(
             f"{name} must be 0 for noise without one, or in [1e-15, {largest}], far less than 1 / the number "

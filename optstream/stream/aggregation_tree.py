@@ -221,13 +221,6 @@ class AggregationTree:
 
 
 def some_of(names: Sequence[str]) -> str:
-    """Return the first few names: a hierarchy may have a million.
-
-    Args:
-        names: Of nodes.
-
-    Returns:
-        At most `MOST_NAMED` of them, quoted, and how many more there are.
-    """
+    """Return the first few names, quoted, and how many more there are: a hierarchy may have a million."""
     shown = ", ".join(f"{name!r:.80}" for name in names[:MOST_NAMED])
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

@@ -59,14 +59,8 @@ class Covariate:
         return hash(self.key)
 
     def public(self, day: int, history_days: int) -> "Covariate | None":
-        """Return what is public when the night runs that releases a day, free.
-
-        Args:
-            day: On the public clock.
-            history_days: How far back estimates look.
-
-        Returns:
-            The values up to that day, or to the last one that is public by then; None where there are none.
+        """Return what is public when the night runs that releases a day on the public clock, free: the values
+        up to that day, or to the last one that is public by then; None where there are none.
         """
         last = min(day, day + 1 - self.lag_days)
         first = max(self.first_day, day - history_days - WARM_UP_DAYS)

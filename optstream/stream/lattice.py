@@ -102,25 +102,11 @@ class Lattice(AggregationTree):
         return AggregationTree(self.nodes[:split], self.parents[:split])
 
     def level_name(self, level: int) -> str:
-        """Return what a level is called: the last by the margin's name.
-
-        Args:
-            level: Its number.
-
-        Returns:
-            Such as "level 1" or "sector".
-        """
+        """Return what a level is called: the last by the margin's name."""
         return self.margin if level == self.tree.n_levels else super().level_name(level)
 
     def children_of(self, node: str) -> tuple[str, ...]:
-        """Return the nodes that add up to one: its cells, of a node of the margin.
-
-        Args:
-            node: Its name.
-
-        Returns:
-            Names, as a tree's.
-        """
+        """Return the nodes that add up to one: its cells, of a node of the margin."""
         number = self.nodes.index(node) - self.margin_nodes.start
         if number < 0:
             return self.tree.children_of(node)
@@ -166,17 +152,7 @@ class Lattice(AggregationTree):
         return (*self.tree.sums, (margin, np.zeros_like(margin)), leaves)
 
     def leaves_in(self, nodes: Sequence[str]) -> NDArray[np.float64]:  # type: ignore[override]
-        """Return which leaves some nodes are made of, as a tree does.
-
-        Args:
-            nodes: Their names, at least one; none may share a leaf with another.
-
-        Returns:
-            (n_leaves,): 1 where a leaf lies in them, else 0.
-
-        Raises:
-            ParameterError: As a tree's.
-        """
+        """Return which leaves some nodes are made of, as a tree does; no two may share a leaf."""
         ours = [self.nodes.index(name) - self.margin_nodes.start for name in nodes if name in self.nodes]
         of_margin = [number for number in ours if number >= 0]
         others = [name for name in nodes if name not in self.nodes[self.margin_nodes.start :]]
@@ -188,17 +164,7 @@ class Lattice(AggregationTree):
         return found
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
-        """Return every node's values from the leaves', exact for integers, the margin's after the tree's.
-
-        Args:
-            leaf_values: (…, n_leaves, n_columns), in the order of `leaves`.
-
-        Returns:
-            (…, n_nodes, n_columns), in the order of `nodes`.
-
-        Raises:
-            ParameterError: On another shape.
-        """
+        """Return every node's values from the leaves', exact for integers, the margin's after the tree's."""
         totals = self.tree.add_up(leaf_values)
         shape = (*leaf_values.shape[:-2], len(self.margin_nodes), leaf_values.shape[-1])
         margin = np.zeros(shape, leaf_values.dtype)
@@ -207,15 +173,7 @@ class Lattice(AggregationTree):
 
 
 def refuse_margin(tree: AggregationTree, name: str) -> None:
-    """Refuse a margin for a mechanism that adds up over trees alone.
-
-    Args:
-        tree: Of the mechanism.
-        name: What the mechanism is called.
-
-    Raises:
-        ParameterError: The tree has a margin.
-    """
+    """Raise ParameterError for a tree with a margin, naming the mechanism, which adds up over trees alone."""
     if isinstance(tree, Lattice):
         raise ParameterError(
             f"{name} takes no margin, such as {tree.margin!r:.80}: take another mechanism, such as Laplace, "

@@ -88,9 +88,7 @@ class PublicDays:
             The places on the clock.
         """
         running = np.asarray(steps, dtype=np.int64)
-        if self.calendar is None:
-            return running
-        if not running.size:
+        if self.calendar is None or not running.size:
             return running
         flat = running.ravel()
         origins, numbers = _days_between(self.calendar, int(flat.min()), int(flat.max()))

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from benchmarks.fast_report import OURS, STEPS, YEAR, epsilons, errors, main, runs
-from optstream.evaluation.fast_report import AsPrinted
+from benchmarks.peers.fast_as_printed import AsPrinted
 from tasks.studies.evaluation.data import FLU, UNEMPLOYMENT, read_flu, read_unemployment
 
 

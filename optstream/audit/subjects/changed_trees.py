@@ -55,16 +55,9 @@ def broken_tree_subjects() -> tuple[HistorySubject, ...]:
 def over_a_change(
     mechanism: Mechanism, state: State | None, first_step: int, between: TreeMap
 ) -> State | None:
-    """Return what a night hands on over a change of the tree: nothing that is not public.
+    """Return what a night hands on to a day with a new tree: nothing that is not public.
 
-    Args:
-        mechanism: Of the day with the new tree.
-        state: What the day before left.
-        first_step: Of the new day.
-        between: From the tree of then to that of now.
-
-    Returns:
-        The state of the new day.
+    state: what the day before left. between: from the tree of then to that of now.
     """
     public = public_part(state)
     carried = None if public is None else mechanism.carried_over(public, between, first_step)

@@ -14,22 +14,6 @@ from optstream.stream import Measured, PrivatePeriod, State
 
 HandOn = Callable[[Mechanism, State | None, int], State | None]
 """From a period's mechanism, the state before and the period's first step to the state that it is given."""
-
-
-def as_it_is(_mechanism: Mechanism, state: State | None, _first_step: int) -> State | None:
-    """Return the state that the period before left.
-
-    Args:
-        _mechanism: Of the period.
-        state: What the period before left.
-        _first_step: Of the period.
-
-    Returns:
-        The same.
-    """
-    return state
-
-
 History = Sequence[tuple[Mechanism, PrivatePeriod]]
 """Periods in the order of their release, each with the mechanism that measures it."""
 
@@ -47,14 +31,14 @@ class HistorySubject:
         neighbours: The pair's name.
         claimed: Epsilon by docs/privacy.md, section 1, for this change.
         make: Both histories, asked for at the first run.
-        hand_on: What a period's mechanism is given of the state that the one before left.
+        hand_on: What a period's mechanism is given of the state that the one before left; None for all of it.
     """
 
     name: str
     neighbours: str
     claimed: float
     make: Callable[[], tuple[History, History]]
-    hand_on: HandOn = as_it_is
+    hand_on: HandOn | None = None
 
     @cached_property
     def histories(self) -> tuple[History, History]:
@@ -80,7 +64,7 @@ class HistorySubject:
         return sampled(self.histories[side], n_runs, noise, self.hand_on)
 
 
-def sampled(history: History, n_runs: int, noise: NoiseSource, hand_on: HandOn = as_it_is) -> Outputs:
+def sampled(history: History, n_runs: int, noise: NoiseSource, hand_on: HandOn | None = None) -> Outputs:
     """Return all measurements of so many independent runs, as `HistorySubject.sample` does."""
     noises = [BufferedNoise(noise)] * len(history)
     return outputs_of(
@@ -88,14 +72,14 @@ def sampled(history: History, n_runs: int, noise: NoiseSource, hand_on: HandOn =
     )
 
 
-def release(history: History, noises: Sequence[NoiseSource], hand_on: HandOn = as_it_is) -> list[Measured]:
+def release(history: History, noises: Sequence[NoiseSource], hand_on: HandOn | None = None) -> list[Measured]:
     """Measure the periods in a row, each with its own noise source and what is handed on of the state that
     the one before left.
     """
     state: State | None = None
     released: list[Measured] = []
     for (mechanism, period), noise in zip(history, noises, strict=True):
-        if released:
+        if released and hand_on:
             state = hand_on(mechanism, state, period.first_step)
         released.append(mechanism.measure(period, noise=noise, first_step=period.first_step, state=state))
         state = released[-1].state

@@ -29,14 +29,7 @@ class Overlapping(Lattice):
     """BROKEN ON PURPOSE: each node of its margin has every cell, so that one cell moves them all."""
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
-        """Return every node's values, the margin's too large.
-
-        Args:
-            leaf_values: As a lattice's.
-
-        Returns:
-            As a lattice's.
-        """
+        """Return every node's values, the margin's too large."""
         found = super().add_up(leaf_values)
         found[..., self.margin_nodes.start :, :] = leaf_values.sum(axis=-2, keepdims=True)
         return np.asarray(found)

@@ -83,14 +83,8 @@ def _period(name: str, mechanism: Laplace, changed: bool) -> PrivatePeriod:
 def released_products(shares: dict[str, Fraction], *, one_budget: bool) -> Sequence[tuple[str, Laplace]]:
     """Return the streams of which the ledger lets a window be released, each with its mechanism.
 
-    Each is asked for once, in the order given, in a ledger of their own.
-
-    Args:
-        shares: Of epsilon, by stream.
-        one_budget: Whether they share a privacy budget, as products of one population do.
-
-    Returns:
-        Those that were reserved.
+    Each is asked for once, in the order given, in a ledger of their own. shares: of epsilon, by stream.
+    one_budget: whether they share a privacy budget, as products of one population do.
     """
     with TemporaryDirectory() as folder, closing(open_ledger(f"sqlite:///{Path(folder)}/ledger")) as ledger:
         found = []

@@ -6,6 +6,8 @@ from scipy.special import betainc, log_ndtr, nbdtrik
 
 Floats = NDArray[np.float64]
 
+SHARE = 0.95
+"""What a band is to hold."""
 SMALLEST = 1e-6
 """An expected count below it is taken for this."""
 FAR_BELOW = 1e4
@@ -15,44 +17,27 @@ LEAST_DOUBTFUL = 0.2
 a count, the narrower its band would be, down to 0 alone."""
 
 
-def count_bands(
-    means: Floats, variances: Floats, count_variance: float | Floats, share: float = 0.95
-) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest counts that a band holds.
+def count_bands(means: Floats, variances: Floats, count_variance: float | Floats) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest counts of a band of 95 %, both included; shapes are broadcast.
 
-    What is expected is taken as gamma distributed, so a count is negative binomial, of mean m and variance
-    v + c m, v being at most m^2 / `LEAST_DOUBTFUL`. A band of whole numbers holds at least `share`; where 0
-    alone has more, the band is 0 and holds more.
-
-    Args:
-        means: expected counts; shapes are broadcast.
-        variances: of these expectations.
-        count_variance: c, the variance of a count whose expectation is 1.
-        share: what the band is to hold, in (0, 1).
-
-    Returns:
-        Whole numbers of at least 0, both included in the band.
+    What is expected, with mean m and variance v, is taken as gamma distributed, so a count is negative
+    binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_DOUBTFUL` and c the variance of a
+    count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more.
     """
     mean = np.maximum(means, SMALLEST)
     doubt = np.minimum(variances, mean**2 / LEAST_DOUBTFUL)
     more = np.maximum(doubt + (count_variance - 1.0) * mean, 1e-3 * mean**2 + 1e-12)
     size = mean**2 / more
-    low, high = (_quantiles(tail, size, size / (size + mean)) for tail in (0.5 - share / 2, 0.5 + share / 2))
+    low, high = (_quantiles(tail, size, size / (size + mean)) for tail in (0.5 - SHARE / 2, 0.5 + SHARE / 2))
     return low, high
 
 
 def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:
-    """Return mean and variance of what is normally distributed, given that it is not below 0.
+    """Return mean and variance of what is normally distributed, given that it is not below 0; shapes are
+    broadcast.
 
     An expectation whose estimate is 0 or less is not known to be 0: of a standard deviation of 50 it may well
     be 40. Both are positive, and nearly what was given where 0 is far.
-
-    Args:
-        means: of any sign; shapes are broadcast.
-        variances: above 0.
-
-    Returns:
-        (means, variances), of the truncated distributions.
     """
     deviation = np.sqrt(variances)
     at = np.maximum(means / deviation, -FAR_BELOW)

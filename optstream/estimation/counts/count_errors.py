@@ -44,11 +44,8 @@ class CountErrors:
     of_nodes: ClassVar[bool] = True
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of weighted sums, (p, q, p, q).
-
-        Args:
-            leaves: (p, n_nodes), weights of nodes.
-            times: (q, n_asked), likewise.
+        """Return the covariance of weighted sums, (p, q, p, q), by weights of nodes, (p, n_nodes), and of
+        times, (q, n_asked).
         """
         of_shared, small = self._split(leaves)
         found = self.doubt.products(self._trusted(of_shared), times).between()
@@ -61,12 +58,7 @@ class CountErrors:
         return np.asarray(found if self.leaves is None else found + self.leaves.between(small, times))
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q).
-
-        Args:
-            leaves: (p, n_nodes), weights of nodes.
-            times: (q, n_asked), likewise.
-        """
+        """Return the variances of the same sums alone, (p, q)."""
         of_shared, small = self._split(leaves)
         found = self.doubt.variances(self._trusted(of_shared), times)
         found = found + np.outer(of_shared**2 @ self.shared.size_doubts[:, 0], (times @ self.shape) ** 2)
@@ -92,18 +84,10 @@ def count_errors(
     asked: range,
     n_steps: int,
 ) -> CountErrors | None:
-    """Return how the errors of counts hang together; costs no privacy.
+    """Return how the errors of counts hang together; None where leaves were not measured. Costs no privacy.
 
-    Args:
-        shared: As `fit_counts`.
-        histories: As there.
-        tree: As there.
-        small: As there.
-        asked: Running steps, those of the period the last ones of them.
-        n_steps: Of the period.
-
-    Returns:
-        The covariance; None where leaves were not measured.
+    asked: running steps, those of the period, n_steps, the last ones of them. Other arguments as
+    `fit_counts`.
     """
     days, n_before = shared.days, len(asked) - n_steps
     steps = asked[n_before:]

@@ -24,21 +24,17 @@ HALVINGS = 40
 
 
 def level_factors(posterior: TreePosterior) -> Floats:
-    """Return for each node the factor of its level's variances under which bands hold what they say.
+    """Return for each node the factor of its level's variances under which bands hold what they say,
+    (n_nodes,), between `LEAST_FACTOR` and `calibration.LARGEST_FACTOR`; 1 at a level that was not measured.
 
     A band around what all other blocks predict should hold a measured value as often as it says. The factor
     is the one under which the mean share held over `SHARES` is theirs, each surprise weighed by how much of
     its variance is doubt and not noise, joined with a belief. A measured value misses by Laplace noise and by
     what is normal, doubt and what counts vary: the more of it is Laplace noise, the more lies near 0, which
-    normal bands would take for less doubt. By shares and not by mean squares: a few wild
-    days widen no others. Where noise hides everything the belief stays. Costs no privacy: noisy numbers only.
+    normal bands would take for less doubt. By shares and not by mean squares: a few wild days widen no
+    others. Where noise hides everything the belief stays. Costs no privacy: noisy numbers only.
 
-    Args:
-        posterior: Of blocks at all levels; its noise holds what counts vary around their expectation.
-
-    Returns:
-        (n_nodes,), between `LEAST_FACTOR` and `calibration.LARGEST_FACTOR`; 1 at a level that was not
-        measured.
+    The posterior is of blocks at all levels; its noise holds what counts vary around their expectation.
     """
     seen = posterior.seen
     surprise, spread = left_out(posterior, EXACT_LATEST)
@@ -67,11 +63,9 @@ def _of_counts(posterior: TreePosterior) -> Floats:
 def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats) -> float:
     """Return the factor of one level, as `level_factors`.
 
-    Args:
-        surprise: (n_nodes, n), at least 0: how far measured values are from what all others say of them.
-        noise: (n_nodes, 1), variances of the noise.
-        counted: (n_nodes, 1), the part of it that is normal, what counts vary; the rest is Laplace noise.
-        doubt: (n_nodes, n), by how much a value's variance exceeds the noise.
+    surprise: (n_nodes, n), at least 0: how far measured values are from what all others say of them. noise:
+    (n_nodes, 1), variances of the noise. counted: (n_nodes, 1), the part of it that is normal, what counts
+    vary; the rest is Laplace noise. doubt: (n_nodes, n), by how much a value's variance exceeds the noise.
     """
     logs = np.linspace(np.log(LEAST_FACTOR), np.log(LARGEST_FACTOR), GRID_POINTS)
     worth = doubt / (noise + doubt)
@@ -88,10 +82,8 @@ def level_factor(surprise: Floats, noise: Floats, counted: Floats, doubt: Floats
 
 
 def band_edges(normal: Floats) -> Floats:
-    """Return the edges of bands of `SHARES` around 0, in standard deviations, (n_shares, ...).
-
-    Args:
-        normal: Which part of the variance is normal; the rest is of Laplace noise.
+    """Return the edges of bands of `SHARES` around 0, in standard deviations, (n_shares, ...). normal: which
+    part of the variance is normal; the rest is of Laplace noise.
     """
     table = _edges()
     return np.stack([np.interp(normal, NORMAL_PARTS, row) for row in table])
@@ -110,11 +102,8 @@ def _edges() -> Floats:
 
 
 def share_within(edges: Floats, normal: Floats) -> Floats:
-    """Return how often a normal value plus Laplace noise, of variance 1 together, lies within the edges.
-
-    Args:
-        edges: At least 0; shapes are broadcast.
-        normal: Which part of the variance is normal, in (0, 1).
+    """Return how often a normal value plus Laplace noise, of variance 1 together, lies within the edges, at
+    least 0; shapes are broadcast. normal: which part of the variance is normal, in (0, 1).
     """
     deviation, scale = np.sqrt(normal), np.sqrt((1.0 - normal) / 2.0)
     ratio, at = deviation / scale, edges / deviation

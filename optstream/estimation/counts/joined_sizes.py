@@ -19,16 +19,9 @@ def joined_sizes(
     parent's mean by all else, their sum takes D / (D + v) of what it lacks, each leaf in proportion to d.
     Their covariance is then diag(d) - u u', u = d / sqrt(D + v). Costs no privacy: noisy numbers only.
 
-    Args:
-        sizes: (n_leaves,), each known by itself.
-        doubts: (n_leaves,), variances of these, d.
-        parents: (n_leaves,), their nodes in `tree`.
-        tree: The levels above.
-        means: (n_nodes,), mean values of its nodes.
-        unsure: (n_nodes,), variances of these.
-
-    Returns:
-        Sizes, at least 0, their variances, and u, (n_leaves,) each.
+    sizes, doubts: (n_leaves,), each known by itself, and d. parents: (n_leaves,), their nodes in `tree`, the
+    levels above. means, unsure: (n_nodes,), mean values of its nodes and their variances. Returns sizes, at
+    least 0, their variances, and u, (n_leaves,) each.
     """
     total, spread = (np.asarray(np.bincount(parents, one, len(means)), float) for one in (sizes, doubts))
     told, variances = _by_all_else(tree, means, unsure, total, spread)

@@ -13,20 +13,12 @@ from optstream.stream import AggregationTree, Measured
 def published_counts(
     fit: CountsFit, measured: Measured, tree: AggregationTree, lower_bound: float | None
 ) -> Estimate:
-    """Return the counts that add up and respect the bound, nearest to what is known of each node.
+    """Return the counts that add up and respect the bound, nearest to what is known of each node: values,
+    variances and bands, (n_nodes, n_steps) each.
 
     The plain bounded program ("joint" in `consistent`): leaves are posterior means and not below 0 before it,
     so their sums tell of their parents. Standard errors and bands are of the counts themselves: what is not
-    known of their expectation, and what they vary around it. Costs no privacy.
-
-    Args:
-        fit: What is known of every node.
-        measured: Of the period, of resolution 1.
-        tree: The hierarchy.
-        lower_bound: Of every leaf; None for no bound.
-
-    Returns:
-        Values, variances and bands, (n_nodes, n_steps) each.
+    known of their expectation, and what they vary around it. measured: of resolution 1. Costs no privacy.
     """
     merged = measured.seen_as(fit.means, fit.given)
     found = consistent(merged, tree, [], "variance", lower_bound, "joint")

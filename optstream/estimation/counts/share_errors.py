@@ -44,11 +44,8 @@ class LeafDoubt:
     parents: Integers
 
     def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of weighted sums, (p, q, p, q).
-
-        Args:
-            leaves: (p, n_leaves), weights.
-            times: (q, n_asked), likewise.
+        """Return the covariance of weighted sums, (p, q, p, q), by weights of leaves, (p, n_leaves), and of
+        times, (q, n_asked).
         """
         found = np.zeros((len(leaves), len(times), len(leaves), len(times)))
         for one, moved, power, gain in self._parts(times):
@@ -64,12 +61,7 @@ class LeafDoubt:
         return self.estimate.factor * found
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q).
-
-        Args:
-            leaves: (p, n_leaves), weights.
-            times: (q, n_asked), likewise.
-        """
+        """Return the variances of the same sums alone, (p, q)."""
         found = np.zeros((len(leaves), len(times)))
         for one, moved, power, gain in self._parts(times):
             squares = leaves[:, one.leaves] ** 2
@@ -105,20 +97,10 @@ def doubt_of_leaves(
     prior: TemporalPrior,
     days: PublicDays,
 ) -> LeafDoubt:
-    """Return how the errors of an estimate hang together at these steps; costs no privacy.
+    """Return how the errors of an estimate of `estimate_leaves`, asked of some of the steps, hang together at
+    these steps; costs no privacy.
 
-    Args:
-        estimate: Of `estimate_leaves`, asked of some of the steps.
-        blocks: As there.
-        parents: As there.
-        first: As there.
-        now: (n_parents, n_asked), the parents' means at the asked steps.
-        asked: Running steps.
-        prior: As there.
-        days: As there.
-
-    Returns:
-        The covariance.
+    now: (n_parents, n_asked), the parents' means at the asked steps. Other arguments as there.
     """
     means, shape = shapes_of(parents)
     cover = block_sums(shape, blocks, first)

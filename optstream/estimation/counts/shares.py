@@ -106,7 +106,7 @@ def estimate_leaves(
     days: PublicDays,
     count: float,
 ) -> LeafEstimate:
-    """Estimate the leaves from blocks of theirs and their parents' posterior means.
+    """Estimate the leaves at the asked steps from blocks of theirs and their parents' posterior means.
 
     A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
     of its blocks on q_p, `Mixture` and `joined_sizes`; g_i its own part, with the prior's own components but
@@ -115,18 +115,9 @@ def estimate_leaves(
     better than leaves, or the leaves would be part of their tree's posterior. Time n_blocks^3 for each parent
     and leaves times n_blocks^2. Costs no privacy: noisy numbers only.
 
-    Args:
-        blocks: what was measured of the leaves.
-        parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and
-            `asked`.
-        first: running step of the parents' first column.
-        asked: running steps of which the leaves are asked.
-        prior: of the parents, as learned.
-        days: the public calendar of the running steps.
-        count: the variance of a count of mean 1; 0 for readings that are no counts.
-
-    Returns:
-        The leaves at the asked steps.
+    parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and `asked`.
+    prior: of the parents, as learned. count: the variance of a count of mean 1; 0 for readings that are no
+    counts.
     """
     means, shape = shapes_of(parents)
     own = blocks.parents

@@ -40,13 +40,8 @@ class Mixture:
         nodes are atoms apart: what an empty one shows is taken for noise, what a busy one shows is not. Time
         linear in nodes but for one sort. Costs no privacy: noisy numbers only.
 
-        Args:
-            observed: (n,), noisy sizes, in any unit.
-            variances: (n,), of their noise, above 0.
-            typical: (n,), above 0: the mean of each node's siblings, itself included, as its parent tells.
-
-        Returns:
-            The mixture.
+        observed, variances: (n,), noisy sizes in any unit, and of their noise, above 0. typical: (n,), above
+        0: the mean of each node's siblings, itself included, as its parent tells.
 
         Source: Kiefer and Wolfowitz 1956; Jiang and Zhang 2009, "General maximum likelihood empirical Bayes
         estimation of normal means".
@@ -64,15 +59,8 @@ class Mixture:
         return cls(atoms, weights)
 
     def posterior(self, observed: Floats, variances: Floats, typical: Floats) -> tuple[Floats, Floats]:
-        """Return what is known of sizes once they were observed; free.
-
-        Args:
-            observed: (n,), as in `learned`.
-            variances: (n,), as in `learned`.
-            typical: (n,), as in `learned`.
-
-        Returns:
-            Posterior means, at least 0, and variances, (n,) each, in the unit of what was observed.
+        """Return what is known of sizes once they were observed, as in `learned`: means, at least 0, and
+        variances, (n,) each, in the unit of what was observed; free.
         """
         deviation = np.sqrt(variances)
         seen, unit = (observed / deviation)[:, None], (typical / deviation)[:, None]

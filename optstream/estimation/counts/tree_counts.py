@@ -14,7 +14,7 @@ from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import Fitted, series_of
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.training_data import step_blocks
-from optstream.estimation.gaussian_process.tree_filter import SAME
+from optstream.estimation.gaussian_process.tree_filter import SAME, nothing_measured
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
@@ -46,15 +46,7 @@ class CountsFit:
 
 
 def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
-    """Return the tree without its levels from this one on; free.
-
-    Args:
-        tree: The hierarchy.
-        level: Above 0.
-
-    Returns:
-        Its first levels, nodes in the same order.
-    """
+    """Return the tree without its levels from this one, above 0, on: nodes in the same order; free."""
     stop = tree.levels[level].start
     return AggregationTree(tree.nodes[:stop], tree.parents[:stop])
 
@@ -67,26 +59,17 @@ def fit_counts(
     steps: range,
     scale: float | None,
 ) -> CountsFit:
-    """Estimate every node's counts at these steps from the blocks of all levels.
+    """Estimate every node's counts at these running steps from the blocks of all levels.
 
     Levels that share their blocks have one posterior, with sizes of `seen_counts`, widened level by level
-    (`level_factors`). The level `small` has blocks of its own and is `estimate_leaves` of it. Where nothing
-    was measured, `scale` or 0 with `UNKNOWN` variance. Costs no privacy: noisy numbers only.
+    (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
+    it. Where nothing was measured, `scale`, the public size of a typical leaf, or 0 with `UNKNOWN` variance.
+    Costs no privacy: noisy numbers only.
 
-    Args:
-        shared: Of `shared_fit`.
-        histories: {level: the blocks of its nodes}; a level that is not there was not measured.
-        tree: The hierarchy.
-        small: The deepest level, where its blocks are its own; else None.
-        steps: Running steps that are asked for.
-        scale: The public size of a typical leaf, in counts.
-
-    Returns:
-        The counts.
+    histories: {level: the blocks of its nodes}; a level that is not there was not measured.
     """
     if shared is None:
-        shape = (len(tree.leaves), len(steps))
-        means, unknown = tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
+        means, unknown = nothing_measured(tree, len(steps), scale)
         return CountsFit(means, unknown, unknown, np.ones((len(means), 1)), len(means))
     found, days = shared.found, shared.days
     moved, variances = series_of(found, step_blocks(steps, days, shared.events))
@@ -135,32 +118,19 @@ class SharedFit:
     unsure: Floats
 
     def shape(self, means: Floats) -> Floats:
-        """Return the root's expected counts over its size, (n_steps,).
-
-        Args:
-            means: (n_nodes, n_steps), expected counts.
-        """
+        """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
         return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
 
     def means(self, steps: range) -> Floats:
-        """Return expected counts, (n_nodes, n_steps).
-
-        Args:
-            steps: Running steps.
-        """
+        """Return expected counts, (n_nodes, n_steps), at running steps."""
         return np.asarray(self.of_nodes + self.found.means(step_blocks(steps, self.days, self.events)))
 
     def leaf_blocks(
         self, tree: AggregationTree, small: int, history: BlockHistory, steps: range
     ) -> tuple[LeafBlocks, Floats, int] | None:
-        """Return what was measured of small leaves, and their parents' counts from a step on; None where
+        """Return what was measured of leaves of the level `small` of the whole tree, and their parents'
+        counts from a step on, which covers the blocks and the running steps that are asked for; None where
         nothing was.
-
-        Args:
-            tree: The whole hierarchy.
-            small: The level of the leaves.
-            history: Their blocks.
-            steps: Running steps that are asked for.
         """
         history = _alike(history)
         if not history.n_blocks:
@@ -182,18 +152,10 @@ def shared_fit(
     steps: range,
     scale: float | None,
 ) -> SharedFit | None:
-    """Return what the blocks say that levels share; None where there are none. Costs no privacy.
+    """Return the posterior of the levels that share their blocks, with sizes of `seen_counts`; None where
+    there are none. Costs no privacy.
 
-    Args:
-        belief: What the tree learned; its history is not looked at.
-        histories: As `fit_counts`.
-        tree: As there.
-        small: As there.
-        steps: As there.
-        scale: As there.
-
-    Returns:
-        The posterior of these levels, with sizes of `seen_counts`.
+    belief: what the tree learned; its history is not looked at. Other arguments as `fit_counts`.
     """
     above = tree if small is None else tree_above(tree, small)
     dense = {level: history for level, history in histories.items() if level != small}
@@ -227,15 +189,8 @@ def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
 
 
 def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | None) -> float | None:
-    """Return the public size of a typical leaf of the tree above a level; free.
-
-    Args:
-        tree: The hierarchy.
-        above: Its first levels.
-        scale: Of a typical leaf of the hierarchy; None if nothing is known.
-
-    Returns:
-        The scale, times how many leaves share one of the tree above.
+    """Return the public size of a typical leaf of the tree `above`, the first levels of `tree`; None if
+    nothing is known of a leaf of the whole, whose size is `scale`. Free.
     """
     if scale is None or above is tree:
         return scale

@@ -38,17 +38,9 @@ def seen_counts(
     a variance that grows with the mean. Nodes that share leaves share that too; here it is taken as
     independent. Costs no privacy: noisy numbers only.
 
-    Args:
-        histories: As `seen_tree`.
-        tree: As `seen_tree`.
-        days: As `seen_tree`.
-        scale: As `seen_tree`.
-        events: As `seen_tree`.
-
-    Returns:
-        What was seen, the leaves' sizes, (n_leaves,), the variances of all nodes' sizes, (n_nodes,), and the
-        same of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where it was not
-        measured); None where nothing was.
+    Returns what was seen, the leaves' sizes, (n_leaves,), the variances of all nodes' sizes, (n_nodes,), and
+    the same of each node by itself, without the nodes below it (`NOT_MEASURED` times as much where it was not
+    measured); None where nothing was.
     """
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
@@ -75,15 +67,10 @@ def node_sizes(
     Each leaf's size relative to the mean of its siblings, as their parent tells it, comes from one `Mixture`
     for its level; then leaves and inner nodes are joined by least squares. Costs no privacy.
 
-    Args:
-        tree: The hierarchy, every leaf measured.
-        observed: (n_nodes,), noisy mean values; anything where a node was not measured.
-        variances: (n_nodes,), of their noise; inf where a node was not measured.
-        scale: The public size of a typical leaf; None if nothing is known.
-
-    Returns:
-        The leaves' sizes, above 0, (n_leaves,), and the variances of all nodes' sizes, (n_nodes,): of a leaf
-        what its observation leaves open, of an inner node what its own and its children's do together.
+    observed: (n_nodes,), noisy mean values, of every leaf; anything where a node was not measured. variances:
+    (n_nodes,), of their noise; inf there. scale: the public size of a typical leaf. Returns the leaves'
+    sizes, above 0, (n_leaves,), and the variances of all nodes' sizes, (n_nodes,): of a leaf what its
+    observation leaves open, of an inner node what its own and its children's do together.
     """
     leaves, parents = tree.leaf_indices, np.array(tree.parents)
     if len(tree.nodes) == 1:

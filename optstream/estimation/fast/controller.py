@@ -1,48 +1,20 @@
 """When to measure next, decided from what was measured: a predictor, its errors, and an interval law."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.estimate import Estimate
-from optstream.estimation.fast.kalman import StateEstimate
+from optstream.estimation.fast.kalman import ConstantState, StateEstimate
+from optstream.estimation.fast.linear import StraightLine
+from optstream.estimation.fast.sampling_interval import AdaptiveInterval, FixedInterval
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import Measured
 
-
-class Predictor(Protocol):
-    """The interface of `ConstantState` and `StraightLine`."""
-
-    def prior(self, step: int) -> StateEstimate | None:
-        """Return what is believed of a step before it is measured."""
-        ...
-
-    def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
-        """Return what is believed of it once it is."""
-        ...
-
-    def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """Return what the first measured values say of an earlier step."""
-        ...
-
-    def memory(self) -> dict[str, Any]:
-        """Return what the next predictor needs."""
-        ...
-
-
-class IntervalLaw(Protocol):
-    """The interface of `AdaptiveInterval` and `FixedInterval`."""
-
-    @property
-    def n_errors(self) -> int:
-        """How many past errors it looks at."""
-        ...
-
-    def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        """Return the interval that follows."""
-        ...
+Predictor = ConstantState | StraightLine
+IntervalLaw = AdaptiveInterval | FixedInterval
 
 
 class SamplingController:

@@ -205,13 +205,6 @@ def around(history: BlockHistory, steps: range) -> BlockHistory:
     return history.chosen((places >= 0) & (places < MOST_FITTED))
 
 
-def nearest(history: BlockHistory, steps: range, most: int) -> BlockHistory:
-    """Return so many blocks, those nearest to the steps; of as near ones the later."""
-    away = np.maximum(steps.start - history.starts, history.starts - steps.stop)
-    order = np.lexsort((-history.starts, away))
-    return history.chosen(np.isin(np.arange(history.n_blocks), order[:most]))
-
-
 def latest(history: BlockHistory, most: int) -> BlockHistory:
     """Return the last so many blocks."""
     return history.chosen(np.arange(history.n_blocks) >= history.n_blocks - most)

@@ -37,7 +37,7 @@ DOUBTS = 0.5
 """Between the logarithms of variances where that is done; it changes slowly with them."""
 
 
-def with_known_noise(posterior: TreePosterior, rounds: int = ROUNDS) -> TreePosterior:
+def with_known_noise(posterior: TreePosterior) -> TreePosterior:
     """Return the posterior of pseudo-values that carry what the noise says of each measured one.
 
     Given all others a value is N(mu, v) plus Laplace noise of the known scale b; p is the density of the two
@@ -54,7 +54,7 @@ def with_known_noise(posterior: TreePosterior, rounds: int = ROUNDS) -> TreePost
     seen = posterior.seen
     known = np.flatnonzero(np.isfinite(seen.noise))
     values, noise = seen.residuals.copy(), seen.noise.copy()
-    for number in range(rounds):
+    for number in range(ROUNDS):
         surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
         predicted = values[known] - surprise
         doubt = np.maximum(spread - noise[known, None], 1e-12 * spread).mean(axis=1, keepdims=True)
@@ -158,20 +158,13 @@ def laplace_information(doubt: float, scale: float) -> float:
 
 
 def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floats:
-    """Return -d log p / ds_i of independent normals plus joint noise, for each value of each group.
+    """Return -d log p / ds_i of independent normals plus joint noise, for each value of each group,
+    (n_groups, k).
 
     Given the radius r, which is Gamma(size + 1), joint noise is uniform on [-r, r] in each coordinate, so a
     normal of standard deviation d and it have density (N((s + r) / d) - N((s - r) / d)) / 2r: one integral
-    over r, on a grid that the normals make smooth.
-
-    Args:
-        surprise: (n_groups, k), k of the group's values, at most `size`.
-        doubt: Variance of the normals.
-        scale: Of the noise.
-        size: Values that share it.
-
-    Returns:
-        (n_groups, k).
+    over r, on a grid that the normals make smooth. surprise: k, at most `size`, of each group's values.
+    doubt: variance of the normals.
     """
     variance = (size + 1) * (size + 2) / 3.0 * scale**2
     if doubt > NEARLY_NORMAL * variance:  # the grid over r would have as many points as deviations fit
@@ -202,15 +195,8 @@ def known_information(doubt: float, scale: float, size: int) -> float:
 
 
 def joint_information(doubt: float, scale: float, size: int) -> float:
-    """Return E[joint_score^2] of a value: between what its variance says and 1 / (size scale^2).
-
-    Args:
-        doubt: As for `joint_score`.
-        scale: As for `joint_score`.
-        size: As for `joint_score`.
-
-    Returns:
-        By a fixed sequence of points that fill the cube evenly; to within some percent.
+    """Return E[joint_score^2] of a value: between what its variance says and 1 / (size scale^2), by a fixed
+    sequence of points that fill the cube evenly; to within some percent.
     """
     place = np.log(max(doubt / scale**2, LEAST_DOUBT**2)) / DOUBTS
     low = int(np.floor(place))

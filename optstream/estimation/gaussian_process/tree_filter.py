@@ -112,13 +112,13 @@ def events_of_tree(
     tree: AggregationTree,
     steps: range,
     scale: float | None,
-    look: Look | None = None,
+    look: Look,
 ) -> tuple[int, ...]:
     """Return the days that are called events when `fit_tree` is asked the same, theirs included; free.
 
-    look: what is seen of the tree; None for `seen_tree`.
+    look: what is seen of the tree.
     """
-    known = (look or seen_tree)(histories, tree, belief.days, scale, belief.events)
+    known = look(histories, tree, belief.days, scale, belief.events)
     return belief.events if known is None else tuple(sorted(belief.answer(known[0], steps)[1]))
 
 
@@ -128,7 +128,7 @@ def judged_tree(
     tree: AggregationTree,
     first_step: int,
     scale: float | None,
-    look: Look | None = None,
+    look: Look,
 ) -> FilterState:
     """Return the state judged as `FilterState.judged` does, for a tree: whether the last day before this
     step's was an event. look: as `events_of_tree`.
@@ -138,7 +138,7 @@ def judged_tree(
         return belief
 
     def seen(events: Iterable[int]) -> Seen | None:
-        found = (look or seen_tree)(recent, tree, belief.days, scale, events)
+        found = look(recent, tree, belief.days, scale, events)
         return found and found[0]
 
     return belief.judged_by(seen, next(iter(recent.values())), first_step)

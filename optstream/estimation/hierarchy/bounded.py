@@ -86,22 +86,15 @@ def solve_bounded(
 
 
 def held_from_above(problem: LeastSquares, tree: AggregationTree, free: Floats) -> LeastSquares:
-    """Return the program that keeps parents at their estimates and lets children pay for the bound.
+    """Return the program, over the same queries, that keeps parents at their estimates and lets children pay
+    for the bound.
 
-    Targets are the estimate without the bound, and a node counts `HOLD` times as much as its children. The
-    plain program is the most likely series of all that respect the bound, and biased: of many leaves near
-    the bound those that noise took up stay, and their sum takes the parent along, however well that is
-    known. Here a node gives way to its ancestors' estimates, and they hardly to its own, so the bound is
-    paid for within the smallest subtree that can. Where the bound is met already, nothing changes. Measured
-    in docs/decisions/0015-bounded-program.md.
-
-    Args:
-        problem: one period's least squares.
-        tree: the hierarchy.
-        free: (n_nodes, n_steps), `closed_form.project` of the problem.
-
-    Returns:
-        A problem over the same queries.
+    Targets are the estimate without the bound, `free`, (n_nodes, n_steps), and a node counts `HOLD` times as
+    much as its children. The plain program is the most likely series of all that respect the bound, and
+    biased: of many leaves near the bound those that noise took up stay, and their sum takes the parent along,
+    however well that is known. Here a node gives way to its ancestors' estimates, and they hardly to its own,
+    so the bound is paid for within the smallest subtree that can. Where the bound is met already, nothing
+    changes. Measured in docs/decisions/0015-bounded-program.md.
     """
     heights = tree.heights
     held = min(HOLD, MOST_HELD ** (1.0 / max(heights.max(), 1))) ** heights.astype(np.float64)

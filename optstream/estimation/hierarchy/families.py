@@ -31,13 +31,8 @@ class Families:
 
     @classmethod
     def of(cls, tree: AggregationTree) -> "Families":
-        """Return the families of a tree.
-
-        Args:
-            tree: any tree; leaves may lie at different depths.
-
-        Returns:
-            The families. Time is linear in nodes but for one stable sort.
+        """Return the families of a tree, whose leaves may lie at different depths. Time is linear in nodes
+        but for one stable sort.
         """
         parents, leaves = np.array(tree.parents), tree.leaf_indices
         is_inner = np.ones(len(tree.nodes), dtype=bool)
@@ -50,28 +45,14 @@ class Families:
         return cls(order, family, inner, np.where(inner > 0, number[parents[inner]], -1), levels)
 
     def add_up(self, own: Floats) -> Floats:
-        """Add up what inner nodes have of their own.
-
-        Args:
-            own: (n_inner, …), sums over each inner node's own leaves.
-
-        Returns:
-            (n_inner, …): sums over all leaves below each inner node.
-        """
+        """Return sums over all leaves below each inner node, (n_inner, …), of those over its own leaves."""
         totals = own.copy()
         for level in reversed(self.levels[1:]):
             np.add.at(totals, self.up[level], totals[level])
         return totals
 
     def own_parts(self, totals: Floats) -> Floats:
-        """Take apart sums along the way from the root.
-
-        Args:
-            totals: (n_inner, …), for each inner node the sum over itself and all above it.
-
-        Returns:
-            (n_inner, …): what each inner node adds to that sum itself.
-        """
+        """Return what each inner node adds itself, (n_inner, …), to sums over itself and all above it."""
         above = totals[np.maximum(self.up, 0)].copy()
         above[self.up < 0] = 0.0
         return np.asarray(totals - above)

@@ -105,13 +105,8 @@ class Leaves:
         return found
 
     def answer(self, pulls: Pulls) -> Answers:
-        """Return what all leaves answer, in one pass over them.
-
-        Args:
-            pulls: a point of the dual program.
-
-        Returns:
-            The answers; of what they hold only `kept` is of the leaves' size.
+        """Return what all leaves answer at a point of the dual, in one pass over them; of what that holds
+        only `kept` is of the leaves' size.
         """
         n_inner, n_steps, n_parts = len(pulls.above), self.n_steps, len(self.parts)
         shape = (n_inner, 1, n_steps, n_steps) if n_parts else (n_inner, n_steps, 1, 1)
@@ -128,16 +123,11 @@ class Leaves:
         return found
 
     def features_step(self, pulls: Pulls, found: Answers, change: Floats) -> tuple[Floats, Floats, float]:
-        """Return the Newton step of the features' pulls, given that of the pulls from above.
+        """Return the Newton step of the features' pulls, given the step `change`, (n_inner, n_steps), of the
+        pulls from above: of `of_parts` and of `claimed_parts`, (n_leaves, n_parts) each, and how fast the
+        dual rises along them.
 
-        Args:
-            pulls: where the step begins.
-            found: what the leaves answer there.
-            change: (n_inner, n_steps), the step of the pulls from above.
-
-        Returns:
-            The steps of `of_parts` and of `claimed_parts`, (n_leaves, n_parts) each, and how fast the dual
-            rises along them.
+        pulls: where the step begins; found: what the leaves answer there.
         """
         of_parts, claims = np.empty_like(pulls.of_parts), np.empty_like(pulls.claimed_parts)
         slope = 0.0

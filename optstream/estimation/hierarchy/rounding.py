@@ -42,31 +42,21 @@ def rounded_units(
     mean over steps stays.
 
     Lemma: every node becomes its value rounded up or down, so it changes by less than a unit, and a value
-    that is whole stays. "nearest": a family's whole numbers lie between the sums of their floors and of
-    their ceilings, and sum floor(x_c) <= floor(p) <= ceil(p) <= sum ceil(x_c) for p = sum x_c; so of the
-    children that are not whole as many can be rounded up as the parent needs, and by induction from the root
-    each is rounded up or down. "unbiased": floor(a + x) - floor(a) is floor(x) or ceil(x), and every node's
-    leaves are a run, whose sum telescopes to that form. Leaf values count to 2^-20 of a unit and are integers
-    from then on, so sums are exact.
+    that is whole stays. "nearest": a family's whole numbers lie between the sums of their floors and of their
+    ceilings, and sum floor(x_c) <= floor(p) <= ceil(p) <= sum ceil(x_c) for p = sum x_c; so of the children
+    that are not whole as many can be rounded up as the parent needs, and by induction from the root each is
+    rounded up or down. "unbiased": floor(a + x) - floor(a) is floor(x) or ceil(x), and every node's leaves
+    are a run, whose sum telescopes to that form. Leaf values count to 2^-20 of a unit and are integers from
+    then on, so sums are exact.
 
     Beside a margin by `rounded_lattice` and `unbiased_lattice`: every node is rounded up or down, too.
 
-    A function of its arguments alone. Time linear in nodes times steps, but that "nearest" sorts. Costs no
-    privacy.
+    A function of its arguments alone: of the leaves' values, (n_nodes, n_steps), in the unit of the readings,
+    whose sums the nodes are. Time linear in nodes times steps, but that "nearest" sorts. Costs no privacy.
+    Raises ParameterError for another rule; for values that are not finite, or too many units to count.
 
-    Args:
-        values: (n_nodes, n_steps), in the unit of the readings. Only leaves are read; nodes are their sums.
-        tree: the hierarchy.
-        resolution: of a unit, in the unit of the readings.
-        rule: "nearest" or "unbiased".
-        first_step: the running index of the first step; only "unbiased" asks for it.
-        least: units that every leaf has at least, None for no bound; a leaf below is raised to it before.
-
-    Returns:
-        Units, (n_nodes, n_steps), tree.nodes order.
-
-    Raises:
-        ParameterError: for another rule; for values that are not finite, or too many units to count.
+    first_step: the running index of the first step; only "unbiased" asks for it. least: units that every leaf
+    has at least; a leaf below is raised to it before.
 
     Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the problem; the rules
     are those of largest remainders and of systematic sampling.

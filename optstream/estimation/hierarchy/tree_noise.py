@@ -22,51 +22,35 @@ def noise_through_tree(precision: Floats, noise: Floats, tree: AggregationTree) 
     d = E mu_c + r, r independent of everything below c: E and Cov[r] are what is handed down. Time linear in
     nodes, k^3 each; nothing is ever of the size nodes x nodes. Costs no privacy: scales and positions only.
     """
-    passes = _Upwards(precision, noise, tree)
-    return passes.downwards()
-
-
-class _Upwards:
-    """What goes up the tree.
-
-    inverse: L^-1. through: G, 0 at leaves. spread: Cov[mu]. sums: of the children's spreads.
-    """
-
-    def __init__(self, precision: Floats, noise: Floats, tree: AggregationTree) -> None:
-        self.noise, self.tree = noise, tree
-        self.parents = np.array(tree.parents)
-        inner = np.ones(len(tree.nodes), dtype=bool)
-        inner[tree.leaf_indices] = False
-        self.inverse, self.through = precision.copy(), np.zeros_like(precision)
-        self.spread, self.sums = np.zeros_like(noise), np.zeros_like(noise)
-        below = np.zeros_like(precision)
-        for level in reversed(tree.levels):
-            nodes = slice(level.start, level.stop)
-            mixed = level.start + np.flatnonzero(inner[nodes])
-            self.through[mixed] = _inverse(below[mixed])
-            self.inverse[nodes] = _inverse(precision[nodes] + self.through[nodes])
-            through, inverse = self.through[nodes], self.inverse[nodes]
-            self.spread[nodes] = _both(inverse, noise[nodes] + _both(through, self.sums[nodes]))
-            if level.start:
-                np.add.at(below, self.parents[nodes], inverse)
-                np.add.at(self.sums, self.parents[nodes], self.spread[nodes])
-
-    def downwards(self) -> Floats:
-        """Return Cov[x]. kept: how x depends on the node's own mu. rest: Cov[r]. gain: K."""
-        found, one = self.spread.copy(), np.eye(self.noise.shape[-1])
-        kept, gain = np.zeros_like(self.inverse) + one, np.zeros_like(self.inverse)
-        rest = np.zeros_like(self.noise)
-        for level in self.tree.levels[1:]:
-            nodes = slice(level.start, level.stop)
-            up = self.parents[nodes]
-            own = _product(kept[up], self.inverse[up])
-            pulled = _product(own, self.through[up]) - one
-            gain[nodes] = _product(self.inverse[nodes], self.through[up])
-            kept[nodes] = one + _product(gain[nodes], pulled)
-            siblings = self.sums[up] - self.spread[nodes]
-            rest[nodes] = _both(own, self.noise[up]) + _both(pulled, siblings) + _both(gain[up], rest[up])
-            found[nodes] = _both(kept[nodes], self.spread[nodes]) + _both(gain[nodes], rest[nodes])
-        return found
+    parents, inner = np.array(tree.parents), np.ones(len(tree.nodes), dtype=bool)
+    inner[tree.leaf_indices] = False
+    inverse, through = precision.copy(), np.zeros_like(precision)  # L^-1, and G, which is 0 at leaves
+    spread, sums = np.zeros_like(noise), np.zeros_like(noise)  # Cov[mu], and the sum of the children's
+    below = np.zeros_like(precision)
+    for level in reversed(tree.levels):
+        nodes = slice(level.start, level.stop)
+        mixed = level.start + np.flatnonzero(inner[nodes])
+        through[mixed] = _inverse(below[mixed])
+        inverse[nodes] = _inverse(precision[nodes] + through[nodes])
+        entering = noise[nodes] + _both(through[nodes], sums[nodes])
+        spread[nodes] = _both(inverse[nodes], entering)
+        if level.start:
+            np.add.at(below, parents[nodes], inverse[nodes])
+            np.add.at(sums, parents[nodes], spread[nodes])
+    found, one = spread.copy(), np.eye(noise.shape[-1])
+    kept, gain = np.zeros_like(inverse) + one, np.zeros_like(inverse)  # how x depends on its own mu, and K
+    rest = np.zeros_like(noise)  # Cov[r]
+    for level in tree.levels[1:]:
+        nodes = slice(level.start, level.stop)
+        up = parents[nodes]
+        own = _product(kept[up], inverse[up])
+        pulled = _product(own, through[up]) - one
+        gain[nodes] = _product(inverse[nodes], through[up])
+        kept[nodes] = one + _product(gain[nodes], pulled)
+        siblings = sums[up] - spread[nodes]
+        rest[nodes] = _both(own, noise[up]) + _both(pulled, siblings) + _both(gain[up], rest[up])
+        found[nodes] = _both(kept[nodes], spread[nodes]) + _both(gain[nodes], rest[nodes])
+    return found
 
 
 def _both(factor: Floats, covariance: Floats) -> Floats:

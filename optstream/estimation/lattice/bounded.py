@@ -20,23 +20,13 @@ Floats = NDArray[np.float64]
 def solve_bounded_lattice(
     problem: LeastSquares, lattice: Lattice, lower_bound: float, free: Floats
 ) -> tuple[Floats, Optimality]:
-    """Solve the quadratic program of `hierarchy.bounded.solve_bounded` for a lattice.
+    """Solve the quadratic program of `hierarchy.bounded.solve_bounded`, with its arguments and answer, for a
+    lattice.
 
     Its dual is the tree's: mu_n = W_n (y_n - x_n) is what a node above the cells pulls at them, and a cell
-    answers to the sum of its holders' pulls (`Leaves`). A cell has holders in two ways, so the Newton step
-    is a solve of `System` in place of passes along a tree, D being how the cells move with what pulls:
-    matrices of steps with features, a number a step without.
-
-    Args:
-        problem: One period's; weights above 0 at all cells, and at all or none of a node's steps above.
-        lattice: The hierarchy with its margin.
-        lower_bound: Of every cell.
-        free: (n_nodes, n_steps), the estimate without bound; the answer is sought as a change of it.
-
-    Returns:
-        The values (n_nodes, n_steps), cells at least the bound and all others their sums; the certificate.
-
-    Source: as `solve_bounded`.
+    answers to the sum of its holders' pulls (`Leaves`). A cell has holders in two ways, so the Newton step is
+    a solve of `System` in place of passes along a tree, D being how the cells move with what pulls: matrices
+    of steps with features, a number a step without.
     """
     parts, leaves = parts_of(lattice), lattice.leaf_indices
     weights = known_enough(problem.weights, parts)

@@ -13,7 +13,8 @@ SAME = 1e-9
 
 
 def reconcile_lattice(fitted: Floats, weights: Floats, lattice: Lattice) -> Floats:
-    """Return the leaves that minimise sum_n weights[n] (S z - fitted)_n^2 for each column; free.
+    """Return the leaves, (…, n_leaves, n_columns), that minimise sum_n weights[n] (S z - fitted)_n^2 for each
+    column; free.
 
     z = y + D A' K^-1 (x - A y), with y the cells' own values, x those of the nodes above, A which cells each
     holds, D the cells' variances, P the others' precisions, and K = P^-1 + A D A' (`System`): generalised
@@ -21,13 +22,8 @@ def reconcile_lattice(fitted: Floats, weights: Floats, lattice: Lattice) -> Floa
     analysis of variance, and holds for any others too. Time linear in cells; nothing is of the size cells x
     cells.
 
-    Args:
-        fitted: (…, n_nodes, n_columns), each node's own value; not read where the weight is 0.
-        weights: (n_nodes, n_columns), 1 / variance; 0 where a node was not measured, never at a cell.
-        lattice: The hierarchy with its margin.
-
-    Returns:
-        (…, n_leaves, n_columns).
+    fitted: (…, n_nodes, n_columns), each node's own value; not read where the weight is 0. weights: (n_nodes,
+    n_columns), 1 / variance; 0 where a node was not measured, never at a cell.
     """
     n_nodes, n_columns = weights.shape
     weights = known_enough(weights, parts_of(lattice))
@@ -42,17 +38,12 @@ def reconcile_lattice(fitted: Floats, weights: Floats, lattice: Lattice) -> Floa
 
 
 def reconcile_series(fitted: Floats, precision: Floats, lattice: Lattice) -> Floats:
-    """Return the leaves that minimise sum_n (S z - fitted)_n' P_n (S z - fitted)_n, whole series; free.
+    """Return the leaves, (…, n_leaves, n_steps), that minimise sum_n (S z - fitted)_n' P_n (S z - fitted)_n,
+    whole series; free.
 
-    `reconcile_lattice` where steps hang together: its numbers are matrices of steps.
-
-    Args:
-        fitted: (…, n_nodes, n_steps), each node's own series; not read where the precision is 0.
-        precision: (n_nodes, n_steps, n_steps), P; 0 where a node was not measured, never at a cell.
-        lattice: The hierarchy with its margin.
-
-    Returns:
-        (…, n_leaves, n_steps).
+    `reconcile_lattice` where steps hang together: its numbers are matrices of steps. fitted: (…, n_nodes,
+    n_steps), each node's own series; not read where the precision is 0. precision: (n_nodes, n_steps,
+    n_steps), P; 0 where a node was not measured, never at a cell.
     """
     values = np.moveaxis(fitted, (-2, -1), (0, 1))
     own = values.reshape(values.shape[0], 1, values.shape[1], -1)

@@ -17,20 +17,12 @@ MOST_ENTRIES = 2**24
 def pass_over_lattice(
     lattice: Lattice, cell_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
 ) -> Passed:
-    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: as `pass_over_tree`.
+    """Condition independent Gaussian cells, and their sums, on noisy values of nodes: as `pass_over_tree`,
+    with its arguments.
 
     A cell with its own measurement is N(u, D): D = d r / (d + r) and u = d y / (d + r), with d its prior
     variance and r its noise. The nodes above see A z, of covariance K = V + A D A' (`System`): they pull mu =
     K^-1 (y - A u), and a cell is u + D A' mu. Time linear in cells and modes. Costs no privacy.
-
-    Args:
-        lattice: The hierarchy with its margin.
-        cell_variances: (n_leaves, n_modes), above 0.
-        noise: (n_nodes,), inf where a node was not measured.
-        seen: Right-hand sides, (n_nodes, n_modes) each, 0 where a node was not measured.
-
-    Returns:
-        Means, pulls, variances and the density.
     """
     n_modes, values = cell_variances.shape[1], np.stack(seen, axis=-1)
     at_once = max(1, MOST_ENTRIES // (len(lattice.nodes) - len(lattice.leaves)) ** 2)

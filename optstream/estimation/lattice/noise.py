@@ -26,14 +26,8 @@ subtracted grows with its square.
 def noise_of_columns(weights: Floats, own: Floats, lattice: Lattice) -> Floats:
     """Return the variance of each node's value after `reconcile_lattice`, (n_nodes, n_columns); free.
 
-    Args:
-        weights: As `reconcile_lattice`.
-        own: (n_nodes, n_columns), the variance that noise gives each node's own value; nan where that is not
-            known, and then for all nodes of that column.
-        lattice: The hierarchy with its margin.
-
-    Returns:
-        In the unit of `own`; nan as by `noise_through_lattice`.
+    own: (n_nodes, n_columns), the variance that noise gives each node's own value; nan where that is not
+    known, and then for all nodes of that column. nan also as by `noise_through_lattice`.
     """
     weights = known_enough(weights, parts_of(lattice))
     entering = weights**2 * np.where(weights > 0, own, 0.0)

@@ -20,7 +20,8 @@ APART = 2.0**-10
 
 
 def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: int) -> Integers:
-    """Return every node's units, each rounded up or down, such that tree and margin both add up; free.
+    """Return every node's units, (n_nodes, n_steps), each rounded up or down, such that tree and margin both
+    add up; free.
 
     Lemma: the tree's nodes are one laminar family of sets of cells, the margin's nodes and the root another;
     the matrix of two laminar families is totally unimodular (Edmonds 1970), so the polytope of all roundings
@@ -30,19 +31,9 @@ def rounded_lattice(whole: Integers, rests: Integers, lattice: Lattice, bits: in
     costs least: a cost is each node's absolute change, linear between floor and ceiling, nodes above more.
 
     A function of the values alone: equal rests are told apart by the cells' places. Time: one linear program
-    a step, by HiGHS.
-
-    Args:
-        whole: (n_leaves, n_steps), the cells' units, rounded down.
-        rests: Likewise, what is left of each, in parts of 2^bits.
-        lattice: The hierarchy with its margin.
-        bits: Of the rests.
-
-    Returns:
-        (n_nodes, n_steps), in the order of `nodes`.
-
-    Raises:
-        ParameterError: The program was not solved, which the lemma excludes.
+    a step, by HiGHS. whole, rests: (n_leaves, n_steps), the cells' units, rounded down, and what is left of
+    each, in parts of 2^bits. Raises ParameterError where the program was not solved, which the lemma
+    excludes.
     """
     one = 1 << bits
     left = lattice.add_up(rests)

@@ -16,7 +16,8 @@ Ends = tuple[list[int], list[int]]
 def unbiased_lattice(
     whole: Integers, rests: Integers, lattice: Lattice, bits: int, first_step: int
 ) -> Integers:
-    """Return every node's units, each rounded up as often as its rest says, tree and margin adding up; free.
+    """Return every node's units, (n_nodes, n_steps), each rounded up as often as its rest says, tree and
+    margin adding up; free.
 
     Lemma: values are a flow. From one vertex it goes to the root, down the tree to the regions, along each
     cell to its node of the margin and back to the first; each node of the lattice is one edge. As much flows
@@ -25,17 +26,8 @@ def unbiased_lattice(
     one is whole, or taken; each is done with the odds that change none of the values on average. So every
     step leaves fewer edges that are not whole, none leaves its floor and ceiling, and all sums stay.
 
-    The odds are hashes of the step's running index: a function of the arguments alone.
-
-    Args:
-        whole: (n_leaves, n_steps), the cells' units, rounded down.
-        rests: Likewise, what is left of each, in parts of 2^bits.
-        lattice: The hierarchy with its margin.
-        bits: Of the rests.
-        first_step: Running index of the first step.
-
-    Returns:
-        (n_nodes, n_steps), in the order of `nodes`.
+    The odds are hashes of the step's running index: a function of the arguments alone. whole, rests, bits: as
+    `rounded_lattice`.
 
     Source: Gandhi, Khuller, Parthasarathy and Srinivasan 2006, "Dependent rounding and its applications to
     approximation algorithms", for paths and circles of a bipartite graph; Cox 1987 for tables.

@@ -15,17 +15,8 @@ Answers = NDArray[np.bool_]
 
 
 def window_sums(counts: Floats, length: int) -> Floats:
-    """Return the sum of the last `length` steps.
-
-    Args:
-        counts: (n_series, n_steps).
-        length: In [1, n_steps].
-
-    Returns:
-        (n_series, n_steps - length + 1), in the unit of the counts.
-
-    Raises:
-        ParameterError: For a length outside its range.
+    """Return the sum of the last `length` steps, (n_series, n_steps - length + 1), of counts (n_series,
+    n_steps). Raises ParameterError for a length outside [1, n_steps].
     """
     _check(counts, length)
     sums: Floats = np.lib.stride_tricks.sliding_window_view(counts, length, axis=1).sum(axis=2)
@@ -33,32 +24,15 @@ def window_sums(counts: Floats, length: int) -> Floats:
 
 
 def low_signal(sums: Floats, most: float) -> Answers:
-    """Return where a window's sum is at most `most`.
-
-    Args:
-        sums: Of windows, as `window_sums` or `smoothed_window_sums` gives them.
-        most: In the unit of the counts.
-
-    Returns:
-        Of the sums' shape.
-    """
+    """Return where a window's sum, as `window_sums` or `smoothed_window_sums` gives it, is at most `most`."""
     low: Answers = sums <= most
     return low
 
 
 def jumps(counts: Floats, length: int, least: float) -> Answers:
-    """Return where a window's last step is at least `least` above its first; drops are jumps of -counts.
-
-    Args:
-        counts: (n_series, n_steps).
-        length: Of the window, in [1, n_steps].
-        least: In the unit of the counts, above 0.
-
-    Returns:
-        (n_series, n_steps - length + 1).
-
-    Raises:
-        ParameterError: For a length outside its range, or a `least` that is not above 0.
+    """Return where a window's last step is at least `least` above its first, (n_series, n_steps - length +
+    1); drops are jumps of -counts. Raises ParameterError for a length outside [1, n_steps], or a `least` that
+    is not above 0.
     """
     _check(counts, length)
     if not least > 0:

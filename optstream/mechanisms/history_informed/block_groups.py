@@ -38,17 +38,8 @@ class BlockGroups:
     def of(self, first_step: int, n_steps: int) -> tuple[Group, ...]:
         """Return the groups of a period: as many nearly equal ones as have `size` blocks on average, or one.
 
-        Privacy: Lemma 16; a public rule.
-
-        Args:
-            first_step: Running index of its first step.
-            n_steps: Of the period.
-
-        Returns:
-            Every whole block in one of them.
-
-        Raises:
-            ParameterError: The scale was not made for periods of this length.
+        Every whole block is in one of them. Raises ParameterError where the scale was not made for periods of
+        this length. Privacy: Lemma 16; a public rule.
         """
         if n_steps not in self.period_lengths:
             listed = ", ".join(map(str, self.period_lengths))
@@ -95,14 +86,8 @@ class BlockGroups:
         return self.worst**2 * self._variance_of_one
 
     def errs_less(self, epsilon: Fraction, horizon: Horizon | None) -> bool:
-        """Return whether they are expected to err less than Laplace noise in the same blocks; free.
-
-        Args:
-            epsilon: Of a window.
-            horizon: As in `JointTerms`.
-
-        Returns:
-            False where they are as good.
+        """Return whether they are expected to err less than Laplace noise in the same blocks; free. epsilon:
+        of a window; horizon: as in `JointTerms`.
         """
         blocks = self.blocks
         ratio = math.sqrt(2.0 * (blocks.n_blocks * blocks.length) ** 2 / self.error)
@@ -149,15 +134,8 @@ class BlockGroups:
 def best_groups(blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction) -> BlockGroups | None:
     """Return the groups with the least variance of noise; None where none of two blocks can be drawn.
 
-    Costs no privacy: public figures alone.
-
-    Args:
-        blocks: The rule of what is measured.
-        period_lengths: Steps of every period that will ever be released.
-        unit_scale: Of Laplace noise that loses all of epsilon.
-
-    Returns:
-        Of those that are as good the smaller: their year costs less.
+    Of those that are as good the smaller: their year costs less. unit_scale: of Laplace noise that loses all
+    of epsilon. Costs no privacy: public figures alone.
     """
     best: BlockGroups | None = None
     for one in sorted(candidates(blocks, period_lengths), key=lambda one: one.least_error):
@@ -172,18 +150,10 @@ def best_groups(blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fra
 def chosen_groups(
     blocks: DriftingBlocks, period_lengths: Lengths, unit_scale: Fraction, size: Fraction | None
 ) -> BlockGroups | None:
-    """Return the groups of a size, or the best ones; None where none of two blocks can be drawn.
+    """Return the groups of a size, or, where it is None, the best ones; None where none of two blocks can be
+    drawn.
 
-    Costs no privacy: public figures alone.
-
-    Args:
-        blocks: As for `best_groups`.
-        period_lengths: As for `best_groups`.
-        unit_scale: As for `best_groups`.
-        size: As in `BlockGroups`; None for the best.
-
-    Returns:
-        The groups.
+    Arguments as `best_groups`. Costs no privacy: public figures alone.
     """
     if size is None:
         return best_groups(blocks, period_lengths, unit_scale)
@@ -192,14 +162,8 @@ def chosen_groups(
 
 
 def may_be_drawn(groups: BlockGroups, unit_scale: Fraction) -> bool:
-    """Return whether the sampler takes such groups. Privacy: none; public figures.
-
-    Args:
-        groups: Of a plan.
-        unit_scale: Of Laplace noise that loses all of epsilon.
-
-    Returns:
-        Whether some group has two blocks, and none is too large for its scale.
+    """Return whether the sampler takes such groups: some has two blocks, and none is too large for its scale.
+    Privacy: none; public figures.
     """
     largest = max(groups.sizes, default=1)
     return 1 < largest <= LARGEST_GROUP and 4 * groups.worst * unit_scale >= largest
@@ -207,14 +171,8 @@ def may_be_drawn(groups: BlockGroups, unit_scale: Fraction) -> bool:
 
 @lru_cache(maxsize=256)
 def candidates(blocks: DriftingBlocks, period_lengths: Lengths) -> tuple[BlockGroups, ...]:
-    """Return the groups that are worth a look, the smaller first. Privacy: none; public figures.
-
-    Args:
-        blocks: The rule of what is measured.
-        period_lengths: Steps of every period that will ever be released.
-
-    Returns:
-        One for each number of groups that the ordinary period with the fewest blocks may have.
+    """Return the groups that are worth a look, the smaller first: one for each number of groups that the
+    ordinary period with the fewest blocks may have. Privacy: none; public figures.
     """
     ordinary = BlockGroups(blocks, Fraction(1), period_lengths)
     fewest = min((n_blocks for n_blocks, _ in ordinary.numbers), default=0)

@@ -30,15 +30,10 @@ Floats = NDArray[np.float64]
 
 
 def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any]:
-    """Return the levels' memories as those of the tree that follows; free.
+    """Return the levels' memories, by level as a state has them, as those of the tree that follows; free.
 
-    Args:
-        levels: By level, as a state has them.
-        between: From the nodes of that tree to those of now.
-
-    Returns:
-        By level; its history is in the order of the new tree's nodes. Empty where it cannot be told of all of
-        them: a level that was not measured before, or at other blocks than what its nodes are made of.
+    A history is in the order of the new tree's nodes; it is left out where it cannot be told of all of them:
+    a level that was not measured before, or at other blocks than what its nodes are made of.
     """
     histories = {
         int(level): BlockHistory.from_document(own["history"], n_series_of(own["history"]))
@@ -54,15 +49,11 @@ def carried_levels(levels: Mapping[str, Any], between: TreeMap) -> dict[str, Any
 
 
 def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
-    """Return the leaves whose size on the days before was not measured, as a state remembers them.
+    """Return the leaves whose size on the days before was not measured, as a state remembers them,
+    JSON-ready: of each its level and row, and of those that it has a share of, together with the share, how
+    far that is to be doubted, and the rows above that lack it.
 
-    Args:
-        between: From the tree of then to that of now.
-        first_step: Running index of the first step with the tree of now.
-
-    Returns:
-        JSON-ready: of each its level and row, and of those that it has a share of, together with the share,
-        how far that is to be doubted, and the rows above that lack it.
+    first_step: running index of the first step with the tree of now.
     """
     return list(_guesses(between, first_step))
 
@@ -70,12 +61,7 @@ def guesses(between: TreeMap, first_step: int) -> list[dict[str, Any]]:
 def refined(told: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int, BlockHistory]:
     """Return the blocks with the guessed rows of the days before as the blocks since then have them.
 
-    Args:
-        told: As `guesses` returns them.
-        histories: Of each measured level, in the tree's order.
-
-    Returns:
-        The same blocks; only rows of guessed leaves, and those above new ones, differ.
+    told: as `guesses` returns them. Only rows of guessed leaves, and those above new ones, differ.
     """
     found = {level: replace(history, sums=history.sums.copy()) for level, history in histories.items()}
     shares = [_share(one, histories) for one in told]

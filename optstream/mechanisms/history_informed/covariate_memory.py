@@ -15,15 +15,10 @@ others, for new estimates of the days before.
 
 
 def covariates_of(covariates: Sequence[Covariate], day: int, history_days: int) -> dict[str, Any]:
-    """Return what the night that releases a day knows, as a part of its state; free.
+    """Return what the night that releases a day knows, as a part of its state: covariates that tell the day
+    itself, and others apart; nothing where none are public. Free.
 
-    Args:
-        covariates: Public series.
-        day: On the public clock.
-        history_days: How far back estimates look.
-
-    Returns:
-        Those that tell the day itself, and others apart; nothing where none are public.
+    day: on the public clock. history_days: how far back estimates look.
     """
     known = [found for one in covariates if (found := one.public(day, history_days)) is not None]
     parts = {
@@ -34,16 +29,11 @@ def covariates_of(covariates: Sequence[Covariate], day: int, history_days: int) 
 
 
 def used_covariates(*measured: Measured, day: int | None = None) -> dict[str, Any]:
-    """Return the covariates' values that the last of these periods knew, as a part of a state; free.
+    """Return the newest values of each covariate that the last of these periods, in order, knew, as a part of
+    a state; free.
 
-    Of a covariate that it went without, those that one of the few periods before it knew.
-
-    Args:
-        measured: Periods in order.
-        day: If given, also what was public too late for the periods' own estimates, but tells this day.
-
-    Returns:
-        The newest values of each covariate; nothing where none are known.
+    Of a covariate that it went without, those that one of the few periods before it knew. day: if given, also
+    what was public too late for the periods' own estimates, but tells this day.
     """
     newest: dict[str, Any] = {}
     for period in measured[-MOST_LATE:]:

@@ -107,12 +107,6 @@ class HistoryInformed(BlockPlan):
 
         The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
         is estimated with wider priors. A function of noisy sums.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            The days' numbers on the public clock, rising.
         """
         belief = self._belief(measured.before, len(measured.points))
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
@@ -121,13 +115,7 @@ class HistoryInformed(BlockPlan):
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, from what was measured after it too; free.
 
-        Args:
-            measured: Of the period.
-            later: The following periods' measurements, in order; none gives the estimate from the period and
-                what came before it.
-
-        Returns:
-            The new estimate. Its spends are those of `measured`: a revision draws nothing.
+        Without later periods, from it and what came before it. A revision draws nothing.
         """
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.public_days.day_of(measured.first_step))

@@ -25,16 +25,9 @@ NODES_OF_SIZES = 40
 def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Sequence[Fraction]) -> int | None:
     """Return the deepest level where its leaves are small counts; else None. Privacy: public figures alone.
 
-    Small is a leaf of the public `scale` whose noise, in one block a window, is more than `SMALL` of it. The
-    level above must be measured, and every leaf above, for small leaves are shares of what is known there.
-
-    Args:
-        tree: The hierarchy.
-        public: The stream's; where readings are no counts, or have no scale, no leaf is known to be small.
-        level_shares: Of epsilon, one for each level.
-
-    Returns:
-        A level, at least 1, or None.
+    Small is a leaf of the public `scale` whose noise, in one block a window, is more than `SMALL` of it;
+    where readings are no counts, or have no scale, no leaf is known to be small. The level above must be
+    measured, and every leaf above, for small leaves are shares of what is known there.
     """
     deepest = tree.n_levels - 1
     noise = public.relative_noise
@@ -44,40 +37,20 @@ def small_leaf_level(tree: AggregationTree, public: Figures, level_shares: Seque
 
 
 def small_blocks(window_length: int) -> tuple[int, int]:
-    """Return (m, L) of small leaves. Privacy: public figures alone.
-
-    Args:
-        window_length: Steps.
-
-    Returns:
-        How many blocks a window has, and their steps.
+    """Return (m, L) of small leaves: how many blocks a window has, and their steps. Privacy: public figures
+    alone.
     """
     return SMALL_BLOCKS, min(SMALL_LENGTH, window_length)
 
 
 def tree_of_common_blocks(tree: AggregationTree, small: int | None) -> AggregationTree:
-    """Return the tree of the levels that are measured at common blocks: all, or those above `small`; free.
-
-    Args:
-        tree: The hierarchy.
-        small: The level with blocks of its own, if there is one.
-
-    Returns:
-        The tree itself, or its first levels.
-    """
+    """Return the tree of the levels that are measured at common blocks: all, or those above `small`; free."""
     return tree if small is None else tree_above(tree, small)
 
 
 def figures_above(public: Figures, tree: AggregationTree, above: AggregationTree) -> Figures:
-    """Return the figures by which the blocks of the levels above are chosen; free.
-
-    Args:
-        public: With the relative noise of a leaf of the whole tree.
-        tree: The hierarchy.
-        above: Its first levels.
-
-    Returns:
-        The same, with the relative noise of a leaf of the tree above.
+    """Return the figures by which the blocks of the levels above are chosen: with the relative noise of a
+    leaf of the tree `above`, the first levels of `tree`; free.
     """
     leaf = typical_above(tree, above, 1.0)
     if public.relative_noise is None or leaf is None:
@@ -91,13 +64,6 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
 
     The mean over log-normal sizes of the root of what a count varies, and of what `SEEN_DAYS` of blocks leave
     open about its size. 0 everywhere would miss by 1.
-
-    Args:
-        public: With the count of a typical leaf.
-        share: Of epsilon, the level's.
-
-    Returns:
-        Standard deviations, relative.
     """
     assert public.count is not None
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)

@@ -28,6 +28,7 @@ from optstream.mechanisms.history_informed.tree_levels import (
 )
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import SeriesMechanism
+from optstream.mechanisms.state import memory_of
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
@@ -118,7 +119,7 @@ class HistoryInformedTree(Hierarchical):
         charged = list(spends)
         state = super().recall(charged, before)
         assert state is not None  # every level has one
-        known = before if before and before.get("mechanism") == NAME else {}
+        known = memory_of(before, NAME)
         measured = {level for level, _ in self.levels}
         elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
         return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
@@ -175,17 +176,7 @@ class HistoryInformedTree(Hierarchical):
         return self._estimates.estimate(measured, *self._known(measured)).values
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days that were found unlike all others, as `HistoryInformed.events` does; free.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            The days' numbers on the public clock, rising.
-
-        Raises:
-            ParameterError: For measurements of other levels.
-        """
+        """Return the days that were found unlike all others, as `HistoryInformed.events` does; free."""
         belief, histories = self._known(measured)
         dense = {level: histories[level] for level, _ in self._dense}
         return self._estimates.events(measured, belief, dense)
@@ -214,15 +205,7 @@ class HistoryInformedTree(Hierarchical):
         return self._with_errors(measured, *self._known(measured))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, from what was measured after it too; free.
-
-        Args:
-            measured: Of the period; must be `measured` by this mechanism.
-            later: The following periods' measurements, in order, likewise.
-
-        Returns:
-            The new estimate, with the spends of `measured`.
-        """
+        """Return the same period estimated again, from what was measured after it too; free."""
         return self._with_errors(measured, *self._known_since(measured, later))
 
     def _known_since(
@@ -239,14 +222,7 @@ class HistoryInformedTree(Hierarchical):
         return belief, refined(_guessed(last.state), histories)
 
     def measured(self, measured: Measured) -> bool:
-        """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
-
-        Args:
-            measured: Of one period.
-
-        Returns:
-            Whether its parts are block sums at each measured level's nodes.
-        """
+        """Return whether its parts are block sums at each measured level's nodes of this tree."""
         sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
         return of_blocks and sizes == [len(part.points) for part in measured.parts]

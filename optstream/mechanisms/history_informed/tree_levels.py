@@ -21,18 +21,8 @@ Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
 def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
-    """Return the level shares that the model chooses. Privacy: none; public figures alone.
-
-    Args:
-        pattern: Made with the whole stream's model.
-        tree: The hierarchy.
-        wanted: The word for it, "model".
-
-    Returns:
-        One share for each level.
-
-    Raises:
-        ParameterError: Another word, or no public scale.
+    """Return the level shares that the model chooses, where `wanted` is "model". Raises ParameterError for
+    another word, or without a public scale. Privacy: none; public figures alone.
     """
     figures = tree_figures(pattern, tree)
     if wanted != "model" or figures.relative_noise is None:
@@ -47,15 +37,7 @@ def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
     """Return what blocks and shares are chosen by, and errors expected by: at which levels noise may be joint
     included. Privacy: none; public figures alone.
 
-    Args:
-        pattern: Made with the whole stream's model.
-        tree: The hierarchy.
-
-    Returns:
-        The figures.
-
-    Raises:
-        ParameterError: Joint noise was asked for at a level that may not have it.
+    Raises ParameterError where joint noise was asked for at a level that may not have it.
     """
     if pattern.figures.relative_noise is None:
         return pattern.figures
@@ -71,17 +53,10 @@ def with_the_same_blocks(
     shares: tuple[Fraction, ...],
     small: int | None,
 ) -> Levels:
-    """Return the levels' mechanisms with the blocks of the tree's plan. Privacy: none; public figures alone.
+    """Return the levels' mechanisms with the blocks of the tree's plan; `small` is the level of small counts,
+    with blocks of its own.
 
-    Args:
-        levels: Each like the pattern, with its part of epsilon.
-        tree: The hierarchy.
-        pattern: Made with the whole stream's model.
-        shares: Of epsilon, one for each level.
-        small: The level of small counts, with blocks of its own; None without.
-
-    Returns:
-        The same levels. What is learned, covariates among it, is the tree's and no level's.
+    What is learned, covariates among it, is the tree's and no level's. Privacy: none; public figures alone.
     """
     count, length = pattern.blocks.n_blocks, pattern.blocks.length
     figures = tree_figures(pattern, tree)
@@ -124,15 +99,8 @@ def states_with_parts(
     spent: two that each have headroom may have none together. Nor would the levels that share their blocks
     see what a level of small counts takes beside them in the same night.
 
-    Args:
-        sets: The measured levels, those together that are measured at the same blocks.
-        states: Of the levels, by their number.
-        others: What other periods spent near this one, on any level.
-        model: The whole stream's.
-        period: Running indices of its steps.
-
-    Returns:
-        A state for each measured level.
+    sets: the measured levels, those together that are measured at the same blocks. states: by level. others:
+    what other periods spent near this one, on any level. period: running indices of its steps.
     """
     chosen = layers_with_headroom(
         [_layer(levels, period) for levels in sets],

@@ -121,17 +121,11 @@ class LevelPlan:
         taken: Sequence[int],
         features: Sequence[Feature],
     ) -> tuple[Spend, ...]:
-        """Return the level's spends for one period.
+        """Return the level's spends for one period: the sampler's, where it costs something, the points', and
+        one for each feature.
 
-        Args:
-            n_steps: Steps of the period.
-            first_step: Running index of its first step.
-            points: The measured steps, or None while they are not chosen: then the worst outcome of the rule.
-            taken: Points of other periods, running indices.
-            features: What is measured beside the points.
-
-        Returns:
-            The sampler's spend, where it costs something, the points', and one for each feature.
+        points: the measured steps, or None while they are not chosen: then the worst outcome of the rule.
+        taken: points of other periods, running indices.
         """
         found: list[Spend] = []
         charges = self.sampler_charges(n_steps)
@@ -156,15 +150,10 @@ class LevelPlan:
         )
 
     def is_own(self, spend: Spend) -> bool:
-        """Return whether a spend of this level is one that its plan makes, whole or with groups left out.
+        """Return whether a spend of this level and another period is one that its plan makes, whole or with
+        groups left out: False for other points or groups, or a larger charge.
 
         Such spends of different periods, in any order, leave every window within `epsilon`.
-
-        Args:
-            spend: Of another period.
-
-        Returns:
-            False for other points or groups, or a larger charge.
         """
         if not isinstance(spend, StepSpend | JointSpend):
             return False

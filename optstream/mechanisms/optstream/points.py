@@ -7,7 +7,7 @@ from optstream.measurement import L1Sampling
 from optstream.measurement.l1_sampling import Choice
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.optstream.plan import LevelPlan
-from optstream.mechanisms.state import own_state
+from optstream.mechanisms.state import measured_steps, own_state
 from optstream.privacy import JointSpend, Spend, StepSpend
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.privacy.spends import spend_from_document, spend_to_document
@@ -19,19 +19,11 @@ NAME = "OptStream"
 def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
     """Return the state that the spends of other periods imply, earlier and later ones."""
     known = list(spends)
-    return {
-        "points": {
-            str(plan.level): sorted(
-                spend.first_step + step
-                for spend in known
-                if isinstance(spend, StepSpend | JointSpend)
-                if (spend.level, spend.stage) == (plan.level, SAMPLES)
-                for step, weight in enumerate(spend.weights)
-                if weight
-            )
-            for plan in levels
-        }
+    points = {
+        plan.level: measured_steps((one for one in known if one.level == plan.level), SAMPLES)
+        for plan in levels
     }
+    return {"points": {str(level): [step for step, _ in steps] for level, steps in points.items()}}
 
 
 def other_plans(levels: Sequence[LevelPlan], spends: Sequence[Spend]) -> State | None:

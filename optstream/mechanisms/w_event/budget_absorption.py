@@ -1,17 +1,13 @@
 """Budget Absorption: a publication takes the shares of the steps that were held before it."""
 
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
-from optstream.mechanisms.w_event.publish_by_distance import HALF, PublishByDistance
-from optstream.privacy import PrivacyModel
+from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
 from optstream.privacy.rules.publication_rules import Absorption, PublicationRule
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import State
 
 
-@dataclass(frozen=True)
 class BudgetAbsorption(PublishByDistance):
     """Every step has an equal share, and one that is published takes those that were not used before it.
 
@@ -36,8 +32,6 @@ class BudgetAbsorption(PublishByDistance):
         ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
-    model: PrivacyModel
-    distance_share: Fraction = HALF
     name: ClassVar[str] = "BudgetAbsorption"
 
     @property

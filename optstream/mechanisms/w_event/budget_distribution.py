@@ -1,11 +1,8 @@
 """Budget Distribution: half of what is left of a window's budget for every publication."""
 
-from dataclasses import dataclass
-from fractions import Fraction
 from typing import ClassVar
 
-from optstream.mechanisms.w_event.publish_by_distance import HALF, PublishByDistance
-from optstream.privacy import PrivacyModel
+from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
 from optstream.privacy.rules.publication_rules import Halving, PublicationRule
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import State
@@ -14,7 +11,6 @@ GRAINS = 2**16
 """The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""
 
 
-@dataclass(frozen=True)
 class BudgetDistribution(PublishByDistance):
     """A step that lies far from the last release is published with half of what its window has left.
 
@@ -38,8 +34,6 @@ class BudgetDistribution(PublishByDistance):
         ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
-    model: PrivacyModel
-    distance_share: Fraction = HALF
     name: ClassVar[str] = "BudgetDistribution"
 
     @property

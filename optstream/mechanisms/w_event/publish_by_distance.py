@@ -27,17 +27,8 @@ HALF = Fraction(1, 2)
 
 
 def checked_share(share: Exact, name: str) -> Fraction:
-    """Return the share of epsilon that distances have, as a fraction.
-
-    Args:
-        share: Exact.
-        name: Of the mechanism, for the error.
-
-    Returns:
-        The same number.
-
-    Raises:
-        ParameterError: It is not exact, or does not lie between 0 and 1.
+    """Return the share of epsilon that distances have, as a fraction. Raises ParameterError, with the
+    mechanism's name, unless it is exact and lies between 0 and 1.
     """
     found = exact(share, f"distance_share of {name}")
     if not 0 < found < 1:

@@ -13,17 +13,8 @@ Amounts = TypeVar("Amounts", float, Floats)
 
 
 def checked(amounts: ArrayLike, name: str) -> Floats:
-    """Return the amounts as an array of their own shape.
-
-    Args:
-        amounts: Numbers.
-        name: Of the parameter, for the error.
-
-    Returns:
-        Floats.
-
-    Raises:
-        ParameterError: One is not finite or below 0.
+    """Return the amounts as floats of their own shape. Raises ParameterError where one is not finite or below
+    0. name: of the parameter, for the error.
     """
     try:
         given = np.asarray(amounts, dtype=np.float64)
@@ -35,38 +26,18 @@ def checked(amounts: ArrayLike, name: str) -> Floats:
     return given
 
 
-def checked_series(amounts: ArrayLike, name: str) -> Floats:
-    """Return the same, one a step: a scalar is a series of one.
-
-    Args:
-        amounts: Numbers, in one dimension at most.
-        name: Of the parameter, for the error.
-
-    Returns:
-        Floats of shape (n_steps,).
-
-    Raises:
-        ParameterError: More dimensions, or as `checked`.
+def checked_series(epsilons: ArrayLike) -> Floats:
+    """Return the same, one a step, (n_steps,): a scalar is a series of one. Raises ParameterError as
+    `checked`, and for more dimensions.
     """
-    given = checked(amounts, name)
+    given = checked(epsilons, "epsilons")
     if given.ndim > 1:
-        raise ParameterError(f"{name} must be a number or have one dimension, steps; got {given.ndim}")
+        raise ParameterError(f"epsilons must be a number or have one dimension, steps; got {given.ndim}")
     return np.atleast_1d(given)
 
 
 def checked_number(amount: ArrayLike, name: str) -> float:
-    """Return one amount as a float.
-
-    Args:
-        amount: A number.
-        name: Of the parameter, for the error.
-
-    Returns:
-        The same number.
-
-    Raises:
-        ParameterError: An array, or as `checked`.
-    """
+    """Return one amount as a float. Raises ParameterError for an array, or as `checked`."""
     given = checked(amount, name)
     if given.ndim:
         raise ParameterError(f"{name} must be one number; got an array")
@@ -74,14 +45,8 @@ def checked_number(amount: ArrayLike, name: str) -> float:
 
 
 def shaped_as(result: Floats, given: Amounts) -> Amounts:
-    """Return the result as a float where the amounts were a scalar, else as the array that it is.
-
-    Args:
-        result: An array.
-        given: The amounts that it was computed from.
-
-    Returns:
-        What is of the amounts' kind.
+    """Return the result as a float where the amounts that it was computed from were a scalar, else as the
+    array that it is.
     """
     if isinstance(given, np.ndarray) or np.ndim(given):
         return result  # type: ignore[return-value]  # mypy: no type variable says list in, array out

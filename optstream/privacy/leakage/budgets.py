@@ -1,6 +1,5 @@
 """Budgets that keep the total leakage at alpha: by its supremum (Algorithm 7) and exactly (Algorithm 8)."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,9 +8,7 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import whole
 from optstream.privacy.leakage.amounts import Floats, checked_number
 from optstream.privacy.leakage.loss import Known, loss_of
-from optstream.privacy.leakage.suprema import supremum
-
-HALVINGS = 200
+from optstream.privacy.leakage.suprema import border, supremum
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:
 
     if not (before.pieces.q.size or after.pieces.q.size):
         return bound  # neither direction tells anything
-    return _border(lambda epsilon: total(epsilon) > bound * (1 - SUPREMA_ROUNDED), bound)[0]
+    return border(lambda epsilon: total(epsilon) > bound * (1 - SUPREMA_ROUNDED), bound)[0]
 
 
 def exact_budgets(alpha: float, *, backward: Known, forward: Known) -> Budgets:
@@ -105,28 +102,11 @@ def exact_budgets(alpha: float, *, backward: Known, forward: Known) -> Budgets:
     def excess(first: float) -> float:
         return first + after.at(max(bound - before.at(first), 0.0)) - bound
 
-    least = _border(lambda first: excess(first) >= -rounding, bound)[1]
-    most = _border(lambda first: excess(first) > rounding, bound)[0]
+    least = border(lambda first: excess(first) >= -rounding, bound)[1]
+    most = border(lambda first: excess(first) > rounding, bound)[0]
     first = (least + most) / 2
     carried = before.at(first)
     return Budgets(first, max(first - carried, 0.0), max(bound - carried, 0.0))
-
-
-def _border(beyond: Callable[[float], bool], high: float) -> tuple[float, float]:
-    """Return neighbours in [0, high] between which `beyond`, false below and true above, turns; or an end
-    twice.
-    """
-    if beyond(0.0):
-        return 0.0, 0.0
-    if not beyond(high):
-        return high, high
-    low = 0.0
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        if not low < middle < high:
-            break
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return low, high
 
 
 def _positive(alpha: float) -> float:

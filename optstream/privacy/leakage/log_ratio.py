@@ -11,18 +11,11 @@ LARGEST_EXPONENT = 700.0
 
 
 def log_ratio(q: Floats, d: Floats, a: Floats) -> Floats:
-    """Return the logarithm elementwise.
+    """Return the logarithm elementwise, for q of at most 1, d in 0 .. q, and a at least 0 and finite;
+    broadcast.
 
     Up to 700 as log1p((q - d)(e^a - 1) / (1 + d (e^a - 1))), which is also exact for small a; beyond it both
     sides are divided by e^a, and d = 0 leaves a + log q: no overflow, and nothing that silently becomes 0.
-
-    Args:
-        q: At most 1.
-        d: In 0 .. q.
-        a: At least 0 and finite.
-
-    Returns:
-        The shape to which theirs broadcast.
     """
     rise = np.expm1(np.minimum(a, LARGEST_EXPONENT))
     common = np.log1p((q - d) * rise / (1 + d * rise))
@@ -37,16 +30,7 @@ def log_ratio(q: Floats, d: Floats, a: Floats) -> Floats:
 
 
 def log_ratio_of_numbers(q: float, d: float, a: float) -> float:
-    """Return the same for three floats, without numpy's overhead: time series are followed step by step.
-
-    Args:
-        q: At most 1.
-        d: In 0 .. q.
-        a: At least 0 and finite.
-
-    Returns:
-        The logarithm.
-    """
+    """Return the same for three floats, without numpy's overhead: time series are followed step by step."""
     if a <= LARGEST_EXPONENT:
         rise = math.expm1(a)
         return math.log1p((q - d) * rise / (1 + d * rise))

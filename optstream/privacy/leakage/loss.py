@@ -78,17 +78,18 @@ Known = ArrayLike | LossFunction | None
 
 
 def loss_of(known: Known) -> LossFunction:
-    """Return the loss function of what an adversary knows.
-
-    Args:
-        known: A transition matrix, its loss function, or None for one who knows nothing.
-
-    Returns:
-        0 everywhere for None.
-
-    Raises:
-        ParameterError: As `LossFunction`.
+    """Return the loss function of what an adversary knows; 0 everywhere for None. Raises ParameterError as
+    `LossFunction`.
     """
     if isinstance(known, LossFunction):
         return known
     return LossFunction([[1.0]] if known is None else known)
+
+
+def followed(epsilons: Floats, loss: LossFunction, leakage: float = 0.0) -> Floats:
+    """Return x with x_1 = L(leakage) + e_1, x_t = L(x_t-1) + e_t; L(0) is 0."""
+    found = []
+    for epsilon in epsilons.tolist():
+        leakage = loss.at(leakage) + epsilon
+        found.append(leakage)
+    return np.array(found, dtype=np.float64)

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike
 
 from optstream.errors import ParameterError
 from optstream.privacy.leakage.amounts import Amounts, Floats, checked_series, shaped_as
-from optstream.privacy.leakage.loss import Known, LossFunction, loss_of
+from optstream.privacy.leakage.loss import Known, followed, loss_of
 
 
 def backward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
@@ -27,7 +27,7 @@ def backward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
     Raises:
         ParameterError: Epsilons that are negative, not finite or not 1-D, or as `LossFunction`.
     """
-    return shaped_as(_followed(checked_series(epsilons, "epsilons"), loss_of(transition)), epsilons)
+    return shaped_as(followed(checked_series(epsilons), loss_of(transition)), epsilons)
 
 
 def forward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
@@ -47,8 +47,8 @@ def forward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
     Raises:
         ParameterError: As `backward_leakage`.
     """
-    series = checked_series(epsilons, "epsilons")
-    return shaped_as(_followed(series[::-1], loss_of(transition))[::-1], epsilons)
+    series = checked_series(epsilons)
+    return shaped_as(followed(series[::-1], loss_of(transition))[::-1], epsilons)
 
 
 def total_leakage(epsilons: Amounts, *, backward: Known, forward: Known) -> Amounts:
@@ -67,7 +67,7 @@ def total_leakage(epsilons: Amounts, *, backward: Known, forward: Known) -> Amou
     Raises:
         ParameterError: As `backward_leakage`.
     """
-    series = checked_series(epsilons, "epsilons")
+    series = checked_series(epsilons)
     total = backward_leakage(series, backward) + forward_leakage(series, forward) - series
     return shaped_as(total, epsilons)
 
@@ -91,7 +91,7 @@ def sequence_leakage(epsilons: ArrayLike, length: int, *, backward: Known, forwa
     Raises:
         ParameterError: Length is no integer in [1, n_steps], or as `total_leakage`.
     """
-    series = checked_series(epsilons, "epsilons")
+    series = checked_series(epsilons)
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= series.size:
         raise ParameterError(f"length must be an integer in [1, {series.size}], steps; got {length!r}")
     before, after = backward_leakage(series, backward), forward_leakage(series, forward)
@@ -102,12 +102,3 @@ def sequence_leakage(epsilons: ArrayLike, length: int, *, backward: Known, forwa
     between = running[length - 1 : length - 1 + starts] - running[1 : 1 + starts]
     together: Floats = before[:starts] + np.maximum(between, 0) + after[length - 1 :]
     return together
-
-
-def _followed(series: Floats, loss: LossFunction) -> Floats:
-    """Return x with x_1 = e_1, x_t = L(x_t-1) + e_t."""
-    leakage, followed = 0.0, []
-    for epsilon in series.tolist():
-        leakage = loss.at(leakage) + epsilon
-        followed.append(leakage)
-    return np.array(followed, dtype=np.float64)

@@ -38,14 +38,7 @@ class Pieces:
 
 
 def find_pieces(transition: Floats) -> Pieces:
-    """Return the pieces of a legal matrix. Time O(n^3 log n), memory O(n^2).
-
-    Args:
-        transition: (n_states, n_states).
-
-    Returns:
-        The fewest that there are.
-    """
+    """Return the fewest pieces of a legal matrix, (n_states, n_states). Time O(n^3 log n), memory O(n^2)."""
     with np.errstate(divide="ignore"):
         logs = np.log(transition)
     n_states = len(transition)

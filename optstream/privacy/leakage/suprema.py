@@ -1,13 +1,14 @@
 """Where leakage ends if releases continue without end: Theorem 11, Algorithm 6, and for a repeated period."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from optstream.errors import ParameterError
 from optstream.privacy.leakage.amounts import Amounts, Floats, checked, checked_series, shaped_as
-from optstream.privacy.leakage.loss import Known, LossFunction, loss_of
+from optstream.privacy.leakage.loss import Known, LossFunction, followed, loss_of
 
 ROUNDING = 4 * np.finfo(np.float64).eps
 HALVINGS = 200
@@ -75,15 +76,14 @@ def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) ->
     Raises:
         ParameterError: An empty period, or as `total_leakage`.
     """
-    series = checked_series(epsilons, "epsilons")
+    series = checked_series(epsilons)
     if not series.size:
         raise ParameterError("epsilons must have at least one step; got none")
-    before = _cycle(series.tolist(), loss_of(backward))
-    after = _cycle(series[::-1].tolist(), loss_of(forward))
+    before, after = _cycle(series, loss_of(backward)), _cycle(series[::-1], loss_of(forward))
     return before, after[::-1]
 
 
-def _cycle(epsilons: list[float], loss: LossFunction) -> Floats:
+def _cycle(epsilons: Floats, loss: LossFunction) -> Floats:
     """Return the values on which x -> L(x) + e settles when the e come round and round."""
     mean, carried = math.fsum(epsilons) / len(epsilons), loss.carried_in_the_limit
     if mean == 0:
@@ -91,20 +91,25 @@ def _cycle(epsilons: list[float], loss: LossFunction) -> Floats:
     if mean + carried >= -ROUNDING:
         return np.full(len(epsilons), np.inf)
     # once round grows a by less the larger a is, so the fixed point is bracketed, then halved
-    low, high = 0.0, 1.0
-    while _once_round(high, epsilons, loss)[-1] > high:
-        low, high = high, 2 * high
+    high = 1.0
+    while followed(epsilons, loss, high)[-1] > high:
+        high *= 2
+    settled = border(lambda leakage: followed(epsilons, loss, leakage)[-1] <= leakage, high)[1]
+    return followed(epsilons, loss, settled)
+
+
+def border(beyond: Callable[[float], bool], high: float) -> tuple[float, float]:
+    """Return neighbours in [0, high] between which `beyond`, false below and true above, turns; or an end
+    twice.
+    """
+    if beyond(0.0):
+        return 0.0, 0.0
+    if not beyond(high):
+        return high, high
+    low = 0.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         if not low < middle < high:
             break
-        low, high = (middle, high) if _once_round(middle, epsilons, loss)[-1] > middle else (low, middle)
-    return np.array(_once_round(high, epsilons, loss))
-
-
-def _once_round(leakage: float, epsilons: list[float], loss: LossFunction) -> list[float]:
-    leakages = []
-    for epsilon in epsilons:
-        leakage = loss.at(leakage) + epsilon
-        leakages.append(leakage)
-    return leakages
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return low, high

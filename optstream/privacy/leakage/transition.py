@@ -10,21 +10,11 @@ ROW_TOLERANCE = 1e-9
 
 
 def checked_transition(transition: ArrayLike, name: str = "transition") -> Floats:
-    """Return a row-stochastic matrix as float64, shape (n_states, n_states), its rows adding up to 1.
+    """Return a row-stochastic matrix as float64, shape (n_states, n_states), each row divided by its sum.
 
-    Row i is the distribution given state i: of the next value for a forward matrix, of the previous one
-    for a backward matrix.
-
-    Args:
-        transition: What was given.
-        name: Of the parameter, for the error.
-
-    Returns:
-        Each row divided by its sum.
-
-    Raises:
-        ParameterError: It is not square, has no state or an entry that is negative or not finite, or a row
-            does not add up to 1 within 1e-9.
+    Row i is the distribution given state i: of the next value for a forward matrix, of the previous one for a
+    backward matrix. Raises ParameterError, with the parameter's name, where it is not square, has no state or
+    an entry that is negative or not finite, or a row does not add up to 1 within 1e-9.
     """
     try:
         given = np.array(transition, dtype=np.float64)

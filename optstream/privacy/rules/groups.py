@@ -14,37 +14,22 @@ from optstream.privacy.model import PrivacyModel, Windows
 
 
 def may_be_joint(model: PrivacyModel, n_nodes: int, leaves_per_period: int | None) -> bool:
-    """Return whether one customer's changes of a period move one node of a level only (Lemma 16).
+    """Return whether one customer's changes of a period move one node of a level only (Lemma 16); False
+    wherever nothing says so.
 
     One who changes leaf inside a group pays for it in each leaf, which no charge of a `JointSpend` holds.
-
-    Args:
-        model: The privacy guarantee.
-        n_nodes: Of the level.
-        leaves_per_period: The leaves that one customer's readings of a period lie in, by the operator's word;
-            None where nobody gave it: a default of 1 is no word.
-
-    Returns:
-        False wherever nothing says so.
+    leaves_per_period: the leaves that one customer's readings of a period lie in, by the operator's word;
+    None where nobody gave it: a default of 1 is no word.
     """
     return n_nodes == 1 or (model.unit == "customer" and leaves_per_period == 1)
 
 
 def cut(parts: Sequence[range], least: int) -> tuple[Group, ...]:
-    """Return a period's parts in as many nearly equal groups as hold at least `least` each.
+    """Return a period's parts, in order of time, in as many nearly equal groups as hold at least `least`
+    each.
 
     Never fewer in any: a rest of its own would let a window meet one group more (Lemma 16). A period without
-    parts has no groups. A public rule.
-
-    Args:
-        parts: What is measured, in order of time.
-        least: The fewest of a group.
-
-    Returns:
-        The groups, in order of time.
-
-    Raises:
-        ParameterError: Least below 1, or more than there are parts.
+    parts has no groups. A public rule. Raises ParameterError for less than 1, or more than there are parts.
     """
     if least < 1 or 0 < len(parts) < least:
         raise ParameterError(f"a period of {len(parts)} measurements cannot be cut into groups of {least}")
@@ -52,14 +37,8 @@ def cut(parts: Sequence[range], least: int) -> tuple[Group, ...]:
 
 
 def cut_evenly(parts: Sequence[range], n_groups: int) -> tuple[Group, ...]:
-    """Return a period's parts in so many groups, nearly equal; none without parts. A public rule.
-
-    Args:
-        parts: What is measured, in order of time.
-        n_groups: At most as many as there are parts.
-
-    Returns:
-        The groups, in order of time.
+    """Return a period's parts, in order of time, in so many groups, nearly equal; none without parts. A
+    public rule.
     """
     borders = [number * len(parts) // max(n_groups, 1) for number in range(n_groups + 1)]
     return tuple(tuple(parts[start:stop]) for start, stop in pairwise(borders))
@@ -70,17 +49,11 @@ Layout = tuple[int, tuple[Group, ...]]
 
 
 def worst_sum(layouts: Collection[Layout], window_length: int, windows: Windows = "sliding") -> int:
-    """Return the most unit charges that a window costs over periods of these layouts, in any order.
+    """Return the most unit charges that a window costs over periods of these layouts, in any order; "aligned"
+    windows lie inside one period.
 
-    The scale is this times alpha_units and leaves_changed over epsilon.
-
-    Args:
-        layouts: At least one.
-        window_length: Steps.
-        windows: "aligned" looks only inside one period.
-
-    Returns:
-        An integer: steps, each once for every group whose largest part in the window holds it.
+    The scale is this times alpha_units and leaves_changed over epsilon: an integer of steps, each once for
+    every group whose largest part in the window holds it.
     """
     if windows == "aligned":
         return max(int(_charged(groups, n_steps, window_length).max()) for n_steps, groups in layouts)
@@ -94,13 +67,8 @@ def worst_of_cycle(layouts: Sequence[Sequence[Layout]], window_length: int) -> i
     window meets the end of one period, then whole ones, then the beginning of another, and what each may cost
     at most is found step by step.
 
-    Args:
-        layouts: For each first step modulo their number, what a period may be that begins there: as many
-            layouts everywhere, of the same lengths in the same order. At least one.
-        window_length: Steps.
-
-    Returns:
-        As `worst_sum`.
+    layouts: for each first step modulo their number, what a period may be that begins there: as many layouts
+    everywhere, of the same lengths in the same order; at least one.
     """
     n_places = len(layouts)
     own = [

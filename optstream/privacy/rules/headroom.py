@@ -36,17 +36,10 @@ def groups_with_headroom(
 ) -> tuple[Group, ...]:
     """Return those groups, in their order, with which no window loses more than `most` (Lemma 13).
 
-    Args:
-        groups: Of disjoint parts of a period, rising. Each is taken whole or left out.
-        first_step: Running index of the period's first step, from which parts count.
-        unit_charge: What a window is charged for each step of the part, of a group, of which it holds most.
-        others: The spends of all other periods within a window, earlier and later ones, of any kind, and all
-            of this period that are charged beside these.
-        window_length: Steps.
-        most: What a window may lose.
-
-    Returns:
-        Some of the groups.
+    groups: of disjoint parts of a period, rising, from its first step, a running index; each is taken whole
+    or left out. unit_charge: what a window is charged for each step of the part, of a group, of which it
+    holds most. others: the spends of all other periods within a window, earlier and later ones, of any kind,
+    and all of this period that are charged beside these.
     """
     layer = Layer(groups, unit_charge)
     (taken,) = layers_with_headroom([layer], first_step, others, window_length, most)
@@ -60,22 +53,13 @@ def layers_with_headroom(
     window_length: int,
     most: Fraction,
 ) -> tuple[tuple[Group, ...], ...]:
-    """Return those groups of each layer with which no window loses more than `most`, all layers together.
+    """Return those groups of each layer, in their order, with which no window loses more than `most`, all
+    layers together.
 
     Layers may measure the same steps. Groups are asked about in order of time, of those that begin together
     the earlier layer's first, each beside all that were taken before, of whatever layer. A group is taken
     whole or left out. A function of recorded outputs and public facts, hence free (Lemmas 13 and 16). Exact:
-    integers over a common denominator.
-
-    Args:
-        layers: Each with its own groups and charges.
-        first_step: As `groups_with_headroom`.
-        others: As `groups_with_headroom`.
-        window_length: Steps.
-        most: What a window may lose.
-
-    Returns:
-        Some of the groups of each layer, in their order.
+    integers over a common denominator. Other arguments as `groups_with_headroom`.
     """
     asked = sorted(
         ((number, group) for number, layer in enumerate(layers) for group in layer.groups),

@@ -47,13 +47,8 @@ class Horizon:
             raise ParameterError(f"delta of Horizon must be a number in [1e-10, 1/10]; got {self.delta}")
 
     def price(self, draws: Draws, noisier: float = 1.0) -> float:
-        """Return what all draws of the span lose together at delta (Lemmas 14 and 17); free.
-
-        Args:
-            draws: Of a plan. noisier: By what its scales are multiplied.
-
-        Returns:
-            An epsilon, at most the plain sum.
+        """Return what all draws of the span lose together at delta (Lemmas 14 and 17), an epsilon, at most
+        the plain sum; free. noisier: by what the scales are multiplied.
         """
         number, scale = round(self.n_steps * draws.a_step), UNITS / draws.epsilon * Fraction(noisier)
         found = composed(frozenset({((UNITS, scale), number)}), frozenset(), float(self.delta))
@@ -63,29 +58,15 @@ class Horizon:
         """Return whether joint noise errs less than Laplace noise at an equal price of the span; free.
 
         Asked the other way round, which takes two prices and no search: whether it costs less once its scale
-        has grown until both err alike. The price falls and the error rises with the scale.
-
-        Args:
-            ratio: By what the scale of joint noise may grow until it errs as Laplace noise does.
-            joint: What is drawn of it at the epsilon of a window.
-            laplace: The same of Laplace noise.
-
-        Returns:
-            False where they are as good.
+        has grown until both err alike. The price falls and the error rises with the scale. ratio: by what the
+        scale of joint noise may grow until it errs as Laplace noise does. joint, laplace: what is drawn of
+        either at the epsilon of a window.
         """
         return self.price(joint, ratio) < self.price(laplace)
 
 
 def errs_less(ratio: float, joint: Draws, laplace: Draws, horizon: Horizon | None) -> bool:
-    """Return whether joint noise errs less: at the same epsilon of a window, or price of a span; free.
-
-    Args:
-        ratio: As for `Horizon.prefers_joint`.
-        joint: As there.
-        laplace: As there.
-        horizon: The span; None for a window.
-
-    Returns:
-        False where they are as good.
+    """Return whether joint noise errs less: at the same epsilon of a window, or, with a horizon, price of a
+    span; free. Other arguments as for `Horizon.prefers_joint`.
     """
     return ratio > 1.0 and (horizon is None or horizon.prefers_joint(ratio, joint, laplace))

@@ -33,24 +33,12 @@ class PublicationRule(ABC):
         self._budget, self._fewest = budget, fewest
 
     def offer(self, step: int) -> int:
-        """Return the grains that a publication at a step would cost.
-
-        Args:
-            step: Of the period.
-
-        Returns:
-            0 where there can be none.
-        """
+        """Return the grains that a publication at a step of the period costs; 0 where there can be none."""
         grains = self._wanted(step, self._budget.headroom(step))
         return grains if grains >= max(self._fewest, 1) else 0
 
     def publish(self, step: int, grains: int) -> None:
-        """Take what was offered: the step is published.
-
-        Args:
-            step: Of the period.
-            grains: What was offered there.
-        """
+        """Take what was offered at a step of the period: it is published."""
         self._budget.take(step, grains)
 
     @abstractmethod
@@ -71,12 +59,8 @@ class Absorption(PublicationRule):
     A publication that takes j shares uses up those of the j - 1 steps that follow, which are held; the steps
     after it let theirs add up, to a window's at most. Source: Kellaris et al. 2014, Algorithm 2.
 
-    Args:
-        budget: Of the period's windows, its cap n_grains.
-        n_grains: Of a window.
-        fewest: A smaller offer is none.
-        first_step: The period's.
-        absorbing_from: Running index of the first step whose share no publication has used.
+    first_step: the period's. absorbing_from: running index of the first step whose share no publication has
+    used.
     """
 
     def __init__(
@@ -97,19 +81,12 @@ class Absorption(PublicationRule):
 
 
 def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list[tuple[int, int]]:
-    """Return (running step, grains) that these spends took of a publication budget `epsilon`, rising.
+    """Return (running step, grains) that spends of other periods took of a publication budget `epsilon`,
+    rising; steps that paid nothing are left out.
 
     Exact for what was spent under the same budget; what another configuration spent is rounded up. A plan
     that was never settled, as a void day leaves it, counts as all of the budget at each of its steps: no
     publication then comes near it, and the plans beside it ask for no more than the windows have.
-
-    Args:
-        spends: Of other periods.
-        epsilon: Of a window's publications.
-        n_grains: Of a window.
-
-    Returns:
-        Steps that paid nothing are left out.
     """
     taken: Counter[int] = Counter()
     for spend in spends:

@@ -32,33 +32,19 @@ class WindowBudget:
                 self._spent[place] += amount
 
     def take(self, step: int, amount: int = 1) -> None:
-        """Count an amount at a step of the period.
-
-        Args:
-            step: From the period's start.
-            amount: Points or grains.
-        """
+        """Count an amount, points or grains, at a step of the period."""
         self._spent[step + self._lead] += amount
 
     def headroom(self, step: int) -> int:
-        """Return the most that may be taken at a step of the period.
-
-        Args:
-            step: From the period's start.
-
-        Returns:
-            What the fullest window around it has left; negative where one has too much.
+        """Return the most that may be taken at a step of the period: what the fullest window around it has
+        left; negative where one has too much.
         """
         running = np.concatenate(([0], np.cumsum(self._spent[step : step + 2 * self._window - 1])))
         fullest = np.max(running[self._window :] - running[: -self._window])
         return int(self._cap - fullest)
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Return which steps of the period have headroom for one more, and hold nothing yet.
-
-        Returns:
-            Shape (n_steps,).
-        """
+        """Return which steps of the period, (n_steps,), have headroom for one more, and hold nothing yet."""
         ones = np.ones(self._window, dtype=np.int64)
         full = np.convolve(self._spent, ones, mode="valid") >= self._cap
         blocked = np.convolve(full, ones, mode="valid") > 0

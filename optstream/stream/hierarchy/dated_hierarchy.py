@@ -169,16 +169,10 @@ class DatedHierarchy:
 def hierarchy_problems(
     parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeChange], margin: Margin | None = None
 ) -> Iterator[str]:
-    """Find why these are no dated hierarchy.
+    """Yield in words why these are no dated hierarchy: the change, the code and the rule.
 
-    Args:
-        parents: (node, parent) of the oldest tree.
-        changes: In the order of the configuration.
-        margin: Beside the tree.
-
-    Yields:
-        In words, the change, the code and the rule; the first change that cannot be made is the last looked
-        at, for what follows rests on it.
+    The first change that cannot be made is the last looked at, for what follows rests on it. parents: (node,
+    parent) of the oldest tree. changes: in the order of the configuration.
     """
     now: dict[str, str | None] = dict(parents)
     if len(changes) > MOST_HIERARCHY_CHANGES:

@@ -27,40 +27,20 @@ class Margin:
     cells: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def nodes_of(self, leaf: str) -> tuple[str, ...]:
-        """Return which of the margin's nodes a leaf has a cell of, in their order.
-
-        Args:
-            leaf: Of the tree without cells.
-
-        Returns:
-            Such as "industry".
-        """
+        """Return which of the margin's nodes a leaf of the tree has a cell of, in their order."""
         own = dict(self.cells).get(leaf, self.nodes)
         return tuple(node for node in self.nodes if node in own)
 
     def cells_of(self, leaf: str) -> tuple[str, ...]:
-        """Return the codes of a leaf's cells, in the order of the margin's nodes.
-
-        Args:
-            leaf: Of the tree without cells.
-
-        Returns:
-            Such as "53-industry".
-        """
+        """Return the codes of a leaf's cells, such as "53-industry", in the order of the margin's nodes."""
         return tuple(f"{leaf}{BETWEEN}{node}" for node in self.nodes_of(leaf))
 
     def on(self, tree: AggregationTree) -> Lattice:
-        """Return a tree with its cells below its leaves, and the margin beside it.
+        """Return a tree, whose leaves are the regions, with its cells below its leaves, and the margin beside
+        it.
 
-        Args:
-            tree: Its leaves are the regions.
-
-        Returns:
-            The lattice.
-
-        Raises:
-            ParameterError: The tree's leaves are not all on one level, a code would be used twice, cells are
-                of what is no leaf or no node of the margin, or a leaf or a node has none.
+        Raises ParameterError where the tree's leaves are not all on one level, a code would be used twice,
+        cells are of what is no leaf or no node of the margin, or a leaf or a node has none.
         """
         self._check_cells(tree)
         below = {leaf: self.cells_of(leaf) for leaf in tree.leaves}

@@ -39,17 +39,8 @@ class TreeMap:
         return self.before.parents == self.after.parents and places == list(self.before.nodes)
 
     def then(self, change: TreeChange, after: AggregationTree) -> "TreeMap":
-        """Return this map, followed by one more change.
-
-        Args:
-            change: Of the tree `after` of this map.
-            after: The tree that it leads to.
-
-        Returns:
-            From `before` of this map to that tree.
-
-        Raises:
-            ParameterError: The change leads to another tree.
+        """Return this map, followed by one more change of its tree `after`: from `before` to the tree that it
+        leads to. Raises ParameterError where the change leads to another tree.
         """
         ended = change.ending.keys() - change.renamed.keys()
         lasting = {old: change.renamed.get(old, old) for old in self.after.nodes if old not in ended}

@@ -30,14 +30,8 @@ class Unit:
 
 
 def units_of(parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeChange]) -> Iterator[Unit]:
-    """Yield every unit with the days on which it holds.
-
-    Args:
-        parents: (node, parent) of the oldest tree.
-        changes: By day.
-
-    Yields:
-        The units, as they end; then those that no change ends.
+    """Yield every unit with the days on which it holds, of the oldest tree's (node, parent) and changes by
+    day: as they end; then those that no change ends.
     """
     now: dict[str, str | None] = dict(parents)
     since: dict[str, date | None] = dict.fromkeys(now)
@@ -55,13 +49,8 @@ def units_of(parents: Sequence[tuple[str, str | None]], changes: Sequence[TreeCh
 
 
 def changes_of(units: Sequence[Unit]) -> Iterator[TreeChange]:
-    """Yield the changes that end and begin these units.
-
-    Args:
-        units: As `units_of` yields them.
-
-    Yields:
-        The changes, by day; split units have parts of the same size.
+    """Yield the changes that end and begin units, as `units_of` yields them, by day; split units have parts
+    of the same size.
     """
     beginning, ending = defaultdict[date, list[Unit]](list), defaultdict[date, list[Unit]](list)
     for one in units:

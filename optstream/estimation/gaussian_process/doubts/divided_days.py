@@ -65,13 +65,11 @@ class DoubtOfDays:
         return self.products(leaves, times).variances()
 
     def more(self, leaves: Floats) -> Floats:
-        """Return by what the covariances of leaves' mean over the day are larger, (1 + n_runs, p, p).
+        """Return by what the covariances of leaves' mean over the day, by weights (p, n_leaves), are larger,
+        (1 + n_runs, p, p).
 
         That with itself, then with the sum of each run of days before it. What days before share among
         themselves is told by their own files.
-
-        Args:
-            leaves: (p, n_leaves), weights.
         """
         sizes, n = self.doubt.fitted.posterior.seen.sizes, self.n_steps
         divided = leaves - (leaves @ sizes / sizes.sum())[:, None]

@@ -73,11 +73,8 @@ class LeafCovariance:
         self._across = shared @ posterior.basis, own @ posterior.basis
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of sums adds up from, in the squared unit of the posterior's residuals.
-
-        Args:
-            leaves: (p, n_leaves), weights of leaves.
-            times: (q, n_asked), weights of what is asked.
+        """Return what the covariance of sums adds up from, in the squared unit of the posterior's residuals,
+        by weights of leaves, (p, n_leaves), and of what is asked, (q, n_asked).
         """
         posterior, spans = self._spans.posterior, self._spans
         sizes, (shared, own) = leaves * posterior.seen.sizes, (times @ part for part in self._across)

@@ -10,7 +10,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import is_unlike, variance_factor
-from optstream.estimation.gaussian_process.filter import FilterState, latest, nearest
+from optstream.estimation.gaussian_process.filter import FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of, packed, unpacked
 from optstream.estimation.gaussian_process.posterior import Question, event_numbers, fit
 from optstream.estimation.gaussian_process.prior import TemporalPrior
@@ -84,12 +84,10 @@ def test_each_block_of_joint_noise_keeps_its_own_variance():
     assert BlockHistory.of(measure_blocks(period, [], nothing, simulated_noise(1))).n_blocks == 0
 
 
-def test_blocks_are_joined_in_time_and_the_nearest_are_kept():
+def test_blocks_are_joined_in_time_and_the_latest_are_kept():
     first, second = history_of(10).between(0, 12), history_of(10).between(12, 30)
     assert second.joined(first).to_document() == history_of(10).to_document()
     assert latest(history_of(10), 3).starts.tolist() == [21, 24, 27]
-    assert nearest(history_of(10), range(12, 15), 3).starts.tolist() == [12, 15, 18]
-    assert nearest(history_of(10), range(27, 40), 3).starts.tolist() == [21, 24, 27]
 
 
 def test_blocks_of_other_noise_are_weighed_to_the_latest_ones():

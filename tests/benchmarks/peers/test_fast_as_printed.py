@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.evaluation.fast_report import AsPrinted, adaptive, fixed_rate, next_steps
+from benchmarks.peers.fast_as_printed import AsPrinted, adaptive, fixed_rate, next_steps
 from optstream.noise import simulated_noise
 
 SERIES = np.array([10.0, 10, 20, 20, 20, 20])

@@ -1,1 +1,0 @@
-"""Mechanisms of Gaussian noise, priced in rho of zero-concentrated privacy."""
