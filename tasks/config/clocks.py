@@ -30,26 +30,13 @@ class Clocks(Folders):
         return tuple(sorted(period_lengths(self.calendar)))
 
     def publish_from(self, period: date) -> datetime | None:
-        """Return the instant before which a period is not published.
-
-        Args:
-            period: The local day, or hour.
-
-        Returns:
-            As `clock_after`; None where it may be published at any time.
-        """
+        """Return the instant before which a period is not published; None where it may be at any time."""
         not_before = self.published.not_before
         return None if not_before is None else self.clock_after(period, not_before)
 
     def clock_after(self, period: date, clock: str) -> datetime:
-        """Return the instant that a clock time of the configuration means of a period.
-
-        Args:
-            period: The local day, or hour.
-            clock: As "06:00".
-
-        Returns:
-            That time of the day after a day; so long after the end of an hour.
+        """Return the instant that a clock time such as "06:00" means of a period: that time of the day after
+        a day; so long after the end of an hour.
         """
         after = time.fromisoformat(clock)
         if isinstance(period, Hour):
@@ -58,23 +45,9 @@ class Clocks(Folders):
         return datetime.combine(period + timedelta(days=1), after, ZoneInfo(self.stream.time_zone))
 
     def local_period(self, now: datetime) -> date:
-        """Return the period that it is in the stream's zone.
-
-        Args:
-            now: An instant with a time zone.
-
-        Returns:
-            The local day, or hour.
-        """
+        """Return the period that it is in the stream's zone."""
         return self.calendar.period_at(now)
 
     def local_day(self, now: datetime) -> date:
-        """Return the day that it is in the stream's zone.
-
-        Args:
-            now: An instant with a time zone.
-
-        Returns:
-            The local date.
-        """
+        """Return the day that it is in the stream's zone."""
         return day_of(self.local_period(now))

@@ -80,13 +80,8 @@ class Kind:
 
 
 def example_of(kind: Kind) -> str:
-    """Return a commented example configuration.
-
-    Args:
-        kind: Which.
-
-    Returns:
-        TOML; `EXAMPLE` for the usual kind. With the dumps that `optstream simulate` makes for it, it runs.
+    """Return a commented example configuration, in TOML; `EXAMPLE` for the usual kind. With the dumps that
+    `optstream simulate` makes for it, it runs.
     """
     text = _with_input(EXAMPLE, kind)
     text = _with_levels(text, kind.levels)

@@ -77,27 +77,11 @@ class Folders(Section):
         return self.trusted_folder / "measurements"
 
     def measurements_of(self, day: date, revision: int) -> Path:
-        """Return the folder of a release's measurements.
-
-        Args:
-            day: The local day.
-            revision: Of the release.
-
-        Returns:
-            A path; the folder may be missing.
-        """
+        """Return the folder of a release's measurements, which may be missing."""
         return self.measurements_folder / self.stream.name / f"{day}-r{revision}"
 
     def staging_of(self, day: date, revision: int) -> Path:
-        """Return the folder of the bytes to be published, kept until they are.
-
-        Args:
-            day: The local day.
-            revision: Of the release.
-
-        Returns:
-            A path; the folder may be missing.
-        """
+        """Return the folder of the bytes to be published, kept until they are; it may be missing."""
         return self.staging_folder / self.stream.name / f"{day}-r{revision}"
 
     @property
@@ -106,15 +90,7 @@ class Folders(Section):
         return self.trusted_folder / "inputs"
 
     def inputs_of(self, day: date, revision: int) -> Path:
-        """Return the folder of the keyed hashes of what a release was drawn from.
-
-        Args:
-            day: The local day.
-            revision: Of the release.
-
-        Returns:
-            A path; the folder may be missing.
-        """
+        """Return the folder of the keyed hashes of what a release was drawn from, which may be missing."""
         return self.inputs_folder / self.stream.name / f"{day}-r{revision}"
 
     @property

@@ -24,18 +24,8 @@ from tasks.storage.kept_figures import kept
 
 
 def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyModel:
-    """Return the privacy guarantee that three tables of a configuration describe.
-
-    Args:
-        privacy: The table [privacy].
-        stream: The table [stream].
-        source: The table [input], whose supplier's rounding adds to alpha.
-
-    Returns:
-        The model.
-
-    Raises:
-        ParameterError: They do not fit together.
+    """Return the privacy guarantee that three tables of a configuration describe; the supplier's rounding
+    adds to alpha. Raises ParameterError where they do not fit together.
     """
     return PrivacyModel(
         epsilon=privacy.epsilon,
@@ -76,19 +66,11 @@ class Guarantee(Clocks):
         return guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """Return the part of the privacy guarantee that a release is planned under.
+        """Return the part of the privacy guarantee that a release is planned under; revision: 0 for first
+        releases.
 
         Its budget is its share of what the stream plans with: first releases have what is not kept back, all
-        restatements together what is.
-
-        Args:
-            revision: 0 for first releases.
-
-        Returns:
-            The model, with that budget.
-
-        Raises:
-            BudgetError: It is a restatement, and nothing is kept back for them.
+        restatements together what is. Raises BudgetError for a restatement where nothing is kept back.
         """
         kept_back = self.budget.restatement_share
         if revision and not kept_back:
@@ -115,14 +97,7 @@ class Guarantee(Clocks):
         return margin_of(self.hierarchy)
 
     def tree_of(self, day: date) -> AggregationTree:
-        """Return the aggregation tree that holds on a day.
-
-        Args:
-            day: The local day.
-
-        Returns:
-            The tree.
-        """
+        """Return the aggregation tree that holds on a day."""
         return self.dated_hierarchy.tree_of(day)
 
     @property
@@ -131,14 +106,8 @@ class Guarantee(Clocks):
         return self.input.schema_ == "metered"
 
     def leaves_per_period(self, day: date) -> int:
-        """Return in how many leaves a customer's readings of a day may lie: nothing keeps metered rows in
-        one.
-
-        Args:
-            day: The local day.
-
-        Returns:
-            The number of leaves of its tree, or 1.
+        """Return in how many leaves a customer's readings of a day may lie, all of its tree's or 1: nothing
+        keeps metered rows in one.
         """
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
 
@@ -203,13 +172,9 @@ class Guarantee(Clocks):
             return self.model_level_shares()
 
     def model_level_shares(self) -> tuple[Fraction, ...]:
-        """Return what `budget.levels = "model"` means: for mechanisms that choose shares, from public facts.
-
-        Returns:
-            One share for each level of the oldest tree.
-
-        Raises:
-            ParameterError: There is no public scale.
+        """Return what `budget.levels = "model"` means, a share for each level of the oldest tree: for
+        mechanisms that choose shares, from public facts. Raises ParameterError where there is no public
+        scale.
         """
         pattern = self.mechanism.kind(
             self.model_of(0),

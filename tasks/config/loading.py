@@ -36,17 +36,11 @@ class Environment(BaseSettings):
 
 
 def load_settings(path: Path) -> Settings:
-    """Read the configuration file; OPTSTREAM_LEDGER_URL, where set, replaces `[ledger] url`.
+    """Read the configuration file; OPTSTREAM_LEDGER_URL, where set, replaces `[ledger] url`. Relative paths
+    in it start at its folder.
 
-    Args:
-        path: The TOML file; relative paths in it start at its folder.
-
-    Returns:
-        The settings, validated.
-
-    Raises:
-        ConfigurationError: One error that lists every problem: its key as in the file, the legal range and
-            what it got. Secrets are never shown.
+    Raises one ConfigurationError that lists every problem: its key as in the file, the legal range and what
+    it got. Secrets are never shown.
     """
     folder = path.absolute().parent
     document, population, twice = with_population(read_toml(path), path)

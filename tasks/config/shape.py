@@ -21,14 +21,9 @@ PLACES = {
 
 
 def hash_of(document: dict[str, Any]) -> str:
-    """Return the SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms.
-
-    Args:
-        document: The tables of `Settings` without `PLACES`, JSON-ready; keys that shape nothing are taken out
-            of it.
-
-    Returns:
-        In hexadecimal; the same for a configuration of an older version that means the same.
+    """Return the SHA-256 of what shapes a release, in hexadecimal: the same for a configuration of an older
+    version that means the same. document: the tables of `Settings` without `PLACES`, JSON-ready; what shapes
+    nothing is taken out of it.
     """
     for key in ("folder", "raw_retention_days", "time_limit"):
         del document["input"][key]

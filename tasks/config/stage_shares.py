@@ -11,13 +11,7 @@ METHODS = ("equally_spaced", "l1")
 
 def stage_problems(document: Mapping[str, Any], named: type[Mechanism] | None) -> Iterator[str]:
     """Look at the file's own words, not at validated tables: a mistake elsewhere hides nothing here.
-
-    Args:
-        document: The file, with the default features where they hold.
-        named: The mechanism's section; None where the file names no known mechanism.
-
-    Yields:
-        A line for each problem.
+    document: with the default features where they hold. named: None where the file names no known mechanism.
     """
     budget, sampling, features = (document.get(name) for name in ("budget", "sampling", "features"))
     stages = budget.get("stages") if isinstance(budget, dict) else None

@@ -22,18 +22,11 @@ ORDER = list(Severity)
 def examine(
     settings: Settings, environment: Mapping[str, str], now: datetime, ask: Ask = ask_server
 ) -> list[Finding]:
-    """Return what is wrong around a stream.
+    """Return what is wrong around a stream, the worst first. A ledger that is there is opened, as `status`
+    does; none is made.
 
-    A ledger that is there is opened, as `status` does; none is made.
-
-    Args:
-        settings: Of the stream.
-        environment: The operator's variables, before OptStream set its own.
-        now: The instant that ages are taken from.
-        ask: How a Prefect server is asked for its settings.
-
-    Returns:
-        Findings, the worst first; empty if nothing is wrong.
+    environment: the operator's variables, before OptStream set its own. ask: how a Prefect server is asked
+    for its settings.
     """
     found = [
         *places(settings),
@@ -46,13 +39,5 @@ def examine(
 
 
 def unusable(place: object, error: ConfigurationError) -> list[Finding]:
-    """Return what is to be said of a configuration that does not load: its zones may be nested, too.
-
-    Args:
-        place: The configuration file.
-        error: Why it does not load.
-
-    Returns:
-        One finding.
-    """
+    """Return the finding for a configuration file that does not load: its zones may be nested, too."""
     return [wrong(place, str(error), "correct the configuration, then ask the doctor again")]

@@ -49,13 +49,8 @@ def note(place: object, rule: str, remedy: str) -> Finding:
 
 
 def doctor_document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return what `optstream doctor --json` prints: versioned, for machines.
-
-    Args:
-        findings: The worst first.
-
-    Returns:
-        JSON-ready; "sound" says whether nothing has to be done.
+    """Return what `optstream doctor --json` prints of findings, the worst first: versioned, for machines;
+    "sound" says whether nothing has to be done.
     """
     return {
         "format": "optstream.doctor/1",

@@ -51,17 +51,9 @@ class ReadDay:
 
 
 def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[IngestedDay]:
-    """Read a chunk of days; raw values stay in the returned periods.
+    """Read a chunk of days, one for each dump, in their order; raw values stay in the returned periods.
 
     Never fails for what a dump holds, as `read_days`: what is wrong is in the metrics.
-
-    Args:
-        settings: Of the stream.
-        dumps: Complete ones, as `discover` finds them.
-        spread: Where files are read, if not here.
-
-    Returns:
-        A day for each dump, in their order.
     """
     return [sealed(read, settings) for read in read_days(settings, dumps, spread)]
 

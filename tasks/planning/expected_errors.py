@@ -44,20 +44,11 @@ def _on_still_series(settings: Settings, mechanism: Mechanism, n_steps: int, fir
 def squared_errors(
     mechanism: Mechanism, periods: Sequence[NDArray[np.float64]], first_step: int
 ) -> NDArray[np.float64]:
-    """Return each level's mean squared error over made-up periods that follow each other, (n_levels,).
+    """Return each level's mean squared error over made-up periods that follow each other, (n_levels,), in the
+    squared unit of the readings, root first.
 
-    With simulated noise, the same for every mechanism. Costs no privacy.
-
-    Args:
-        mechanism: On a tree.
-        periods: Of its leaves, (n_leaves, n_steps) each, none of them a reading.
-        first_step: Of the first one.
-
-    Returns:
-        In the squared unit of the readings, root first.
-
-    Raises:
-        ParameterError: The mechanism is not for such periods.
+    With simulated noise, the same for every mechanism. Costs no privacy: periods, (n_leaves, n_steps) each,
+    hold no reading. Raises ParameterError where the mechanism is not for such periods.
     """
     tree, state, noise, at = mechanism.tree, None, simulated_noise(0), first_step
     squares = np.zeros(len(tree.nodes))

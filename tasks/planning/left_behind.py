@@ -30,16 +30,8 @@ class LeftBehind:
 
 
 def left_behind(settings: Settings, ledger: Ledger, days: Sequence[date], now: datetime) -> LeftBehind:
-    """Return what is left of days whose run was stopped. Changes nothing.
-
-    Args:
-        settings: Of the stream.
-        ledger: Open.
-        days: That were asked for, rising, at least one.
-        now: An instant with a time zone.
-
-    Returns:
-        The days that are under way, with the ends of their leases, and those that were never begun.
+    """Return what is left of days whose run was stopped: those under way, with the ends of their leases, and
+    those that were never begun. Changes nothing. days: that were asked for, rising, at least one.
     """
     plan, now = plan_backfill(settings, ledger, days), ledger.lease_time(now)
     under_way = []
@@ -52,15 +44,7 @@ def left_behind(settings: Settings, ledger: Ledger, days: Sequence[date], now: d
 
 
 def words_of(left: LeftBehind, again: str) -> list[str]:
-    """Return what an operator is told who stopped a run.
-
-    Args:
-        left: As `left_behind` returns it.
-        again: The command that goes on.
-
-    Returns:
-        Lines, without any value.
-    """
+    """Return what an operator is told who stopped a run, in lines; again: the command that goes on."""
     if not left.under_way and not left.missing:
         return ["interrupted: every day that was asked for is done with, or has no dump; nothing is left"]
     lines = [

@@ -48,28 +48,17 @@ class Layout:
         return str(self.file_list or self.marker)
 
     def key(self, name: str) -> str:
-        """Return what a key of this layout is called in messages.
-
-        Args:
-            name: The key, such as "factor".
-
-        Returns:
-            The key with its table, and the day from which it holds.
+        """Return what a key of this layout, such as "factor", is called in messages: with its table, and the
+        day from which it holds.
         """
         return f"input.{name}" if self.valid_from is None else f"{name} of {CHANGES} from {self.valid_from}"
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
-        """Return public bounds and resolution divided by the factor: in the value column's own unit.
+        """Return public bounds and resolution, which are in alpha's unit, divided by the factor: in the value
+        column's.
 
         Clamping a number n to these and rounding it half up to this resolution gives the same integer as
         clamping and rounding the reading n * factor by the stream's own (docs/privacy.md, Lemma 2).
-
-        Args:
-            bounds: Least and largest reading, in the unit of alpha.
-            resolution: In the same unit.
-
-        Returns:
-            Bounds and resolution, exact.
         """
         return (bounds[0] / self.factor, bounds[1] / self.factor), resolution / self.factor
 

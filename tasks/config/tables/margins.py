@@ -17,14 +17,7 @@ def margin_of(hierarchy: Hierarchy) -> Margin | None:
 
 
 def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
-    """Whether what speaks of a margin fits the others.
-
-    Args:
-        sections: Those that are valid themselves.
-
-    Yields:
-        In words, the key and the rule.
-    """
+    """Yield key and rule where what speaks of a margin does not fit the others of the valid sections."""
     hierarchy: Hierarchy | None = sections.get("hierarchy")
     if hierarchy is None:
         return

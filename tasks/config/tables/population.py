@@ -39,16 +39,9 @@ class Population:
 
 
 def stream_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the configurations of streams that these files are or, as population files, list.
+    """Return the configurations of streams that these files are or, as population files, list; each once.
 
-    Args:
-        paths: Configurations, or files of a population.
-
-    Returns:
-        Each file once.
-
-    Raises:
-        ConfigurationError: A population file that is not usable, or lists no stream.
+    Raises ConfigurationError for a population file that is not usable, or lists no stream.
     """
     found: dict[Path, Path] = {}
     for path in paths:
@@ -93,22 +86,14 @@ def with_population(
 
 
 def _is_population(document: Mapping[str, Any]) -> bool:
-    """Return whether a document lists streams, as only a population file does."""
+    """Whether a document lists streams, as only a population file does."""
     return STREAMS in document
 
 
 def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
-    """Return what the file of a population says.
+    """Return the keys and streams that a population's file says; values are judged with each stream's own.
 
-    Args:
-        file: Where it lies; relative paths in it start at its folder.
-        document: What is in it.
-
-    Returns:
-        The keys and streams. Values are judged with each stream's own.
-
-    Raises:
-        ConfigurationError: A table or a key that is each stream's own, or no list of streams.
+    Raises ConfigurationError for a table or a key that is each stream's own, or no list of streams.
     """
     known = (*OF_POPULATION, STREAMS)
     problems = [
@@ -162,17 +147,10 @@ def _file_of(document: Mapping[str, Any], folder: Path) -> Path | None:
 def _merged(
     document: Mapping[str, Any], population: Population, file: Path
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a stream's configuration with what its population file says, and what is said twice differently.
+    """Return a stream's configuration with what its population file says, and a line for each thing that is
+    said twice differently, which shows no secret. file: the stream's own, absolute.
 
     With `stream_share = "model"` the other streams that the population lists are those that share epsilon.
-
-    Args:
-        document: The stream's own.
-        population: Of the file that it names.
-        file: The stream's own, absolute; relative paths in it start at its folder.
-
-    Returns:
-        A new document, and a line for each problem, which shows no secret.
     """
     found, problems = dict(document), list[str]()
     for name, table in population.tables.items():

@@ -48,17 +48,8 @@ class Questions(Section):
 
 
 def asked_of(questions: Questions, step_minutes: int) -> tuple[Question, ...]:
-    """Return the questions as they are answered.
-
-    Args:
-        questions: The table.
-        step_minutes: Length of a step of the stream.
-
-    Returns:
-        In the file's order.
-
-    Raises:
-        ParameterError: One cannot be answered; `question_problems` says why.
+    """Return the questions as they are answered, in the file's order. Raises ParameterError where one cannot
+    be; `question_problems` says why.
     """
     return tuple(
         Question(
@@ -76,15 +67,8 @@ def asked_of(questions: Questions, step_minutes: int) -> tuple[Question, ...]:
 def question_problems(
     questions: Questions, step_minutes: int, trees: Sequence[AggregationTree]
 ) -> Iterator[str]:
-    """Yield what is wrong between the keys of each question, and between it and stream and hierarchy.
-
-    Args:
-        questions: The table.
-        step_minutes: Length of a step of the stream.
-        trees: That of every day; none where the hierarchy is not usable itself.
-
-    Yields:
-        A line for each problem: the key, its rule, and what it got.
+    """Yield what is wrong between the keys of each question, and between it and stream and hierarchy: the
+    key, its rule, and what it got. trees: that of every day; none where the hierarchy is not usable itself.
     """
     for name, one in questions.named.items():
         place = f"questions.{name}"

@@ -70,13 +70,8 @@ class Arrival:
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
-    """Return the days of which some region of the hierarchy has a folder, whole or not.
-
-    Args:
-        settings: Of the stream.
-
-    Returns:
-        Local days; a region's folder that cannot be listed counts as empty.
+    """Return the days of which some region of the hierarchy has a folder, whole or not; a region's folder
+    that cannot be listed counts as empty.
     """
     found = set()
     for part in parts_of_all_days(settings):
@@ -86,14 +81,8 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
 
 
 def periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
-    """Return the periods that have a folder in a region's, with it; what cannot be listed counts as empty.
-
-    Args:
-        settings: Of the stream.
-        top: The region's folder, or the one of all regions.
-
-    Returns:
-        Local days, or hours, rising.
+    """Return the periods that have a folder in a region's, or in that of all regions, each with it, rising;
+    what cannot be listed counts as empty.
     """
     found: list[tuple[date, Location]] = []
     with suppress(OSError):
@@ -110,18 +99,12 @@ def periods_below(settings: Settings, top: Location) -> list[tuple[date, Locatio
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
-    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump.
+    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump:
+    LateDumpError where a dump or marker is absent, or the input folder cannot be listed; DumpError where the
+    day holds an unknown region, or files other than it should have.
 
     A region folder is only ever compared with the configured leaves: no name found on disk or in a file list
     becomes a path unless it is a plain name.
-
-    Args:
-        settings: Of the stream.
-        days: Local days.
-
-    Returns:
-        For each day its dump. LateDumpError where a dump or marker is absent, or the input folder cannot be
-        listed; DumpError where the day holds an unknown region, or files other than it should have.
     """
     try:
         arrivals = arrivals_of(settings, days)
@@ -134,17 +117,8 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
-    """Return what is there of the dumps of some days.
-
-    Args:
-        settings: Of the stream.
-        days: Local days.
-
-    Returns:
-        For each day what has arrived; None for a day of which a store does not tell.
-
-    Raises:
-        OSError: The input folder cannot be listed.
+    """Return what is there of the dumps of some days; None for a day of which a store does not tell. Raises
+    OSError where the input folder cannot be listed.
     """
     found = sorted(names_in(settings.input_folder))
     regions = [name for name in found if name.startswith(PREFIX)]

@@ -103,12 +103,8 @@ class Judge:
 
     @classmethod
     def of(cls, settings: Settings, scale: float | None) -> "Judge":
-        """Return the judge of a stream.
-
-        scale: where the configuration has none.
-
-        Raises:
-            ConfigurationError: Neither says the public size of a typical leaf.
+        """Return the judge of a stream. scale: where the configuration has none. Raises ConfigurationError
+        where neither says the public size of a typical leaf.
         """
         known = getattr(settings.mechanism, "scale", None) or scale
         if known is None:
@@ -179,20 +175,12 @@ class Judge:
 
 
 def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
-    """Judge the configured plan, every other mechanism and noise, then other level shares for the best.
+    """Judge the configured plan, every other mechanism and noise, then other level shares for the best; those
+    left out that do not fit the stream, or that come to the same as another.
 
-    Reads no dump and no ledger; costs no privacy.
-
-    Args:
-        settings: Of the stream.
-        scale: The public size of a typical leaf, where the configuration has none.
-
-    Returns:
-        The plans, those left out that do not fit the stream, or that come to the same as another.
-
-    Raises:
-        ConfigurationError: No public size is known.
-        ParameterError: The configured plan itself does not fit.
+    scale: the public size of a typical leaf, where the configuration has none. Reads no dump and no ledger;
+    costs no privacy. Raises ConfigurationError where no public size is known, ParameterError where the
+    configured plan itself does not fit.
     """
     judge = Judge.of(settings, scale)
     configured = judge.judged(_as_it_runs(settings, judge))

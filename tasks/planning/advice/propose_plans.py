@@ -50,18 +50,10 @@ class PlanAdvice:
 def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) -> PlanAdvice:
     """Propose mechanism, noise and shares from public facts alone: no dump, no ledger; costs no privacy.
 
-    Streams that plan with more than the whole epsilon together are compared at equal shares of it.
-
-    Args:
-        streams: Of one population.
-        scales: The public size of a typical leaf of each, where its configuration has none.
-
-    Returns:
-        What was compared, and the proposal.
-
-    Raises:
-        ConfigurationError: Streams of different populations, or a public size that is missing.
-        ParameterError: A configured plan that does not fit.
+    Streams, all of one population, that plan with more than the whole epsilon together are compared at equal
+    shares of it. scales: the public size of a typical leaf of each, where its configuration has none. Raises
+    ConfigurationError for streams of different populations, or a public size that is missing, ParameterError
+    for a configured plan that does not fit.
     """
     total = total_of(streams)
     written = [one.stream_share for one in streams]

@@ -9,29 +9,12 @@ from tasks.config.example import EXAMPLE
 
 
 def changed_lines(dumps: Path) -> tuple[str, str]:
-    """Return the lines that differ from the example configuration.
-
-    Args:
-        dumps: The input folder.
-
-    Returns:
-        One line of [stream] and one of [input].
-    """
+    """Return the lines that differ from the example configuration: one of [stream] and one of [input]."""
     return 'day = "fixed"', f"folder = {json.dumps(str(dumps), ensure_ascii=False)}"
 
 
 def rte_configuration(dumps: Path) -> str:
-    """Return the whole text of a configuration that reads imported dumps.
-
-    Args:
-        dumps: The input folder.
-
-    Returns:
-        TOML.
-
-    Raises:
-        ParameterError: The example lacks one of the lines to be changed.
-    """
+    """Return the whole text of a configuration that reads imported dumps, in TOML."""
     text = EXAMPLE
     for line, pattern in zip(changed_lines(dumps), (r"^day = .*$", r'^folder = "dumps"$'), strict=True):
         text, n_changed = re.subn(pattern, line.replace("\\", r"\\"), text, flags=re.MULTILINE)

@@ -43,18 +43,8 @@ def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
     """Write region=<code>/date=<day>/part-0.parquet and its marker for every region and day.
 
     The dumps have the columns timestamp (wall clock, without zone) and load_mw (float, null where absent).
-
-    Args:
-        loads: What `read_load` read, at least one.
-        into: The folder of the dumps.
-
-    Returns:
-        What was done.
-
-    Raises:
-        DumpError: Two files disagree, and nothing was written; or another dump lies there, after which a
-            second run goes on.
-        ParameterError: No file was given.
+    Raises DumpError where two files disagree, and nothing was written; or where another dump lies there,
+    after which a second run goes on; ParameterError where no file was given.
     """
     if not loads:
         raise ParameterError("name at least one of RTE's files to import")
