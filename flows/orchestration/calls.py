@@ -17,6 +17,9 @@ from tasks.release.run import Run
 
 RETRIES, PAUSE_SECONDS = 2, 2
 """Of the steps where a repeat is harmless."""
+FLOW: dict[str, Any] = {"persist_result": False, "retries": 0, "validate_parameters": False}
+"""Of every flow: no result on disk, and no repeat, which could draw noise again."""
+Value = TypeVar("Value")
 At = TypeVar("At", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
 
@@ -29,8 +32,6 @@ class Watcher(Protocol):
 
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-
-
 _ONE_RUN: ContextVar[bool] = ContextVar("no runs and tasks below the run under way", default=False)
 
 
@@ -45,15 +46,20 @@ def with_prefect() -> bool:
 
 
 @contextmanager
-def in_one_run() -> Iterator[None]:
-    """Have what is called in the block make no runs and no tasks: Prefect is asked several times for each,
-    which takes longer than an hour's release.
-    """
-    token = _ONE_RUN.set(True)
+def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Have a variable this value in the block."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _ONE_RUN.reset(token)
+        variable.reset(token)
+
+
+def in_one_run() -> AbstractContextManager[None]:
+    """Have what is called in the block make no runs and no tasks: Prefect is asked several times for each,
+    which takes longer than an hour's release.
+    """
+    return bound(_ONE_RUN, True)
 
 
 def no_heartbeat() -> AbstractContextManager[Any]:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from flows.orchestration.calls import bound
 from tasks.config import Settings, load_settings
 
 _LOADED: ContextVar[Settings | None] = ContextVar("settings", default=None)
@@ -19,8 +20,5 @@ def configured(config: str, settings: Settings | None = None) -> Iterator[Settin
     known = settings or _LOADED.get()
     if known is None or known.file != Path(config).absolute():
         known = load_settings(Path(config))
-    token = _LOADED.set(known)
-    try:
+    with bound(_LOADED, known):
         yield known
-    finally:
-        _LOADED.reset(token)

@@ -18,10 +18,12 @@ from prefect.cache_policies import NO_CACHE
 
 from flows.orchestration.artifacts import keep_artifacts, log_days
 from flows.orchestration.calls import (
+    FLOW,
     PAUSE_SECONDS,
     RETRIES,
     WATCHER,
     Watcher,
+    bound,
     in_prefect,
     no_heartbeat,
     repeated,
@@ -104,13 +106,7 @@ def _unrevised(day: Ended) -> Ended:
     return replace(day, outcome=replace(day.outcome, message=words))
 
 
-@flow(
-    name="optstream-release",
-    flow_run_name=release_name,
-    persist_result=False,
-    retries=0,
-    validate_parameters=False,
-)
+@flow(name="optstream-release", flow_run_name=release_name, **FLOW)
 def release_days(
     config: str,
     days: list[str],
@@ -170,14 +166,9 @@ def run_days(
 
     dask: address of the Dask cluster whose workers read large dumps; the rest is done here.
     """
-    token, there = WATCHER.set(watcher), CLUSTER.set(dask)
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
-    try:
-        with configured(str(settings.file), settings):
-            if not with_prefect():
-                return release_days.fn(*asked)
-            with no_heartbeat(), tags(*tags_of(settings.stream.name)):
-                return release_days(*asked)
-    finally:
-        CLUSTER.reset(there)
-        WATCHER.reset(token)
+    with bound(WATCHER, watcher), bound(CLUSTER, dask), configured(str(settings.file), settings):
+        if not with_prefect():
+            return release_days.fn(*asked)
+        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
+            return release_days(*asked)

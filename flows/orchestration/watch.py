@@ -17,7 +17,7 @@ from prefect.utilities.asyncutils import run_coro_as_sync
 
 from flows.orchestration import notifications
 from flows.orchestration.calls import no_heartbeat
-from flows.orchestration.heartbeats import tell_over
+from flows.orchestration.heartbeats import SCHEDULED
 from flows.orchestration.run_names import tags_of, watch_name
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings, load_settings
@@ -69,16 +69,7 @@ class NotToldError(OptStreamError):
         self.watched = watched
 
 
-@flow(
-    name="optstream-watch",
-    flow_run_name=watch_name,
-    persist_result=False,
-    retries=0,
-    validate_parameters=False,
-    timeout_seconds=LONGEST_SECONDS,
-    on_completion=[tell_over],
-    on_failure=[tell_over],
-)
+@flow(name="optstream-watch", flow_run_name=watch_name, timeout_seconds=LONGEST_SECONDS, **SCHEDULED)
 def watch_stream(config: str) -> Watched:
     """Look at the stream that the configuration describes; tell each channel what it has not heard yet.
 

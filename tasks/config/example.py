@@ -1,5 +1,9 @@
 """The commented configuration that `optstream init` writes."""
 
+import re
+
+from optstream.errors import ParameterError
+
 EXAMPLE = """\
 # OptStream: a nightly private release of the electricity load of the French regions.
 # Relative paths start at this file's folder. Unknown keys are refused.
@@ -120,3 +124,11 @@ validation_retention_days = 90  # for `optstream purge`; so too staging_, lineag
 [ledger]                        # OPTSTREAM_LEDGER_URL in the environment replaces it
 url = "sqlite:///trusted/ledger.sqlite"
 """
+
+
+def changed(text: str, pattern: str, new: str) -> str:
+    """The text with the one place that has the pattern replaced. Raises ParameterError if it has not one."""
+    found, n_places = re.subn(pattern, new, text, flags=re.MULTILINE)
+    if n_places != 1:
+        raise ParameterError(f"the example must have one place like {pattern}; it has {n_places}")
+    return found

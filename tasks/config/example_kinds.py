@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from optstream.errors import ParameterError
 from optstream.mechanisms import mechanism_named
-from tasks.config.example import EXAMPLE
+from tasks.config.example import EXAMPLE, changed
 from tasks.config.tables.mechanisms import MECHANISMS, NAMES, kinds_with
 
 MOST_LEVELS = 4
@@ -95,7 +95,7 @@ def _with_input(text: str, kind: Kind) -> str:
     now = kind.words
     if now != LOAD:
         told = f"{now.what} in the French regions"
-        text = _changed(text, "electricity load of the French regions", told)
+        text = changed(text, "electricity load of the French regions", told)
         for key, old, new in (
             ("name", '"french-load"', f'"french-{now.what}"'),
             ("population", '"french-customers"', f'"french-{now.people}"'),
@@ -103,20 +103,20 @@ def _with_input(text: str, kind: Kind) -> str:
             ("resolution", '"0.001"', f'"{now.resolution}"'),
             ("bounds", '["0", "20000"]', f'["0", "{now.largest}"]'),
         ):
-            text = _changed(text, f"^{re.escape(f'{key} = {old}')} *#", f"{key} = {new}".ljust(32) + "#")
-        text = _changed(text, 'threshold = "500"', f'threshold = "{now.threshold}"')
+            text = changed(text, f"^{re.escape(f'{key} = {old}')} *#", f"{key} = {new}".ljust(32) + "#")
+        text = changed(text, 'threshold = "500"', f'threshold = "{now.threshold}"')
         # what is said of sums of MW and of columns in kW has no counterpart
         for gone in (r"^# supplier_rounding = .*\n", r"^# factor = .*\n"):
-            text = _changed(text, gone, "")
+            text = changed(text, gone, "")
         text = text.replace('value = "load_mw"', f'value = "{now.column}"').replace("MW", now.unit)
     if kind.counts:
-        text = _changed(
+        text = changed(
             text,
             r"^# counts = true .*$",
             "counts = true                   # whole numbers: HistoryInformed goes by it",
         )
     if kind.metered:
-        text = _changed(
+        text = changed(
             text,
             r'^schema = "aggregated" .*$',
             'schema = "metered"              # a row a customer and step; or "aggregated": a row a step\n'
@@ -142,9 +142,9 @@ def _with_levels(text: str, levels: int) -> str:
         }
     for table, rows, root in (("parents", parents, ""), ("names", names, "France (mainland)")):
         lines = "".join(f'{node} = "{value}"\n' for node, value in {"FR": root, **rows}.items())
-        text = _changed(text, rf"^(\[hierarchy\.{table}\].*\n)(?:.+\n)+", rf"\g<1>{lines}")
+        text = changed(text, rf"^(\[hierarchy\.{table}\].*\n)(?:.+\n)+", rf"\g<1>{lines}")
     shares = ", ".join([f'"1/{levels}"'] * levels)
-    return _changed(text, r'^levels = \["1/2", "1/2"\] *', f"levels = [{shares}]  ")
+    return changed(text, r'^levels = \["1/2", "1/2"\] *', f"levels = [{shares}]  ")
 
 
 def _by_the_hour(text: str) -> str:
@@ -168,7 +168,7 @@ def _by_the_hour(text: str) -> str:
         (r"^# cron = .*$", '# cron = "5 * * * *"            # five minutes past, at the hour before'),
         (r"^# look_every_minutes = .*$", "# look_every_minutes = 10       # further looks at what is late"),
     ):
-        text = _changed(text, old, new)
+        text = changed(text, old, new)
     return text
 
 
@@ -188,19 +188,11 @@ def _with_mechanism(text: str, kind: Kind) -> str:
             'country = "FR"': "whose public holidays count as Sundays",
         }
     table = "".join(f"{line:32}# {said}\n" if said else f"{line}\n" for line, said in lines.items())
-    text = _changed(text, r"^\[mechanism\].*\n(?:.+\n)+", table)
+    text = changed(text, r"^\[mechanism\].*\n(?:.+\n)+", table)
     if mechanism_named(kind.mechanism).currency == "rho":
         given = 'delta = "1e-6"'.ljust(32) + "# beside the factor e^epsilon; far less than 1 / customers"
-        text = _changed(text, "c times as much, c epsilon", "c times as much, c^2 rho")
-        text = _changed(text, r"^(epsilon = .*)$", rf"\g<1>\n{given}")
+        text = changed(text, "c times as much, c epsilon", "c times as much, c^2 rho")
+        text = changed(text, r"^(epsilon = .*)$", rf"\g<1>\n{given}")
     for gone in (r"^stages = .*\n", r"^\[sampling\].*\n(?:.+\n)+\n", r"^\[features\].*\n(?:.+\n)+\n"):
-        text = _changed(text, gone, "")
+        text = changed(text, gone, "")
     return text
-
-
-def _changed(text: str, pattern: str, new: str) -> str:
-    """The text with the one place that has the pattern replaced."""
-    changed, n_places = re.subn(pattern, new, text, flags=re.MULTILINE)
-    if n_places != 1:
-        raise ParameterError(f"the example must have one place like {pattern}; it has {n_places}")
-    return changed

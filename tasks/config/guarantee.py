@@ -15,7 +15,7 @@ from optstream.stream import AggregationTree, DatedHierarchy
 from optstream.stream.hierarchy.margin import Margin
 from optstream.stream.public_days import PublicDays
 from tasks.config.clocks import Clocks
-from tasks.config.shape import PLACES, hash_of
+from tasks.config.shape import SHAPES_NOTHING, hash_of
 from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.margins import margin_of
 from tasks.config.tables.mechanisms import Mechanism
@@ -194,7 +194,7 @@ class Guarantee(Clocks):
     @cached_property
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
-        document = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
+        document = self.model_dump(mode="json", exclude=SHAPES_NOTHING, by_alias=False)
         if self.margin is not None:
             document["margin"] = [self.margin.name, *self.margin.nodes]
             if self.margin.cells:

@@ -2,12 +2,12 @@
 
 import difflib
 import itertools
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import ValidationError
 
 from optstream.errors import ConfigurationError, ParameterError
 from tasks.config.checks import cross_checks
@@ -25,16 +25,6 @@ MOST_PROBLEMS = 50
 """Lines of one error; further problems are counted."""
 
 
-class Environment(BaseSettings):
-    """What environment variables override: secrets, never echoed."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="OPTSTREAM_", frozen=True, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True
-    )
-
-    ledger_url: SecretStr | None = None
-
-
 def load_settings(path: Path) -> Settings:
     """Read the configuration file; OPTSTREAM_LEDGER_URL, where set, replaces `[ledger] url`. Relative paths
     in it start at its folder.
@@ -44,9 +34,8 @@ def load_settings(path: Path) -> Settings:
     """
     folder = path.absolute().parent
     document, population, twice = with_population(read_toml(path), path)
-    url = Environment().ledger_url
-    if url is not None:
-        document = {**document, "ledger": {"url": url.get_secret_value()}}
+    if url := os.environ.get("OPTSTREAM_LEDGER_URL"):
+        document = {**document, "ledger": {"url": url}}
     named = section_of(document.get("mechanism"))
     if named is None or "features" in named.tables:
         document = {"features": DEFAULT_FEATURES, **document}

@@ -12,6 +12,12 @@ from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyCh
 from tasks.config.tables.questions import MOST_QUESTIONS, NAMED, Asked
 from tasks.config.tables.sections import CHANGES, MOST_FEATURES, Change
 
+LISTS: dict[tuple[str, str], tuple[str, type[Section]]] = {
+    ("input", "changes"): (CHANGES, Change),
+    ("hierarchy", "changes"): (HIERARCHY_CHANGES, HierarchyChange),
+    ("covariates", "given"): (COVARIATES, PublicSeries),
+}
+"""What heads the tables of a list, and what each of them is."""
 SECRETS = {"ledger.url"}
 LONGEST_SHOWN = 80
 NOT_OF_A_DAY = {
@@ -51,25 +57,18 @@ def problems_of(
     problems = {}
     for entry in entries:
         match entry["loc"]:
-            case ("changes", int(number), *_) if name == "input":
-                place, known, within = f"{CHANGES} {number + 1}: ", keys(Change), table["changes"][number]
-                path = entry["loc"][2:]
-            case ("changes", int(number), *_) if name == "hierarchy":
-                place, known = f"{HIERARCHY_CHANGES} {number + 1}: ", keys(HierarchyChange)
-                path, within = entry["loc"][2:], table["changes"][number]
-            case ("given", int(number), *_) if name == "covariates":
-                place, known = f"{COVARIATES} {number + 1}: ", keys(PublicSeries)
-                path, within = entry["loc"][2:], table["given"][number]
+            case (str(listed), int(number), *path) if (name, listed) in LISTS:
+                headed, one = LISTS[name, listed]
+                place, known, within = f"{headed} {number + 1}: ", keys(one), table[listed][number]
             case ("named", str(number), "[key]") if name == "questions":
                 place, known, within = "", {number: NAMED}, table
-                path = (number,)
-            case ("named", str(number), *_) if name == "questions":
+                path = [number]
+            case ("named", str(number), *path) if name == "questions":
                 place, known, within = f"questions.{plain(number)}: ", keys(Asked), table[number]
-                path = entry["loc"][2:]
             case ("given",) if name == "covariates":
                 place, known, within = "", {name: keys(section)["given"]}, {name: table["given"]}
-                path = (name,)
-            case path:
+                path = [name]
+            case (*path,):
                 place, known, within = f"{name}.", keys(section), table
         key = str(path[0]) if path else ""
         problems[place, key] = place + _problem(f"{name}.{key}", key, known, entry["type"], within)

@@ -28,7 +28,7 @@ def looks_of(settings: Settings) -> tuple[str, ...]:
     would begin after its end.
     """
     schedule = settings.scheduling
-    for problem in schedule_problems(schedule, settings.watching, settings.stream.period):
+    for problem in schedule_problems(schedule, settings.watching, settings.stream):
         raise ConfigurationError(f"{settings.file}: {problem}")
     first = clock_of(schedule.cron)
     if first is None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.fields import LARGEST_BOUND
@@ -65,16 +65,10 @@ class Layout:
 
 def layouts_of(source: Input) -> tuple[Layout, ...]:
     """Every layout, oldest first."""
-    marker = None if source.file_list is not None else source.marker or DEFAULT_MARKER
-    oldest = Layout(source.value, source.timestamp, source.customer, source.factor, marker, source.file_list)
-    oldest = replace(oldest, region=source.region, margin=source.margin)
-    found = [oldest]
-    for change in source.changes:
-        found.append(_changed(found[-1], change))
-    return tuple(found)
+    return tuple(accumulate(source.changes, _changed, initial=_changed(Layout(source.value), source)))
 
 
-def _changed(before: Layout, change: Change) -> Layout:
+def _changed(before: Layout, change: Change | Input) -> Layout:
     given = {
         field.name: getattr(change, field.name)
         for field in fields(Layout)

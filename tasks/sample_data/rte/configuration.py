@@ -1,11 +1,9 @@
 """The configuration that reads these dumps: the example's, but for two lines."""
 
 import json
-import re
 from pathlib import Path
 
-from optstream.errors import ParameterError
-from tasks.config.example import EXAMPLE
+from tasks.config.example import EXAMPLE, changed
 
 
 def changed_lines(dumps: Path) -> tuple[str, str]:
@@ -15,9 +13,5 @@ def changed_lines(dumps: Path) -> tuple[str, str]:
 
 def rte_configuration(dumps: Path) -> str:
     """Return the whole text of a configuration that reads imported dumps, in TOML."""
-    text = EXAMPLE
-    for line, pattern in zip(changed_lines(dumps), (r"^day = .*$", r'^folder = "dumps"$'), strict=True):
-        text, n_changed = re.subn(pattern, line.replace("\\", r"\\"), text, flags=re.MULTILINE)
-        if n_changed != 1:
-            raise ParameterError(f"the example must have one line like {pattern}; it has {n_changed}")
-    return text
+    day, folder = (line.replace("\\", r"\\") for line in changed_lines(dumps))
+    return changed(changed(EXAMPLE, r"^day = .*$", day), r'^folder = "dumps"$', folder)
