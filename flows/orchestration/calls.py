@@ -95,9 +95,7 @@ class StepFailedError(Exception):
 
 
 def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, Sequence[At]], list[Next]]:
-    """Return a step that raises StepFailedError if a day failed and Prefect has tries left: after the last,
-    failures are values.
-    """
+    """Return a step that raises StepFailedError where a day failed, while Prefect has tries left."""
 
     @wraps(step)
     def attempt(run: Run, days: Sequence[At]) -> list[Next]:

@@ -91,9 +91,7 @@ def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
 
 
 def revised(run: Run) -> list[Ended]:
-    """Give earlier days the new estimates that are due. Returns the days where that failed: they stay as
-    they are.
-    """
+    """Give earlier days the new estimates that are due; return those that failed and stay as they are."""
     record_listed(run)
     ended = taken(publish_anew, run, taken(estimate_anew, run, due(run)))
     let_go(run, ended)

@@ -85,9 +85,7 @@ def begin_worker() -> None:
 
 @contextmanager
 def reader_of(settings: Settings) -> Iterator[Reader]:
-    """What reads dumps for a run: the workers of a cluster where that is worth it, else one process beside
-    this one.
-    """
+    """What reads a run's dumps: a cluster's workers where that is worth it, else one process beside."""
     address, spread = CLUSTER.get(), over_cluster()
     with reading_apart() as apart:
 
@@ -184,9 +182,7 @@ def on_worker(work: Callable[[Any], Any], item: Any) -> tuple[Any, ...] | str:
 
 
 def quietly(work: Callable[[Any], Any], item: Any) -> tuple[Any, ...] | str:
-    """The result in a tuple, or words of our own: Dask logs what is raised, and a library's text may hold a
-    reading.
-    """
+    """The result in a tuple, or words of ours: Dask logs what is raised, and that may hold a reading."""
     try:
         return (work(item),)
     except OptStreamError as error:

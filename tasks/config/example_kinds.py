@@ -80,9 +80,7 @@ class Kind:
 
 
 def example_of(kind: Kind) -> str:
-    """Return a commented example configuration, in TOML; `EXAMPLE` for the usual kind. With the dumps that
-    `optstream simulate` makes for it, it runs.
-    """
+    """Return a commented configuration in TOML, which runs with what `optstream simulate` makes for it."""
     text = _with_input(EXAMPLE, kind)
     text = _with_levels(text, kind.levels)
     if kind.hourly:

@@ -124,9 +124,7 @@ class Guarantee(Clocks):
 
     @property
     def stream_share(self) -> Fraction:
-        """As configured, or with "model" what is expected to err least of the population's streams: of public
-        figures alone.
-        """
+        """As configured, or with "model" what is expected to err least, by public figures alone."""
         share = self.budget.stream_share
         return share if isinstance(share, Fraction) else self._kept_stream_share
 

@@ -105,9 +105,7 @@ class Settings(Guarantee):
         return None if told is None else told.name
 
     def called(self, node: str) -> str:
-        """Return what a person is told of a node: its name with its code, "Bretagne (53)"; the code alone
-        where it has no name, or is none of the hierarchy.
-        """
+        """Return what a person is told of a node: "Bretagne (53)", or the code alone if it has no name."""
         return called(node, self.node_facts)
 
     @property

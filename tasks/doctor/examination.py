@@ -3,18 +3,18 @@
 In an object store it puts the probe that publishing puts there as well, and that stays.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from optstream.errors import ConfigurationError
+from optstream.errors import ConfigurationError, NoiseError
 from optstream.noise import secure_noise
 from tasks.config import Settings
 from tasks.doctor.finding import Finding, Severity, wrong
-from tasks.doctor.noise import noise
 from tasks.doctor.places import places
 from tasks.doctor.record import record
 from tasks.doctor.stores import stores
 from tasks.doctor.surroundings import Ask, ask_server, surroundings
+from tasks.release.guards.readiness import make_ready
 
 ORDER = list(Severity)
 
@@ -33,9 +33,19 @@ def examine(
         *stores(settings),
         *surroundings(settings, environment, ask),
         *record(settings, now),
-        *noise(secure_noise()),
+        *_noise(),
     ]
     return sorted(found, key=lambda finding: ORDER.index(finding.severity))
+
+
+def _noise() -> Iterator[Finding]:
+    """A finding if no noise can be drawn here; a sample is drawn and thrown away."""
+    try:
+        make_ready(secure_noise())
+    except NoiseError as error:
+        yield wrong(
+            "the library of the noise", str(error), "mend the installation; no day can be drawn before"
+        )
 
 
 def unusable(place: object, error: ConfigurationError) -> list[Finding]:

@@ -49,9 +49,7 @@ def note(place: object, rule: str, remedy: str) -> Finding:
 
 
 def doctor_document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return what `optstream doctor --json` prints of findings, the worst first: versioned, for machines;
-    "sound" says whether nothing has to be done.
-    """
+    """Return what `optstream doctor --json` prints; "sound": nothing has to be done."""
     return {
         "format": "optstream.doctor/1",
         "sound": not any(finding.is_bad for finding in findings),

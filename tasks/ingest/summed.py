@@ -61,9 +61,7 @@ def summed(
 
 
 def is_worth_spreading(settings: Settings, dumps: Sequence[Dump]) -> bool:
-    """Whether other processes are to read these dumps: metered ones, and aggregated ones of which a day has
-    many cells.
-    """
+    """Whether others are to read these dumps: metered ones, and aggregated ones of many cells a day."""
     return settings.metered or any(prod(_shape(settings, dump.day)) >= LEAST_CELLS for dump in dumps)
 
 
@@ -124,9 +122,7 @@ def _in_parts(
 
 
 def _check(part: Summed, shape: tuple[int, int]) -> None:
-    """Raise ConfigurationError unless a part is one of a day of so many leaves and steps: another process
-    made it, perhaps of another version.
-    """
+    """Raise ConfigurationError unless a part, which another process made, is of so many leaves and steps."""
     leaves, units = part.metrics["leaf"], part.units.get(0)
     inside = (
         leaves.dtype.is_integer() and not leaves.null_count() and leaves.is_between(0, shape[0] - 1).all()

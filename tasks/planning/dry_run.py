@@ -43,8 +43,6 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
     periods = tuple(_period(settings, same) for same in alike.values())
     return DryRun(
         stream=settings.stream.name,
-        window_length=settings.privacy.window,
-        grant=settings.model.budget,
         epsilon=mechanism.epsilon,
         points_known=mechanism.noise_is_known,
         periods=periods,

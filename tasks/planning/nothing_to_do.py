@@ -37,9 +37,7 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
 
 
 def _pages_are_made(settings: Settings) -> bool:
-    """Whether the pages and descriptions are there and of the newest catalogue: a run that died after it had
-    published leaves them behind.
-    """
+    """Whether pages and descriptions are of the newest catalogue: a run that died may leave them behind."""
     place = open_storage(settings.published_folder)
     try:
         catalogue = find_catalogue(place)

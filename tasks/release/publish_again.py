@@ -109,9 +109,7 @@ def _steps(run: Run, day: date) -> range:
 
 
 def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> Staged:
-    """The bytes with this hash: kept in the staging, or computed again. Raises LedgerError if neither has
-    them.
-    """
+    """The bytes with this hash, staged or computed again. Raises LedgerError if there are none."""
     estimated = partial(_estimated, run, day, record, number)
     with suppress(LedgerError, OSError):
         kept, said = read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))

@@ -48,9 +48,7 @@ class Layout:
         return str(self.file_list or self.marker)
 
     def key(self, name: str) -> str:
-        """Return what a key of this layout, such as "factor", is called in messages: with its table, and the
-        day from which it holds.
-        """
+        """Return what a key such as "factor" is called in messages: with its table, and its first day."""
         return f"input.{name}" if self.valid_from is None else f"{name} of {CHANGES} from {self.valid_from}"
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:

@@ -48,9 +48,7 @@ class Questions(Section):
 
 
 def asked_of(questions: Questions, step_minutes: int) -> tuple[Question, ...]:
-    """Return the questions as they are answered, in the file's order. Raises ParameterError where one cannot
-    be; `question_problems` says why.
-    """
+    """Return the questions as they are answered; raises ParameterError as `question_problems` says."""
     return tuple(
         Question(
             name,

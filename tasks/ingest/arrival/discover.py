@@ -70,9 +70,7 @@ class Arrival:
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
-    """Return the days of which some region of the hierarchy has a folder, whole or not; a region's folder
-    that cannot be listed counts as empty.
-    """
+    """Return the days of which some region has a folder, whole or not; one that cannot be listed is empty."""
     found = set()
     for part in parts_of_all_days(settings):
         top = settings.input_folder / top_of(part) if part else settings.input_folder

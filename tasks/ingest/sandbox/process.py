@@ -100,9 +100,7 @@ def fork_reader() -> None:
 
 
 def _idle() -> "_Process | None":
-    """A process that nobody asks now, if one lives; those of a process that this one was forked from are not
-    its own.
-    """
+    """A process of this one's that lives and that nobody asks; not of one that it was forked from."""
     while IDLE:
         process = IDLE.pop()
         if process.owner == os.getpid() and process.lives:

@@ -85,9 +85,7 @@ class Comparison:
 
     @property
     def best(self) -> Judged:
-        """The plan with the least expected error; the configured one, where it gains less than a general
-        prior can tell.
-        """
+        """The plan with the least expected error; as configured, if it gains less than a prior can tell."""
         least = self.plans[0]
         gain = 1.0 - least.relative / self.configured.relative
         return least if gain > WORTH_IT else self.configured
