@@ -41,8 +41,8 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         terminal.say("\n" + fill(warning, WIDTH))
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
     terminal.say(
-        f"\nany {found.model.window_length} steps lose at most {found.currency} {float(found.epsilon):.6g} by "
-        f"this plan, and may lose {_granted(found)}: it {verdict}"
+        f"\nany {found.model.window_length} steps lose at most {found.currency} {float(found.epsilon):.6g} "
+        f"by this plan, and may lose {_granted(found)}: it {verdict}"
     )
     if found.currencies is not None:
         _show_currencies(found, found.currencies, terminal)

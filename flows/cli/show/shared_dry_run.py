@@ -27,8 +27,8 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
         whole = first.model.in_words if first.currency == "rho" else f"{float(budget.grant):g}"
         verdict = "they fit" if budget.fits else "they do not fit: the ledger will refuse days"
         terminal.say(
-            f"\nany {first.model.window_length} steps lose at most {first.currency} {float(budget.epsilon):.6g} "
-            f"by these plans together,\nand may lose {whole}: {verdict}"
+            f"\nany {first.model.window_length} steps lose at most {first.currency} "
+            f"{float(budget.epsilon):.6g} by these plans together,\nand may lose {whole}: {verdict}"
         )
 
 
