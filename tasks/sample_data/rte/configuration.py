@@ -1,9 +1,10 @@
 """The configuration that reads these dumps: the example's, but for two lines."""
 
 import json
+import re
 from pathlib import Path
 
-from tasks.config.example import EXAMPLE, changed
+from tasks.config.example import EXAMPLE
 
 
 def changed_lines(dumps: Path) -> tuple[str, str]:
@@ -13,5 +14,7 @@ def changed_lines(dumps: Path) -> tuple[str, str]:
 
 def rte_configuration(dumps: Path) -> str:
     """Return the whole text of a configuration that reads imported dumps, in TOML."""
-    day, folder = (line.replace("\\", r"\\") for line in changed_lines(dumps))
-    return changed(changed(EXAMPLE, r"^day = .*$", day), r'^folder = "dumps"$', folder)
+    text = EXAMPLE
+    for line, start in zip(changed_lines(dumps), ('day = "elapsed"', 'folder = "dumps"'), strict=True):
+        text = re.sub(f"^{start}.*$", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
+    return text
