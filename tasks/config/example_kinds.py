@@ -33,14 +33,8 @@ METERED_VISITS = Words("visits", "visitors", "visits", "visits", "5", "1", "5", 
 
 @dataclass(frozen=True)
 class Kind:
-    """Which example is wanted.
-
-    Attributes:
-        mechanism: As a configuration names it.
-        counts: Whole numbers of visits in place of a load.
-        metered: A row a customer and step in place of a row a step.
-        levels: Of the hierarchy, the root's counted.
-        hourly: A release an hour in place of one a night.
+    """Which example is wanted: of whole numbers of visits (counts) or a load; with a row a customer and step
+    (metered) or a row a step; of so many levels, the root's counted; with a release an hour or a night.
     """
 
     mechanism: str = "OptStream"

@@ -13,15 +13,8 @@ from tasks.config.tables.sections import Contracts, Input, Ledger, Stream, Trust
 class Folders(Section):
     """The sections that name places, and each place.
 
-    Attributes:
-        stream: Name, calendar and unit of the stream.
-        input: Where the dumps are, and how they are laid out.
-        published: Where releases are published.
-        trusted: Where secrets and raw results are kept.
-        ledger: The ledger's URL, a secret.
-        contracts: Users' own suites; None where there are none.
-        folder: Where relative paths start: the folder of the configuration file.
-        file: The configuration file, absolute.
+    contracts: None where there are no suites of users. folder: where relative paths start, that of the
+    configuration file, which is `file`; both absolute.
     """
 
     stream: Stream

@@ -42,12 +42,8 @@ def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyMode
 class Guarantee(Clocks):
     """What a stream promises, to which tree its epsilon goes, and in which shares.
 
-    Attributes:
-        mechanism: The pattern of release, with its parameters.
-        privacy: Epsilon, window, alpha, bounds and resolution.
-        hierarchy: As configured; `parents` is what it means.
-        budget: How epsilon is shared out between levels, and what is kept back for restatements.
-        parents: (node, parent) of the oldest tree in input order, the root's parent None; see `tree_of`.
+    hierarchy: as configured. parents: (node, parent) of the oldest tree in input order, the root's parent
+    None; see `tree_of`.
     """
 
     mechanism: SerializeAsAny[Mechanism]

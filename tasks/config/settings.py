@@ -32,17 +32,10 @@ USUAL_REVISE_DAYS = 14
 class Settings(Guarantee):
     """A validated configuration. Made by `load_settings`; its repr shows no secret.
 
-    Each table is as in the file (docs/configure.md); None where an optional one is left out.
-
-    Attributes:
-        sampling: None for mechanisms that have no such table.
-        features_: Empty for mechanisms that have no such table.
-        watch: None where not given; see `watching`.
-        release: None where not given.
-        schedule: None where not given; see `scheduling`.
-        questions: What is asked of the published values; they shape no release. See `asked`.
-        covariates: Public series that explain part of the readings; none where not given.
-        node_facts: Names and places, of the nodes that have any; they shape no release.
+    Each table is as in the file (docs/configure.md); None where an optional one is left out, whose defaults
+    `watching` and `scheduling` give. sampling, features_: none for mechanisms that have no such table.
+    covariates: public series that explain part of the readings. questions, and node_facts, which has names
+    and places, shape no release.
     """
 
     sampling: Sampling | None = None

@@ -16,13 +16,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that the doctor found. None of its texts holds a secret or a reading.
-
-    Attributes:
-        severity: How bad it is.
-        place: A path, a key or a variable.
-        rule: What is broken.
-        remedy: What to do about it.
+    """One thing that the doctor found. place: a path, a key or a variable. None of its texts holds a secret
+    or a reading.
     """
 
     severity: Severity

@@ -22,12 +22,9 @@ from tasks.ingest.summed import can_be_read, sound, summed
 class IngestedDay:
     """One day as read. For the trusted zone: the metrics count rows.
 
-    Attributes:
-        day: The local day.
-        period: The raw sums, sealed; None where a file could not be read. Whether it may be released is for
-            `validate` to say.
-        metrics: The raw frame, a row for each region in tree order.
-        places: What was first found where, by (region, metric) or (region, fault of a file).
+    period: the raw sums, sealed; None where a file could not be read. Whether it may be released is for
+    `validate` to say. metrics: the raw frame, a row for each region in tree order. places: what was first
+    found where, by (region, metric) or (region, fault of a file).
     """
 
     day: date

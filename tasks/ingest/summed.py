@@ -32,10 +32,8 @@ LEAST_CELLS = 2**20
 class Summed:
     """What is known of some leaves.
 
-    Attributes:
-        metrics: The raw frame with the day's and the leaf's index, by both.
-        units: Of each day the sums of its leaves in `metrics`, int64, (n_leaves, n_steps).
-        places: Of each day what was first found where.
+    metrics: the raw frame with the day's and the leaf's index, by both. units: of each day the sums of its
+    leaves in `metrics`, int64, (n_leaves, n_steps). places: of each day what was first found where.
     """
 
     metrics: pl.DataFrame = field(repr=False)

@@ -16,20 +16,15 @@ Bounds = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Layout:
-    """How the dumps of the days from `valid_from` on are laid out, until the next layout.
+    """How the dumps of the days from `valid_from` on are laid out, until the next layout; None for the
+    oldest.
 
-    Attributes:
-        value: Column of the readings.
-        timestamp: Column of their instants.
-        customer: Column of the customers, in metered input.
-        factor: What a number of the value column is multiplied by, exactly, to be a reading in the unit of
-            alpha and bounds.
-        marker: The file whose presence says that a dump has arrived; None where a file list does.
-        file_list: The file that lists a dump's files; None where a marker does.
-        valid_from: The first day; None for the oldest layout.
-        region: Column of the leaves' names, where one folder holds the rows of all; None where each leaf has
-            a folder. The same in every layout of a stream.
-        margin: Column of the margin's nodes, where a row's leaf is the cell of its region and of that node.
+    value, timestamp, customer: columns, the last in metered input. factor: what a number of the value column
+    is multiplied by, exactly, to be a reading in the unit of alpha and bounds. marker, file_list: the file
+    whose presence says that a dump has arrived, or that lists a dump's files; the other is None. region:
+    column of the leaves' names, where one folder holds the rows of all; None where each leaf has a folder;
+    the same in every layout of a stream. margin: column of the margin's nodes, where a row's leaf is the cell
+    of its region and of that node.
     """
 
     value: str

@@ -25,12 +25,8 @@ MOST_STREAMS = 33
 
 @dataclass(frozen=True)
 class Population:
-    """What a population file says.
-
-    Attributes:
-        file: The file, absolute.
-        tables: Keys that hold for each stream, by table.
-        streams: The configurations of its streams, absolute and resolved; () where it lists none.
+    """What a population file says: keys that hold for each stream, by table, and the configurations of its
+    streams; all paths absolute and resolved, but for the file's own. streams: () where it lists none.
     """
 
     file: Path

@@ -37,11 +37,8 @@ class _AbsentDumpError(LateDumpError):
 
 @dataclass(frozen=True)
 class Dump:
-    """The complete dump of one day.
-
-    Attributes:
-        day: The local day.
-        files: For each part of it, as `parts_of` orders them, its Parquet files by name.
+    """The complete dump of one day. files: for each part of it, as `parts_of` orders them, its Parquet files
+    by name.
     """
 
     day: date
@@ -52,13 +49,9 @@ class Dump:
 class Arrival:
     """What is there of one day's dump.
 
-    Attributes:
-        day: The local day.
-        unknown_regions: Those that no leaf is called, or no folder is for, with a folder of that day.
-        files: Of each part, as of `parts_of`, whose dump is complete.
-        waiting: Of other parts, in words, what is not there yet.
-        broken: Of other parts, in words, which rule is broken.
-        absent: Those of the waiting that have not even a folder.
+    unknown_regions: those that no leaf is called, or no folder is for, with a folder of that day. files: of
+    each part, as of `parts_of`, whose dump is complete. waiting, broken: of other parts, in words, what is
+    not there yet, or which rule is broken. absent: those of the waiting that have not even a folder.
     """
 
     day: date

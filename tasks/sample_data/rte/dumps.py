@@ -18,16 +18,10 @@ SLOTS = 48
 class Imported:
     """What an import did; a dump is one region's day.
 
-    Attributes:
-        folder: Where the dumps are.
-        n_files: RTE's files that were read.
-        regions: Codes of the regions, sorted.
-        n_written: Dumps that were written.
-        n_kept: Dumps that lay there already, the same.
-        n_incomplete: Of all dumps, those that lack a half-hour or a reading, and which the raw contract will
-            refuse.
-        n_empty: Days of a region without any reading; nothing is written for them, so that the day waits for
-            a later file.
+    n_files: RTE's that were read. regions: their codes, sorted. n_kept: dumps that lay there already, the
+    same. n_incomplete: of all dumps, those that lack a half-hour or a reading, and which the raw contract
+    will refuse. n_empty: days of a region without any reading; nothing is written for them, so that the day
+    waits for a later file.
     """
 
     folder: Path

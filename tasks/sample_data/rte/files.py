@@ -25,12 +25,8 @@ BROKEN_ZIP = (
 
 @dataclass(frozen=True)
 class RegionLoad:
-    """One file of RTE's as read.
-
-    Attributes:
-        file: Its name.
-        region: INSEE's code of the region.
-        rows: As `table.parse` returns them: timestamp, load_mw, line.
+    """One file of RTE's as read. region: INSEE's code. rows: as `table.parse` returns them: timestamp,
+    load_mw, line.
     """
 
     file: str
