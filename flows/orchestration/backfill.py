@@ -18,8 +18,7 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import FlowRunContext
 
 from flows.orchestration.artifacts import log_days
-from flows.orchestration.calls import FLOW, bound, in_prefect, no_heartbeat, with_prefect
-from flows.orchestration.configuration import configured
+from flows.orchestration.calls import FLOW, bound, configured, in_prefect, no_heartbeat, with_prefect
 from flows.orchestration.release import ONCE, close_quietly, release_days, revised, run_of
 from flows.orchestration.run_names import backfill_name, tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError

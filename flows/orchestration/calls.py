@@ -1,9 +1,10 @@
-"""How steps are called: as tasks of the flow run under way, or as plain functions where there is none."""
+"""How flows and steps are called: as runs and tasks of Prefect or plainly, with a configuration read once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
+from pathlib import Path
 from time import sleep
 from typing import Any, Protocol, TypeVar
 
@@ -12,6 +13,7 @@ from prefect.context import FlowRunContext
 from prefect.runtime import task_run
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
+from tasks.config import Settings, load_settings
 from tasks.release.day import Ended, Stage, Status
 from tasks.release.run import Run
 
@@ -32,6 +34,7 @@ class Watcher(Protocol):
 
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+_LOADED: ContextVar[Settings | None] = ContextVar("settings", default=None)
 _ONE_RUN: ContextVar[bool] = ContextVar("no runs and tasks below the run under way", default=False)
 
 
@@ -53,6 +56,19 @@ def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
         yield
     finally:
         variable.reset(token)
+
+
+@contextmanager
+def configured(config: str, settings: Settings | None = None) -> Iterator[Settings]:
+    """Yield the configuration of a file, to flows that are called inside as well; it is read once.
+
+    settings: of a caller that has read it. Raises ConfigurationError as `load_settings`.
+    """
+    known = settings or _LOADED.get()
+    if known is None or known.file != Path(config).absolute():
+        known = load_settings(Path(config))
+    with bound(_LOADED, known):
+        yield known
 
 
 def in_one_run() -> AbstractContextManager[None]:

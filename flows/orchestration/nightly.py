@@ -8,8 +8,7 @@ from prefect import flow, tags
 from prefect.states import Completed
 
 from flows.orchestration.backfill import backfill
-from flows.orchestration.calls import in_one_run
-from flows.orchestration.configuration import configured
+from flows.orchestration.calls import configured, in_one_run
 from flows.orchestration.heartbeats import SCHEDULED
 from flows.orchestration.run_names import night_name, nights_name, stream_of, tags_of
 from optstream.errors import OptStreamError

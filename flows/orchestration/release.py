@@ -24,13 +24,13 @@ from flows.orchestration.calls import (
     WATCHER,
     Watcher,
     bound,
+    configured,
     in_prefect,
     no_heartbeat,
     repeated,
     taken,
     with_prefect,
 )
-from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import CLUSTER, reader_of
 from optstream.errors import OptStreamError

@@ -16,7 +16,7 @@ from tasks.config import Settings
 from tasks.covariates.reading import read_covariates
 from tasks.planning.currencies import compare_currencies
 from tasks.planning.expected_errors import expected_errors, warnings_of
-from tasks.planning.plan_horizon import plan_horizons
+from tasks.planning.long_spans import plan_horizons
 from tasks.planning.preview import Band, DryRun, Expected, Level, Noise, NumberOfPoints, Period, Stage
 from tasks.release.build_mechanism import Mechanism, mechanism_for
 

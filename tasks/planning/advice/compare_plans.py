@@ -12,8 +12,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ConfigurationError, ParameterError
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.mechanisms.history_informed.tree_choice import (
     WORTH_IT,
     leaves_by_level,
@@ -37,11 +40,13 @@ from tasks.planning.advice.candidates import (
     without_delta,
     without_margin,
 )
-from tasks.planning.advice.drawn_series import Values, drawn_series
 from tasks.planning.expected_errors import squared_errors, warnings_of
 from tasks.planning.preview import Expected
 from tasks.release.build_mechanism import Mechanism, mechanism_for
 
+Values = NDArray[np.float64]
+JITTER = 1e-8
+"""Of a step's relative variance: smooth kernels have matrices that are singular in floats."""
 DRAWS, PERIODS, MOST_PERIODS = 3, 3, 48
 """Independent draws of series, each of at least so many periods, and at least two windows long."""
 NO_SCALE = (
@@ -225,3 +230,24 @@ def _fitting(judge: Judge, choices: Iterable[Choice]) -> Iterator[Judged]:
             yield judge.judged(choice)
         except ParameterError:
             continue
+
+
+def drawn_series(
+    prior: TemporalPrior, scale: float, n_leaves: int, n_steps: int, *, counts: bool, seed: int
+) -> Values:
+    """Return leaves of the size `scale` that vary as the prior expects, (n_leaves, n_steps).
+
+    A leaf is scale * (1 + f + g): f is shared by all, g its own. Nothing below 0. counts: whole numbers that
+    vary around that.
+    """
+    generator = np.random.default_rng(seed)
+    steps = Blocks.at(np.arange(n_steps))
+    shared, own = prior.covariances(steps, steps)
+    f = _root(shared) @ generator.normal(size=n_steps)
+    g = generator.normal(size=(n_leaves, n_steps)) @ _root(own).T
+    values = scale * np.maximum(1.0 + f + g, 0.0)
+    return generator.poisson(values).astype(np.float64) if counts else values
+
+
+def _root(covariance: Values) -> Values:
+    return np.asarray(np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance))))
