@@ -110,9 +110,8 @@ release_month = task(name="release a month", **ONCE)(month_released)
 
 @contextmanager
 def _marked(settings: Settings) -> Iterator[Path]:
-    """A file in the trusted folder, for as long as workers may look for it, which is locked for as long.
-
-    Those of backfills that were killed, which nobody has locked, are removed.
+    """A file in the trusted folder, for as long as workers may look for it, which is locked for as long;
+    those of backfills that were killed, which nobody has locked, are removed.
     """
     folder = settings.trusted_folder
     make_private_folder(folder)
@@ -212,9 +211,8 @@ def run_backfill(
     runner: Any = None,
     lease_minutes: float = LEASE_MINUTES,
 ) -> list[Ended]:
-    """Run the flow here and now, or the same without Prefect where no server is configured.
-
-    runner: where the months go, all at once, see `task_runner`; None: here, one by one.
+    """Run the flow here and now, or the same without Prefect where no server is configured. runner: where the
+    months go, all at once, see `task_runner`; None: here, one by one.
     """
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
     with bound(WATCHER, watch), configured(str(settings.file), settings):

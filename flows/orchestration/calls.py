@@ -60,9 +60,8 @@ def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
 
 @contextmanager
 def configured(config: str, settings: Settings | None = None) -> Iterator[Settings]:
-    """Yield the configuration of a file, to flows that are called inside as well; it is read once.
-
-    settings: of a caller that has read it. Raises ConfigurationError as `load_settings`.
+    """Yield the configuration of a file, read once, also to flows that are called inside. settings: of a
+    caller that has read it. Raises ConfigurationError as `load_settings`.
     """
     known = settings or _LOADED.get()
     if known is None or known.file != Path(config).absolute():

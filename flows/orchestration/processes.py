@@ -69,9 +69,8 @@ class Child:
 def module(
     name: str, log: Path, stop_seconds: float, added: Mapping[str, str], *words: str
 ) -> Iterator[Child]:
-    """Run a module with these words; on leaving ask it to end, and kill it if it has not.
-
-    What it says on standard error is added to the log; added: to its environment.
+    """Run a module with these words, its standard error added to the log, `added` to its environment; on
+    leaving ask it to end, and kill it if it has not.
     """
     if log.exists() and log.stat().st_size > LARGEST_LOG:
         log.replace(log.with_suffix(".log.old"))
@@ -161,9 +160,8 @@ def pages_of(streams: Sequence[Settings], port: int) -> Iterator[Child]:
 
 
 def pages_port(wanted: int | None) -> int:
-    """Return the port for the operators' pages: the wanted one, else the usual, else any that is free.
-
-    Raises ConfigurationError if the wanted one is taken.
+    """Return the port for the operators' pages: the wanted one, else the usual, else any that is free. Raises
+    ConfigurationError if the wanted one is taken.
     """
     if wanted is not None:
         return _free_port(wanted, "--ui-port")

@@ -66,9 +66,8 @@ publish_anew = task(name="publish revisions", **AGAIN)(repeated(steps.publish_re
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
-    """Take days through the steps of a release, each to its end.
-
-    What stops the run leaves days that waited to the next run at once: they are drawn and durable.
+    """Take days through the steps of a release, each to its end. What stops the run leaves days that waited
+    to the next run at once: they are drawn and durable.
     """
     with reader_of(run.settings) as read:
         reading = replace(run, read=read)

@@ -135,9 +135,8 @@ def may_spill() -> bool:
 
 
 def _read_at(address: str, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
-    """Have a worker of the cluster at an address read, and spread it over the others.
-
-    No file is opened here, in the process that draws.
+    """Have a worker of the cluster at an address read, spread over the others: no file is opened where it is
+    drawn.
     """
     try:
         import dask

@@ -54,10 +54,8 @@ class Guarantee(Clocks):
 
     @cached_property
     def model(self) -> PrivacyModel:
-        """The privacy guarantee of the stream.
-
-        Its alpha is of what is delivered: what one customer moves, and with it the supplier's rounding (Lemma
-        2a, docs/privacy.md).
+        """The privacy guarantee of the stream. Its alpha is of what is delivered: what one customer moves,
+        and with it the supplier's rounding (Lemma 2a, docs/privacy.md).
         """
         return guarantee_of(self.privacy, self.stream, self.input)
 
@@ -146,9 +144,8 @@ class Guarantee(Clocks):
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
-        """As configured, or with "model" what the prior expects to be best: of public figures alone.
-
-        One for each level, root first, then the margin's.
+        """One for each level, root first, then the margin's: as configured, or with "model" what the prior
+        expects to be best, of public figures alone.
         """
         levels = self.budget.levels
         return (*levels, *self.budget.margins.values()) if isinstance(levels, tuple) else self._kept_shares
@@ -166,9 +163,8 @@ class Guarantee(Clocks):
             return self.model_level_shares()
 
     def model_level_shares(self) -> tuple[Fraction, ...]:
-        """Return what `budget.levels = "model"` means, a share for each level of the oldest tree: for
-        mechanisms that choose shares, from public facts. Raises ParameterError where there is no public
-        scale.
+        """Return what `budget.levels = "model"` means for the levels of the oldest tree, from public facts;
+        raises ParameterError where there is no public scale.
         """
         pattern = self.mechanism.kind(
             self.model_of(0),

@@ -75,9 +75,8 @@ def _own_alpha(privacy: Privacy, source: Input) -> Privacy:
 
 
 def _mechanism_problems(sections: Mapping[str, Any], *, is_known: bool) -> list[str]:
-    """What the mechanism itself refuses, where the guarantee that it would be made for can be told.
-
-    is_known: problems were found already, among which is why there is no guarantee, if there is none.
+    """What the mechanism itself refuses, where the guarantee that it would be made for can be told. is_known:
+    why there is none is among the problems that were found already.
     """
     if not {"mechanism", "privacy", "stream", "input"} <= set(sections):
         return []

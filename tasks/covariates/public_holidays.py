@@ -9,9 +9,8 @@ from optstream.errors import ParameterError
 
 
 def public_holidays(country: str, years: Iterable[int]) -> tuple[date, ...]:
-    """Its national public holidays in these years, rising. country: an ISO 3166 code such as "FR".
-
-    Raises ParameterError for a country that the package does not know.
+    """The holidays of these years, rising, in a country by its ISO 3166 code such as "FR"; raises
+    ParameterError for one that the package does not know.
     """
     try:
         known = holidays.country_holidays(country, years=list(years))

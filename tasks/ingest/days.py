@@ -48,10 +48,7 @@ class ReadDay:
 
 
 def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[IngestedDay]:
-    """Read a chunk of days, one for each dump, in their order; raw values stay in the returned periods.
-
-    Never fails for what a dump holds, as `read_days`: what is wrong is in the metrics.
-    """
+    """Read a chunk of days, one a dump, as `read_days` does; raw values stay in the returned periods."""
     return [sealed(read, settings) for read in read_days(settings, dumps, spread)]
 
 
@@ -65,12 +62,11 @@ def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
 
 
 def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[ReadDay]:
-    """Read a chunk of days: lazy plans over many files, only the needed columns, streaming.
+    """Read a chunk of days: lazy plans over many files, only the needed columns, streaming. spread: where
+    files are read, if not here.
 
-    spread: where files are read, if not here.
-
-    Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file
-    that cannot be read costs its own day only.
+    Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file that
+    cannot be read costs its own day only.
     """
     files = inspected(settings, dumps)
     try:

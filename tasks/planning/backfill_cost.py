@@ -15,9 +15,8 @@ from tasks.release.build_mechanism import Mechanism, mechanism_for
 
 @dataclass(frozen=True)
 class BackfillCost:
-    """The worst window of those that the days touch, before and after, of the privacy budget.
-
-    Infinite where noise was compromised. refused: the days that the ledger would refuse, rising.
+    """The worst window of those that the days touch, before and after, infinite where noise was compromised.
+    refused: the days that the ledger would refuse, rising.
     """
 
     grant: Fraction

@@ -19,10 +19,8 @@ _made: dict[tuple[object, ...], list[dict[str, Any]]] = {}
 
 
 def long_spans_of(settings: Settings, day: date, revision: int) -> tuple[LongSpan, ...]:
-    """Return what all readings of one customer in 30 and in 365 days lose by the configured plan, rounded up.
-
-    Public facts alone: a function of the configuration, the stream's share and the day's year. Costs no
-    privacy.
+    """Return what all readings of one customer in 30 and in 365 days lose by the configured plan, rounded up:
+    a function of the configuration, the stream's share and the day's year, which costs no privacy.
     """
     # a share that the model chooses is a function of other streams' files, too
     share = str(settings.stream_share)

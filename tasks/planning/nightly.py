@@ -41,9 +41,8 @@ def looks_of(settings: Settings) -> tuple[str, ...]:
 
 
 def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[date]:
-    """Yesterday, and the days before it that a night still takes up, rising: [schedule] catch_up_days.
-
-    Never a day before the stream's first, nor one that a person gave up ([watch] accepted_gaps).
+    """Yesterday and, rising, the days before it that a night still takes up, [schedule] catch_up_days; none
+    before the stream's first, nor one that a person gave up ([watch] accepted_gaps).
     """
     last = last_ended(settings, now)
     first = settings.watching.first_day
@@ -64,9 +63,8 @@ class Night:
 
 
 def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime) -> Night:
-    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late.
-
-    absent: days of which no region has a dump.
+    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late. absent:
+    days of which no region has a dump.
     """
     words: list[str] = []
     left: list[str] = []

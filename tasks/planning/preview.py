@@ -43,9 +43,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Band:
-    """Standard deviation of a published value, from noise alone, over a level's nodes and steps.
-
-    typical: its root mean square. In the unit of the readings.
+    """Standard deviation of a published value, from noise alone, over a level's nodes and steps, in the unit
+    of the readings. typical: its root mean square.
     """
 
     typical: float

@@ -118,9 +118,8 @@ def check_later(run: Run, due: Due) -> None:
 
 
 def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
-    """The day as it was due for the estimate of this basis.
-
-    Raises LedgerError where a day that it was made of was taken back or restated since.
+    """The day as it was due for the estimate of this basis. Raises LedgerError where a day that it was made
+    of was taken back or restated since.
     """
     day, calendar = period_from(record.period), run.settings.calendar
     days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)))

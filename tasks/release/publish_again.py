@@ -138,9 +138,8 @@ def _gone(day: date) -> str:
 
 
 def _statements(run: Run, now: ReleaseStatement, digest: str) -> Iterator[ReleaseStatement]:
-    """What the file may have said of itself: by this configuration and version, or as its manifest has it.
-
-    Whoever wrote the manifest: only a file with the recorded hash is published.
+    """What the file may have said of itself: by this configuration and version, or as its manifest has it,
+    whoever wrote that: only a file with the recorded hash is published.
     """
     yield now
     with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):

@@ -29,10 +29,7 @@ FACTS = ("name", "latitude", "longitude")
 
 
 class Nodes(NamedTuple):
-    """The hierarchy as it was read.
-
-    parents: {node: parent}, the root's None. facts: of the nodes that have a name or a place.
-    """
+    """The hierarchy as read. parents: the root's is None. facts: of nodes that have a name or a place."""
 
     parents: Parents
     facts: dict[str, NodeFacts]

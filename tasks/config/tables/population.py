@@ -36,7 +36,6 @@ class Population:
 
 def stream_files(paths: Sequence[Path]) -> list[Path]:
     """Return the configurations of streams that these files are or, as population files, list; each once.
-
     Raises ConfigurationError for a population file that is not usable, or lists no stream.
     """
     found: dict[Path, Path] = {}
@@ -60,7 +59,6 @@ def with_population(
     document: dict[str, Any], path: Path
 ) -> tuple[dict[str, Any], Population | None, list[str]]:
     """Return the document with what its population file says, that file, and what is said twice differently.
-
     Raises ConfigurationError for a population file in place of a stream's, and for one that is not usable.
     """
     if _is_population(document):
@@ -87,9 +85,8 @@ def _is_population(document: Mapping[str, Any]) -> bool:
 
 
 def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
-    """Return the keys and streams that a population's file says; values are judged with each stream's own.
-
-    Raises ConfigurationError for a table or a key that is each stream's own, or no list of streams.
+    """Return the keys and streams that a population's file says, not judged; raises ConfigurationError for a
+    table or a key that is each stream's own, or no list of streams.
     """
     known = (*OF_POPULATION, STREAMS)
     problems = [

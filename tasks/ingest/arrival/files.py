@@ -23,10 +23,7 @@ Identity = tuple[object, ...] | None
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What a folder or store says of a file.
-
-    size: in bytes. written: when it was last written; None where that is not said.
-    """
+    """What is said of a file: size in bytes, and when it was last written, None where that is not said."""
 
     size: int
     written: datetime | None

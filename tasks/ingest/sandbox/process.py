@@ -92,9 +92,8 @@ def seconds_of(settings: Settings) -> float:
 
 
 def fork_reader() -> None:
-    """Fork a process for the first reader to come from this one, which has imported what that needs.
-
-    Only while this process has one thread, no connection and nothing in memory but its imports.
+    """Fork a process for the first reader to come from this one, which has imported what that needs, while it
+    has one thread, no connection and nothing in memory but its imports.
     """
     IDLE.append(_Process(is_forked=True))
 

@@ -78,9 +78,8 @@ class Judged:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The plans of a stream, least expected error first. configured: as the file has it, among them.
-
-    levels: what each level is called, root first, the margin last.
+    """The plans of a stream, least expected error first. configured: as the file has it, among them. levels:
+    what each level is called, root first, the margin last.
     """
 
     settings: Settings
@@ -121,9 +120,8 @@ class Judge:
 
     @cached_property
     def reference(self) -> Any:
-        """The mechanism whose prior expects: what the configuration says of it, else general figures.
-
-        A pattern for each node, so that it is the same beside a margin; its leaf is a cell there.
+        """The mechanism whose prior expects, as configured or by general figures: a pattern for each node, so
+        that it is the same beside a margin, where its leaf is a cell.
         """
         own = self.settings.mechanism
         section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)

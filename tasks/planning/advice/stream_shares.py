@@ -46,7 +46,6 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
 
 def total_of(streams: Sequence[Settings]) -> Fraction:
     """Return what streams of one population have of its epsilon together: what they plan with, at most all.
-
     Raises ConfigurationError as `check_population`.
     """
     check_population(streams)

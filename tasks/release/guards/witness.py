@@ -34,9 +34,8 @@ Grants = Mapping[str, Heads]
 
 
 def bear_witness(settings: Settings, ledger: Ledger) -> None:
-    """Refuse a ledger that is behind its witnesses; then tell them how far it is, durable.
-
-    Raises LedgerError, with the place, for such a ledger, and for a witness that cannot be read or written.
+    """Refuse, with LedgerError, a ledger that is behind its witnesses, and a witness that cannot be read or
+    written; then tell them how far the ledger is, durable.
     """
 
     grant = settings.privacy.population
@@ -61,9 +60,8 @@ def bear_witness(settings: Settings, ledger: Ledger) -> None:
 
 
 def refuse_older(settings: Settings, ledger: Ledger) -> None:
-    """Refuse a ledger that is behind a witness; one that cannot be reached now says nothing.
-
-    For what draws nothing. Raises LedgerError, with the place.
+    """Refuse, with LedgerError, a ledger that is behind a witness; one that cannot be reached now says
+    nothing. For what draws nothing.
     """
     for place in settings.witness_places:
         with suppress(OSError, PublicationError):

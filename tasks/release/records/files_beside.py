@@ -54,9 +54,8 @@ def files_beside(
     release: Release,
     later: Sequence[date] = (),
 ) -> FilesBeside:
-    """The files beside a release; none that are not wanted, or of which nothing is known.
-
-    later: the days after it that a new estimate is made of.
+    """The files beside a release; none that are not wanted, or of which nothing is known. later: the days
+    after it that a new estimate is made of.
     """
     found = FilesBeside()
     if settings.published.measurements:
@@ -146,9 +145,8 @@ def _measurements(
 def _errors(
     settings: Settings, day: date, mechanism: Mechanism, release: Release
 ) -> tuple[bytes, ErrorsOf] | None:
-    """The file of a release's errors, and which they are: the whole ones where they are known.
-
-    None where they cannot be worked out in floats: a day that is drawn does not wait for that.
+    """The file of a release's errors, the whole ones where they are known, and which they are; None where
+    they cannot be worked out in floats: a day that is drawn does not wait for that.
     """
     tree, n_steps = release.tree, release.values.shape[1]
     if tree is None:
