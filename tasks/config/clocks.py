@@ -20,11 +20,6 @@ class Clocks(Folders):
         return Calendar(step_minutes(stream.step), stream.time_zone, stream.day, stream.period)
 
     @cached_property
-    def shortest_period(self) -> int:
-        """Steps of the shortest period that the calendar has."""
-        return self.period_lengths[0]
-
-    @cached_property
     def period_lengths(self) -> tuple[int, ...]:
         """Steps of every kind of period that the calendar has, rising."""
         return tuple(sorted(period_lengths(self.calendar)))

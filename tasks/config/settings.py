@@ -19,12 +19,7 @@ from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.questions import Questions, asked_of
 from tasks.config.tables.schedule import EVERY_HOUR, Schedule
-from tasks.config.tables.sections import (
-    Features,
-    Release,
-    Sampling,
-    Watch,
-)
+from tasks.config.tables.sections import Features, Release, Sampling, Watch
 
 USUAL_REVISE_DAYS = 14
 

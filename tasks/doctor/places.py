@@ -24,17 +24,13 @@ LONGEST_WALK = 100_000
 
 def places(settings: Settings) -> Iterator[Finding]:
     """Findings about the zones and the files in them."""
-    yield from _private(settings)
+    for place, mode, remedy in exposed(settings):
+        yield wrong(place, f"only its owner may open it; its mode is {mode:04o}", remedy)
     yield from _nested(settings)
     yield from _public(settings)
     yield from _raw(settings)
     yield from _configuration(settings)
     yield from _abilities(settings)
-
-
-def _private(settings: Settings) -> Iterator[Finding]:
-    for place, mode, remedy in exposed(settings):
-        yield wrong(place, f"only its owner may open it; its mode is {mode:04o}", remedy)
 
 
 def _nested(settings: Settings) -> Iterator[Finding]:

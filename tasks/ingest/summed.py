@@ -55,7 +55,7 @@ def summed(
     cells = cells_of(sound(files), settings, spread)
     dropped, nameless = _people(files, settings, spread)
     cells = pl.concat([cells, nobody_of(nameless, settings)], how="diagonal").fill_null(0)
-    return _of_leaves(_all, files, cells, dropped, [dump.day for dump in dumps], settings)
+    return _of_leaves(lambda every: every, files, cells, dropped, [dump.day for dump in dumps], settings)
 
 
 def is_worth_spreading(settings: Settings, dumps: Sequence[Dump]) -> bool:
@@ -142,15 +142,8 @@ def _part(item: tuple[date, Sequence[SourceFile]], settings: Settings) -> Summed
     day, bare = item
     files = [replace(file, leaves=settings.tree_of(day).leaves) for file in bare]
     found = cells_of(files, settings)
-    return _of_leaves(_with_rows, files, found, pl.DataFrame(schema=DROPPED), [day], settings)
-
-
-def _all(metrics: pl.DataFrame) -> pl.DataFrame:
-    return metrics
-
-
-def _with_rows(metrics: pl.DataFrame) -> pl.DataFrame:
-    return metrics.filter(pl.col("rows") > 0)
+    dropped = pl.DataFrame(schema=DROPPED)
+    return _of_leaves(lambda every: every.filter(pl.col("rows") > 0), files, found, dropped, [day], settings)
 
 
 def _of_leaves(

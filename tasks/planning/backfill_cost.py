@@ -31,9 +31,13 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
     LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
     """
-    _check_guarantee(settings, ledger)
+    if changed := guarantee_changed(settings, ledger):
+        raise LedgerError(
+            f"the {', '.join(changed)} of stream {settings.stream.name!r} differ from what the ledger has: "
+            "restore the configuration, or declare the change with `optstream ledger amend`"
+        )
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
-    is_known = _is_known(ledger, grant)
+    is_known = any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
 
     def judged(plan: Sequence[Spend]) -> list[GuaranteeLoss]:
         if is_known:
@@ -67,16 +71,3 @@ def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]
         near = ledger.charged_near(settings.stream.name, day.isoformat(), 0, first_step, n_steps)
         state = mechanism.recall([*near, *recent])
     return mechanism.plan(n_steps, first_step, state)
-
-
-def _is_known(ledger: Ledger, grant: str) -> bool:
-    return any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
-
-
-def _check_guarantee(settings: Settings, ledger: Ledger) -> None:
-    changed = guarantee_changed(settings, ledger)
-    if changed:
-        raise LedgerError(
-            f"the {', '.join(changed)} of stream {settings.stream.name!r} differ from what the ledger has: "
-            "restore the configuration, or declare the change with `optstream ledger amend`"
-        )

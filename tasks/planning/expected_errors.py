@@ -31,14 +31,9 @@ def expected_errors(
         return tuple(Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist())
     if bands is not None:
         return tuple(Expected(band.typical, None) for band in bands)
-    still = _on_still_series(settings, mechanism, n_steps, first_step)
-    return tuple(Expected(error, None) for error in still)
-
-
-def _on_still_series(settings: Settings, mechanism: Mechanism, n_steps: int, first_step: int) -> list[float]:
     still = np.full((len(mechanism.tree.leaves), n_steps), float(sum(settings.privacy.bounds)) / 2)
     squares = squared_errors(mechanism, [still] * STILL_PERIODS, first_step)
-    return [float(np.sqrt(square)) for square in squares]
+    return tuple(Expected(float(np.sqrt(square)), None) for square in squares)
 
 
 def squared_errors(

@@ -184,11 +184,8 @@ def _in_rho(found: DryRun) -> dict[str, Any]:
 
 
 def _currencies_document(found: Currencies) -> dict[str, Any]:
-    return {
-        "delta": str(found.delta),
-        "better": found.better,
-        "levels": [asdict(one) for one in found.levels],
-    }
+    levels = [asdict(one) for one in found.levels]
+    return {"delta": str(found.delta), "better": found.better, "levels": levels}
 
 
 def _level_document(level: Level, price: Callable[[Fraction], dict[str, Any]]) -> dict[str, Any]:

@@ -76,8 +76,9 @@ def days_published(run: Run) -> set[date]:
 
 def _recorded(run: Run, day: date) -> tuple[ReleaseRecord, int, str]:
     """The release that readers should have: its record, its vintage and the hash of its file."""
-    period = day.isoformat()
-    known = [one for one in run.ledger.outlines(run.stream, _steps(run, day)) if one.period == period]
+    period, first = day.isoformat(), run.settings.calendar.first_step(day)
+    begun_then = run.ledger.outlines(run.stream, range(first, first + 1))
+    known = [one for one in begun_then if one.period == period]
     out = [one.revision for one in known if one.state is ReleaseState.PUBLISHED]
     if not out:
         state = str(known[-1].state) if known else "not in the ledger"
@@ -101,11 +102,6 @@ def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
     known = run.ledger.vintages_of(run.stream, record.period, record.revision)
     out = [one for one in known if one.published or one.staged_hash == listed.get(record.period)]
     return out[-1] if out else None
-
-
-def _steps(run: Run, day: date) -> range:
-    first = run.settings.calendar.first_step(day)
-    return range(first, first + 1)
 
 
 def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> Staged:

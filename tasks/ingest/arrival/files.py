@@ -54,9 +54,7 @@ def _instant(told: object) -> datetime | None:
 
 def size_of(file: Location) -> int:
     """Bytes. Raises OSError."""
-    if isinstance(file, StoreUrl):
-        return int(open_store(file.parent).facts(file.name)["size"])
-    return file.stat().st_size
+    return facts_of(file).size
 
 
 def identity_of(file: Location) -> Identity:

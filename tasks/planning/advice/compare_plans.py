@@ -17,11 +17,7 @@ from numpy.typing import NDArray
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.mechanisms.history_informed.tree_choice import (
-    WORTH_IT,
-    leaves_by_level,
-    misses_unmeasured,
-)
+from optstream.mechanisms.history_informed.tree_choice import WORTH_IT, leaves_by_level, misses_unmeasured
 from optstream.privacy import JointSpend
 from optstream.stream import AggregationTree
 from tasks.config import Settings
