@@ -78,9 +78,7 @@ def in_one_run() -> AbstractContextManager[None]:
 
 
 def no_heartbeat() -> AbstractContextManager[Any]:
-    """For flows that somebody watches: the thread that sends heartbeats would hold up the end of a short one
-    by most of a second.
-    """
+    """Send no heartbeats, for flows that somebody watches: their thread holds up the end of a short one."""
     return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
 
 

@@ -160,9 +160,7 @@ def pages_of(streams: Sequence[Settings], port: int) -> Iterator[Child]:
 
 
 def pages_port(wanted: int | None) -> int:
-    """Return the port for the operators' pages: the wanted one, else the usual, else any that is free. Raises
-    ConfigurationError if the wanted one is taken.
-    """
+    """Return the wanted port for the pages, or the usual, or a free one; ConfigurationError if it is taken."""
     if wanted is not None:
         return _free_port(wanted, "--ui-port")
     with suppress(ConfigurationError):

@@ -239,9 +239,7 @@ def _keep_artifact(settings: Settings, watched: Watched) -> None:
 
 
 def watch_here(settings: Settings, *, in_flow: bool = True) -> Watched:
-    """Look and tell as `watch_stream`; in_flow: as a run of the server, else without one and so without
-    events.
-    """
+    """Look and tell as `watch_stream`; not in_flow: without a run of the server, and so without events."""
     if not in_flow:
         return _all_told(*_look_and_tell(settings, settings.watching.notify))
     with no_heartbeat(), tags(*tags_of(settings.stream.name)):

@@ -135,9 +135,7 @@ def may_spill() -> bool:
 
 
 def _read_at(address: str, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
-    """Have a worker of the cluster at an address read, spread over the others: no file is opened where it is
-    drawn.
-    """
+    """Have a worker of a cluster read, spread over the others: no file is opened where it is drawn."""
     try:
         import dask
         from distributed import Client

@@ -30,9 +30,7 @@ class Clocks(Folders):
         return None if not_before is None else self.clock_after(period, not_before)
 
     def clock_after(self, period: date, clock: str) -> datetime:
-        """Return the instant that a clock time such as "06:00" means of a period: that time of the day after
-        a day; so long after the end of an hour.
-        """
+        """Return what a time such as "06:00" means: on the day after a day, or so long after an hour."""
         after = time.fromisoformat(clock)
         if isinstance(period, Hour):
             ends = self.calendar.ends_at(period).astimezone(UTC)

@@ -100,9 +100,7 @@ class Guarantee(Clocks):
         return self.input.schema_ == "metered"
 
     def leaves_per_period(self, day: date) -> int:
-        """Return in how many leaves a customer's readings of a day may lie, all of its tree's or 1: nothing
-        keeps metered rows in one.
-        """
+        """The leaves that a customer's readings of a day may lie in: nothing keeps metered rows in one."""
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
 
     @property

@@ -16,9 +16,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that the doctor found. place: a path, a key or a variable. None of its texts holds a secret
-    or a reading.
-    """
+    """What the doctor found. place: a path, a key or a variable. No text holds a secret or a reading."""
 
     severity: Severity
     place: str

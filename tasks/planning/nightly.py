@@ -63,9 +63,7 @@ class Night:
 
 
 def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime) -> Night:
-    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late. absent:
-    days of which no region has a dump.
-    """
+    """Judge a look: who waits for a dump or another run has time. absent: days of which no dump is there."""
     words: list[str] = []
     left: list[str] = []
     for day in absent:

@@ -1,6 +1,6 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -37,9 +37,7 @@ class _AbsentDumpError(LateDumpError):
 
 @dataclass(frozen=True)
 class Dump:
-    """The complete dump of one day. files: for each part of it, as `parts_of` orders them, its Parquet files
-    by name.
-    """
+    """The complete dump of one day. files: of each part, as `parts_of` orders them, its Parquet files."""
 
     day: date
     files: tuple[tuple[Location, ...], ...]
@@ -64,17 +62,18 @@ class Arrival:
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
     """Return the days of which some region has a folder, whole or not; one that cannot be listed is empty."""
-    found = set()
+    return frozenset(period for period, _ in dated_folders(settings))
+
+
+def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
+    """Yield the periods that each region has folders of, rising, with these."""
     for part in parts_of_all_days(settings):
         top = settings.input_folder / top_of(part) if part else settings.input_folder
-        found |= {period for period, _ in periods_below(settings, top)}
-    return frozenset(found)
+        yield from _periods_below(settings, top)
 
 
-def periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
-    """Return the periods that have a folder in a region's, or in that of all regions, each with it, rising;
-    what cannot be listed counts as empty.
-    """
+def _periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
+    """The periods that have a folder in this one, each with it, rising; what cannot be listed is empty."""
     found: list[tuple[date, Location]] = []
     with suppress(OSError):
         for name in names_in(top):

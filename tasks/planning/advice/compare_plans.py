@@ -101,9 +101,7 @@ class Judge:
 
     @classmethod
     def of(cls, settings: Settings, scale: float | None) -> "Judge":
-        """Return the judge of a stream. scale: where the configuration has none. Raises ConfigurationError
-        where neither says the public size of a typical leaf.
-        """
+        """Return the judge of a stream; raises ConfigurationError where no public size is known."""
         known = getattr(settings.mechanism, "scale", None) or scale
         if known is None:
             raise ConfigurationError(f"{settings.file}: {NO_SCALE}")

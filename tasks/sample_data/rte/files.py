@@ -25,9 +25,7 @@ BROKEN_ZIP = (
 
 @dataclass(frozen=True)
 class RegionLoad:
-    """One file of RTE's as read. region: INSEE's code. rows: as `table.parse` returns them: timestamp,
-    load_mw, line.
-    """
+    """One file of RTE's as read. region: INSEE's code. rows: as `table.parse` returns them."""
 
     file: str
     region: str
