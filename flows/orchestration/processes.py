@@ -160,7 +160,7 @@ def pages_of(streams: Sequence[Settings], port: int) -> Iterator[Child]:
 
 
 def pages_port(wanted: int | None) -> int:
-    """Return the wanted port for the pages, or the usual, or a free one; ConfigurationError if it is taken."""
+    """Return the wanted port for the pages, or the usual, or a free one; ConfigurationError if taken."""
     if wanted is not None:
         return _free_port(wanted, "--ui-port")
     with suppress(ConfigurationError):
