@@ -26,7 +26,7 @@ from optstream.ledger import open_ledger
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
-from tasks.planning import plan_backfill
+from tasks.planning.backfill_plan import plan_backfill
 from tasks.release.day import Ended, Requested, Status
 from tasks.release.run import LEASE, terms_of
 from tasks.reports import write_pages

@@ -14,7 +14,7 @@ from flows.orchestration.run_names import night_name, nights_name, stream_of, ta
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from tasks.operations.permissions import check_trusted
-from tasks.planning import plan_backfill
+from tasks.planning.backfill_plan import plan_backfill
 from tasks.planning.nightly import UnreleasedError, days_of_night, night_of
 from tasks.release.run import terms_of
 from tasks.storage.failures import unexpected

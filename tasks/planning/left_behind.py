@@ -52,7 +52,7 @@ def words_of(left: LeftBehind, again: str) -> list[str]:
         "were not begun; nothing is lost, and nothing is drawn twice"
     ]
     for one in left.under_way[:MOST_LISTED]:
-        held = "free" if one.until is None else _held(one.until)
+        held = f"held by the stopped run until {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "free"
         lines.append(f"  {one.day} {one.state}: {held}")
     if len(left.under_way) > MOST_LISTED:
         lines.append(f"  and {len(left.under_way) - MOST_LISTED} more")
@@ -66,7 +66,3 @@ def words_of(left: LeftBehind, again: str) -> list[str]:
         "that run is gone for certain, "
         f"`optstream ledger release-lease {held_day} --why …` frees a day at once",
     ]
-
-
-def _held(until: datetime) -> str:
-    return f"held by the stopped run until {until:%Y-%m-%d %H:%M:%S} UTC"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tasks.config import Settings
-from tasks.planning.advice.candidates import Choice, with_stream_share
+from tasks.planning.advice.candidates import with_stream_share
 from tasks.planning.advice.compare_plans import Comparison, Judge, Judged, compare_plans
 from tasks.planning.advice.stream_shares import choose_stream_shares, total_of
 
@@ -68,7 +68,7 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
 
     def at(place: int, share: Fraction) -> Judged:
         choice = compared[place].best.choice
-        return judges[place].judged(_with_share(choice, share))
+        return judges[place].judged(replace(choice, settings=with_stream_share(choice.settings, share)))
 
     def error(place: int, share: Fraction) -> float:
         return at(place, share).relative
@@ -79,10 +79,6 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
         for place, (one, share) in enumerate(zip(compared, shares, strict=True))
     )
     return PlanAdvice(found, planned if planned > 1 else None)
-
-
-def _with_share(choice: Choice, share: Fraction) -> Choice:
-    return replace(choice, settings=with_stream_share(choice.settings, share))
 
 
 def advice_document(advice: PlanAdvice) -> dict[str, Any]:
