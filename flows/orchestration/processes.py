@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -129,13 +129,11 @@ def own_server(settings: Settings) -> Iterator[Child]:
             yield server
 
 
-@contextmanager
-def worker_of(settings: Settings, work_pool: str) -> Iterator[Child]:
+def worker_of(settings: Settings, work_pool: str) -> AbstractContextManager[Child]:
     """Run a worker of a process pool; its runs are processes of this machine."""
     log = settings.serve_folder / f"worker-{settings.stream.name}.log"
     words = ("worker", "start", "--pool", work_pool, "--type", "process", "--install-policy", "never")
-    with module("Prefect worker", log, WORKER_STOP_SECONDS, {}, "prefect", *words) as worker:
-        yield worker
+    return module("Prefect worker", log, WORKER_STOP_SECONDS, {}, "prefect", *words)
 
 
 @contextmanager
@@ -149,14 +147,12 @@ def warm_runs_of(settings: Settings) -> Iterator[tuple[Child, str]]:
         yield warm, starts
 
 
-@contextmanager
-def pages_of(streams: Sequence[Settings], port: int) -> Iterator[Child]:
+def pages_of(streams: Sequence[Settings], port: int) -> AbstractContextManager[Child]:
     """Run `optstream ui` on loopback, for these streams; its log is the first one's."""
     log = streams[0].serve_folder / f"ui-{streams[0].stream.name}.log"
     files = [word for one in streams for word in ("--config", str(one.file))]
     words = ("flows.cli.main", "ui", *files, "--port", str(port))
-    with module("server of the operators' pages", log, PAGES_STOP_SECONDS, {}, *words) as pages:
-        yield pages
+    return module("server of the operators' pages", log, PAGES_STOP_SECONDS, {}, *words)
 
 
 def pages_port(wanted: int | None) -> int:

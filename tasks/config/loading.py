@@ -3,16 +3,16 @@
 import difflib
 import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from optstream.errors import ConfigurationError, ParameterError
+from optstream.errors import ParameterError
 from tasks.config.checks import cross_checks
 from tasks.config.guarantee import guarantee_of
-from tasks.config.problems import keys, nearest, plain, problems_of, shown
+from tasks.config.problems import MOST_PROBLEMS, keys, nearest, plain, problems_of, refused, shown
 from tasks.config.settings import Settings
 from tasks.config.stage_shares import stage_problems
 from tasks.config.tables.hierarchy import read_hierarchy
@@ -20,9 +20,6 @@ from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_
 from tasks.config.tables.population import Population, with_population
 from tasks.config.tables.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS, Input, Privacy
 from tasks.config.toml_file import read_toml
-
-MOST_PROBLEMS = 50
-"""Lines of one error; further problems are counted."""
 
 
 def load_settings(path: Path) -> Settings:
@@ -49,7 +46,7 @@ def load_settings(path: Path) -> Settings:
     problems += stage_problems(document, named)
     problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
-        raise _refused(path, [_placed(line, population) for line in problems])
+        raise refused(f"the configuration {path}", [_placed(line, population) for line in problems])
     if population is not None:
         sections["privacy"] = _own_alpha(sections["privacy"], sections["input"])
     if "features" in sections:
@@ -89,14 +86,6 @@ def _mechanism_problems(sections: Mapping[str, Any], *, is_known: bool) -> list[
     except ParameterError as error:
         return [f"mechanism: {error}"]
     return []
-
-
-def _refused(path: Path, problems: Sequence[str]) -> ConfigurationError:
-    listed = list(problems[:MOST_PROBLEMS])
-    if len(problems) > len(listed):
-        listed.append(f"and {len(problems) - len(listed)} more")
-    lines = "".join(f"\n  - {problem}" for problem in listed)
-    return ConfigurationError(f"the configuration {path} is not usable; correct:{lines}")
 
 
 def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:

@@ -1,11 +1,12 @@
 """What is wrong with a table, as errors say it: key, legal range, and what it got."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from optstream.errors import ConfigurationError
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
 from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
@@ -20,6 +21,8 @@ LISTS: dict[tuple[str, str], tuple[str, type[Section]]] = {
 """What heads the tables of a list, and what each of them is."""
 SECRETS = {"ledger.url"}
 LONGEST_SHOWN = 80
+MOST_PROBLEMS = 50
+"""Lines of one error; further problems are counted."""
 NOT_OF_A_DAY = {
     "schema": "it decides what is protected: each customer's readings, or sums as the supplier states them; "
     "give those days a stream of their own, of the same privacy.population",
@@ -36,6 +39,14 @@ REMOVED = {
     "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period"
 }
 """Keys that an earlier version had, and why they are gone."""
+
+
+def refused(named: str, problems: Sequence[str]) -> ConfigurationError:
+    listed = list(problems[:MOST_PROBLEMS])
+    if len(problems) > len(listed):
+        listed.append(f"and {len(problems) - len(listed)} more")
+    lines = "".join(f"\n  - {problem}" for problem in listed)
+    return ConfigurationError(f"{named} is not usable; correct:{lines}")
 
 
 def problems_of(

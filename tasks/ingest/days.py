@@ -1,7 +1,7 @@
 """Chunks of days become private periods, with the metrics that the raw contract judges."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import numpy as np
@@ -73,7 +73,7 @@ def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None =
         found = summed(files, dumps, settings, spread)
     except UNREADABLE:
         broken = {file.number for file in sound(files) if not can_be_read(file, settings)}
-        files = [file.failed("unreadable") if file.number in broken else file for file in files]
+        files = [replace(file, broken="unreadable") if file.number in broken else file for file in files]
         found = summed(files, dumps, settings)
     result = []
     for number, dump in enumerate(dumps):

@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from optstream.errors import ConfigurationError
 from tasks.config.paths import absolute, resolve_ledger_url
-from tasks.config.problems import nearest, plain, shown
+from tasks.config.problems import nearest, plain, refused, shown
 from tasks.config.toml_file import read_toml
 
 KEY = "population_file"
 STREAMS = "streams"
+"""A key that only a population file has."""
 SHARED_WITH = "shared_with"
 OF_POPULATION: Mapping[str, frozenset[str]] = {
     "privacy": frozenset({"population", "epsilon", "delta", "window", "windows", "budget_alpha"}),
@@ -42,11 +43,9 @@ def stream_files(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         listed: tuple[Path, ...] = (path,)
         document: dict[str, Any] = {}
-        with suppress(
-            ConfigurationError
-        ):  # what is wrong with a stream's own file is told where it is loaded
+        with suppress(ConfigurationError):  # of a stream's own file it is told where that is loaded
             document = read_toml(path)
-        if _is_population(document):
+        if STREAMS in document:
             listed = _read_population(path, document).streams
         if not listed:
             raise ConfigurationError(f"{path}: streams must list the population's configurations; got none")
@@ -61,27 +60,24 @@ def with_population(
     """Return the document with what its population file says, that file, and what is said twice differently.
     Raises ConfigurationError for a population file in place of a stream's, and for one that is not usable.
     """
-    if _is_population(document):
+    if STREAMS in document:
         raise ConfigurationError(
             f"{path} is the file of a population: name the configuration of one of its streams"
         )
-    folder = path.absolute().parent
-    named = _file_of(document, folder)
-    if named is None:
+    table = document.get("privacy")
+    named = table.get(KEY) if isinstance(table, dict) else None
+    if not _is_path(named):
         return document, None, []
-    population = _read_population(named, read_toml(named))
+    # resolved, so that places relative to it read the same in every stream's settings
+    file = absolute(named, path.absolute().parent).resolve()
+    population = _read_population(file, read_toml(file))
     if population.streams and path.resolve() not in population.streams:
         raise ConfigurationError(
-            f"{path} names the population file {named}, whose streams do not list it: add it there, for its "
+            f"{path} names the population file {file}, whose streams do not list it: add it there, for its "
             "share of epsilon is theirs too"
         )
     together, twice = _merged(document, population, path.absolute())
     return together, population, twice
-
-
-def _is_population(document: Mapping[str, Any]) -> bool:
-    """Whether a document lists streams, as only a population file does."""
-    return STREAMS in document
 
 
 def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
@@ -115,8 +111,7 @@ def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
         )
         streams = []
     if problems:
-        lines = "".join(f"\n  - {problem}" for problem in problems[:50])
-        raise ConfigurationError(f"the population file {file} is not usable; correct:{lines}")
+        raise refused(f"the population file {file}", problems)
     folder = file.absolute().parent
     if isinstance(url := tables["ledger"].get("url"), str):
         tables["ledger"]["url"] = resolve_ledger_url(url, folder)
@@ -125,16 +120,8 @@ def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
     )
 
 
-def _is_path(value: object) -> bool:
+def _is_path(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) < 2**12 and "\0" not in value
-
-
-def _file_of(document: Mapping[str, Any], folder: Path) -> Path | None:
-    """Return the population file that a stream's configuration names; None where it names none."""
-    table = document.get("privacy")
-    named = table.get(KEY) if isinstance(table, dict) else None
-    # so that places relative to it read the same in every stream's settings
-    return absolute(named, folder).resolve() if isinstance(named, str) and _is_path(named) else None
 
 
 def _merged(
