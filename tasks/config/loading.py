@@ -3,7 +3,7 @@
 import difflib
 import itertools
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from tasks.config.checks import cross_checks
 from tasks.config.guarantee import guarantee_of
 from tasks.config.problems import MOST_PROBLEMS, keys, nearest, plain, problems_of, refused, shown
 from tasks.config.settings import Settings
-from tasks.config.stage_shares import stage_problems
 from tasks.config.tables.hierarchy import read_hierarchy
-from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_with, section_of
+from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, Mechanism, names_with, section_of
 from tasks.config.tables.population import Population, with_population
 from tasks.config.tables.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS, Input, Privacy
 from tasks.config.toml_file import read_toml
+
+MOST_STAGES = 3
 
 
 def load_settings(path: Path) -> Settings:
@@ -43,7 +44,7 @@ def load_settings(path: Path) -> Settings:
         nodes, wrong = read_hierarchy(sections["hierarchy"], folder)
         problems += wrong
     problems += cross_checks(sections, nodes and nodes.parents, folder)
-    problems += stage_problems(document, named)
+    problems += _stage_problems(document, named)
     problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
         raise refused(f"the configuration {path}", [_placed(line, population) for line in problems])
@@ -132,3 +133,23 @@ def _unnamed(table: Mapping[str, Any]) -> str:
     )
     meant = "".join(f"; did you mean {name}?" for name in MECHANISMS if name.casefold() in near)
     return f"mechanism.name must be {NAMES}; got {shown(table['name'])}{meant}"
+
+
+def _stage_problems(document: Mapping[str, Any], named: type[Mechanism] | None) -> Iterator[str]:
+    """Look at the file's own words, not at validated tables: a mistake elsewhere hides nothing here.
+    document: with the default features where they hold. named: None where the file names no known mechanism.
+    """
+    budget, sampling, features = (document.get(name) for name in ("budget", "sampling", "features"))
+    stages = budget.get("stages") if isinstance(budget, dict) else None
+    if stages is None:
+        return
+    if named is not None and "stages" not in named.tables:
+        yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
+        return
+    method = sampling.get("method") if isinstance(sampling, dict) else None
+    if method not in ("equally_spaced", "l1") or not isinstance(features, dict):
+        return  # how many there should be is not known
+    names = [*(["sampling"] if method == "l1" else []), "samples", *(["features"] if features else [])]
+    if isinstance(stages, list) and len(stages) <= MOST_STAGES and len(stages) != len(names):
+        shares = "1 share" if len(names) == 1 else f"{len(names)} shares"
+        yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(stages)}"

@@ -17,7 +17,7 @@ SHAPES_NOTHING: dict[str, Any] = {
     "covariates": {"given": {"__all__": {"path"}}},
 }
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
-CAME_LATER = (
+CAME_LATER: tuple[tuple[str, str, object], ...] = (
     ("input", "changes", []),
     ("input", "factor", "1"),
     ("input", "supplier_rounding", "0"),

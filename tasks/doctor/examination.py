@@ -12,7 +12,6 @@ from tasks.config import Settings
 from tasks.doctor.finding import Finding, Severity, wrong
 from tasks.doctor.places import places
 from tasks.doctor.record import record
-from tasks.doctor.stores import stores
 from tasks.doctor.surroundings import Ask, ask_server, surroundings
 from tasks.release.guards.readiness import make_ready
 
@@ -30,7 +29,6 @@ def examine(
     """
     found = [
         *places(settings),
-        *stores(settings),
         *surroundings(settings, environment, ask),
         *record(settings, now),
         *_noise(),
