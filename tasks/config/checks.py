@@ -52,10 +52,7 @@ def cross_checks(
     return [*problems, *zone_checks(sections, folder)]
 
 
-def _trees(
-    parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None
-) -> tuple[tuple[AggregationTree, ...], list[str]]:
-    """The tree of every day, by day; none where the hierarchy is not usable itself."""
+def _trees(parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None) -> tuple[Trees, list[str]]:
     if parents is None or hierarchy is None:
         return (), []
     given, changes = tuple(parents.items()), changes_of(hierarchy.changes)

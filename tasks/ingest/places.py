@@ -33,9 +33,7 @@ def places_of(
     metrics: pl.DataFrame,
     settings: Settings,
 ) -> dict[int, Places]:
-    """For each day (index) the first place of each (region, rule) that broke. cells: as `cells_of`; by_step,
-    metrics: the same by step and by leaf.
-    """
+    """For each day (index) the first place of each (region, rule) that broke."""
     found: dict[int, dict[tuple[str, str], Place]] = {}
     names = {file.number: file.name for file in files}
     leaves = {file.day: file.leaves for file in files}

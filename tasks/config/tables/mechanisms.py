@@ -31,9 +31,7 @@ class Mechanism(Section):
 
     @classmethod
     def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-        """What is worth trying of it: how each is called after the name, and its keys by table. numbers: of
-        samples or the like, where it has such a key.
-        """
+        """What is worth trying: how each is called, and its keys by table. numbers: of samples or the like."""
         yield "", {}
 
     @property

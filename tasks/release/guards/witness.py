@@ -60,9 +60,7 @@ def bear_witness(settings: Settings, ledger: Ledger) -> None:
 
 
 def refuse_older(settings: Settings, ledger: Ledger) -> None:
-    """Refuse, with LedgerError, a ledger that is behind a witness; one that cannot be reached now says
-    nothing. For what draws nothing.
-    """
+    """Refuse, with LedgerError, a ledger behind a witness; one that cannot be reached now says nothing."""
     for place in settings.witness_places:
         with suppress(OSError, PublicationError):
             _check(place, _known(settings, place), ledger)
