@@ -19,7 +19,7 @@ from prefect.context import FlowRunContext
 
 from flows.orchestration.artifacts import log_days
 from flows.orchestration.calls import FLOW, bound, configured, in_prefect, no_heartbeat, with_prefect
-from flows.orchestration.release import ONCE, close_quietly, release_days, revised, run_of
+from flows.orchestration.release import ONCE, release_days, revised, run_of
 from flows.orchestration.run_names import backfill_name, tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
@@ -28,6 +28,7 @@ from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.backfill_plan import plan_backfill
 from tasks.release.day import Ended, Requested, Status
+from tasks.release.records.close_days import close_over
 from tasks.release.run import LEASE, terms_of
 from tasks.reports import write_pages
 from tasks.storage.failures import unexpected
@@ -81,7 +82,7 @@ def backfill(
                     done = [*(day for day in done if not day.outcome.free_at), *again]
             run = run_of(settings, ledger, lease_minutes)
             done += revised(run)
-            close_quietly(run)
+            close_over(run)
             if FlowRunContext.get() is not None:
                 log_days(done)
             write_pages(settings, ledger, datetime.now(UTC))

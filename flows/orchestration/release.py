@@ -5,7 +5,7 @@ plainly, and repeated as often.
 """
 
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
@@ -33,7 +33,6 @@ from flows.orchestration.calls import (
 )
 from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import CLUSTER, reader_of
-from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from optstream.stream import period_from
@@ -129,18 +128,12 @@ def release_days(
             ended = released(run, [Requested(period_from(day)) for day in days])
             ended += revised(run) if revise else []
             if report:
-                close_quietly(run)
+                close_over(run)
                 write_pages(settings, ledger, run.clock())
             if in_prefect():
                 log_days(ended)
                 keep_artifacts(settings, ledger, ended)
             return ended
-
-
-def close_quietly(run: Run) -> None:
-    """Close the days of hours that are over; what stands in the way stops no release: the next run tries."""
-    with suppress(OptStreamError):
-        close_over(run)
 
 
 def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:

@@ -31,7 +31,7 @@ class Mechanism(Section):
 
     @classmethod
     def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-        """What is worth trying: how each is called, and its keys by table. numbers: of samples or the like."""
+        """What is worth trying: how each is called, its keys by table. numbers: of samples or the like."""
         yield "", {}
 
     @property

@@ -107,7 +107,7 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
-    """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError as it lists."""
+    """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError."""
     found = sorted(names_in(settings.input_folder))
     regions = [name for name in found if name.startswith(PREFIX)]
     return {day: _arrival(settings, day, regions) for day in days}
