@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from optstream.errors import ConfigurationError, NoiseError
-from optstream.noise import secure_noise
+from optstream.noise import NoiseSource, secure_noise
 from tasks.config import Settings
 from tasks.doctor.finding import Finding, Severity, wrong
 from tasks.doctor.places import places
@@ -31,15 +31,15 @@ def examine(
         *places(settings),
         *surroundings(settings, environment, ask),
         *record(settings, now),
-        *_noise(),
+        *noise(secure_noise()),
     ]
     return sorted(found, key=lambda finding: ORDER.index(finding.severity))
 
 
-def _noise() -> Iterator[Finding]:
-    """A finding if no noise can be drawn here; a sample is drawn and thrown away."""
+def noise(source: NoiseSource) -> Iterator[Finding]:
+    """A finding if the source gives no noise here; a sample is drawn and thrown away."""
     try:
-        make_ready(secure_noise())
+        make_ready(source)
     except NoiseError as error:
         yield wrong(
             "the library of the noise", str(error), "mend the installation; no day can be drawn before"
