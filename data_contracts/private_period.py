@@ -4,23 +4,13 @@ from collections.abc import Callable, Sequence
 from datetime import date
 
 import polars as pl
-from great_expectations.expectations import ExpectColumnPairValuesToBeEqual, ExpectColumnValuesToBeInSet
-from great_expectations.expectations.metadata_types import FailureSeverity
+from great_expectations.expectations import ExpectColumnValuesToBeInSet
 
 from data_contracts.frames import PRIVATE_PERIOD, structural
 from data_contracts.judge import Contract
+from data_contracts.raw import STOPS, equal
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, PrivatePeriod
-
-
-def _as_expected(column: str, says: str) -> ExpectColumnPairValuesToBeEqual:
-    return ExpectColumnPairValuesToBeEqual(
-        column_A=column,
-        column_B=f"{column}_expected",
-        severity=FailureSeverity.CRITICAL,
-        meta={"says": says},
-    )
-
 
 CONTRACT = Contract(
     "private period",
@@ -28,13 +18,13 @@ CONTRACT = Contract(
         ExpectColumnValuesToBeInSet(
             column="periods",
             value_set=[1],
-            severity=FailureSeverity.CRITICAL,
+            severity=STOPS,
             meta={"says": "must have been built from the raw readings, as int64"},
         ),
-        _as_expected("leaves", "must have a row for each leaf of the hierarchy"),
-        _as_expected("steps", "must have a column for each step of the day"),
-        _as_expected("first_step", "must begin at the day's first step"),
-        _as_expected("resolution", "must count in the configured resolution"),
+        equal("leaves", "leaves_expected", "must have a row for each leaf of the hierarchy"),
+        equal("steps", "steps_expected", "must have a column for each step of the day"),
+        equal("first_step", "first_step_expected", "must begin at the day's first step"),
+        equal("resolution", "resolution_expected", "must count in the configured resolution"),
     ),
     structural(PRIVATE_PERIOD),
 )

@@ -32,6 +32,12 @@ def none_of(
     )
 
 
+def equal(column: str, other: str, says: str, about: str = "") -> ExpectColumnPairValuesToBeEqual:
+    """Return the expectation that two columns are equal, which stops a day."""
+    meta = {"says": says, "about": about}
+    return ExpectColumnPairValuesToBeEqual(column_A=column, column_B=other, severity=STOPS, meta=meta)
+
+
 _FIRST: tuple[Expectation, ...] = (
     ExpectColumnValuesToBeNull(column="file_fault", severity=STOPS, meta={"says": FILE_FAULTS}),
     ExpectColumnValuesToBeBetween(
@@ -45,12 +51,7 @@ _FIRST: tuple[Expectation, ...] = (
     none_of("no_timestamp", "must not be null", "timestamp"),
     none_of("outside_day", "must lie inside the day; this may be a dump of another day", "timestamp"),
     none_of("off_grid", "must be the start of a step", "timestamp"),
-    ExpectColumnPairValuesToBeEqual(
-        column_A="steps_found",
-        column_B="steps_expected",
-        severity=STOPS,
-        meta={"says": "every step of the day must have a row", "about": "timestamp"},
-    ),
+    equal("steps_found", "steps_expected", "every step of the day must have a row", "timestamp"),
 )
 _LAST = (
     none_of("infinite", "was infinite: clamped to the public bounds", "value", ALARMS),

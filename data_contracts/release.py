@@ -7,17 +7,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from great_expectations.expectations import (
-    ExpectColumnPairValuesAToBeGreaterThanB,
-    ExpectColumnPairValuesToBeEqual,
-    ExpectColumnValuesToBeBetween,
-)
-from great_expectations.expectations.metadata_types import FailureSeverity
+from great_expectations.expectations import ExpectColumnPairValuesAToBeGreaterThanB
 from numpy.typing import NDArray
 
 from data_contracts.frames import RELEASE, structural
 from data_contracts.judge import Broken, Contract
-from data_contracts.raw import none_of
+from data_contracts.raw import STOPS, equal, none_of
 from optstream.catalogue import error_columns
 from optstream.errors import ContractError
 from optstream.stream import AggregationTree, Feature
@@ -25,34 +20,18 @@ from optstream.stream import AggregationTree, Feature
 CONTRACT = Contract(
     "release",
     (
-        ExpectColumnPairValuesToBeEqual(
-            column_A="cells",
-            column_B="cells_expected",
-            severity=FailureSeverity.CRITICAL,
-            meta={"says": "must have a row for each node and step"},
-        ),
-        ExpectColumnPairValuesToBeEqual(
-            column_A="rows",
-            column_B="cells",
-            severity=FailureSeverity.CRITICAL,
-            meta={"says": "must have each node and step once"},
-        ),
+        equal("cells", "cells_expected", "must have a row for each node and step"),
+        equal("rows", "cells", "must have each node and step once"),
         none_of("unknown_rows", "must have rows of the hierarchy's nodes and the day's steps only"),
         none_of("not_finite", "must hold finite numbers"),
         ExpectColumnPairValuesAToBeGreaterThanB(
             column_A="lowest",
             column_B="lowest_allowed",
             or_equal=True,
-            severity=FailureSeverity.CRITICAL,
+            severity=STOPS,
             meta={"says": "must be at or above the lower bound, times the leaves below the node"},
         ),
-        ExpectColumnValuesToBeBetween(
-            column="children_minus_parent",
-            min_value=0,
-            max_value=0,
-            severity=FailureSeverity.CRITICAL,
-            meta={"says": "must have each node equal the sum of its children"},
-        ),
+        none_of("children_minus_parent", "must have each node equal the sum of its children"),
         none_of("not_whole", "must hold multiples of the resolution"),
         none_of("unfit_features", "must have each feature's parts cover the day's steps"),
         none_of(

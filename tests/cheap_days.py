@@ -17,7 +17,7 @@ from polars import selectors
 from data_contracts import judge as module
 from optstream.stream import days_from
 from tasks.contracts import judging
-from tasks.planning import long_spans, plan_horizon
+from tasks.planning import long_spans
 
 SHORT_SPANS: dict[Any, Any] = {}
 VERDICTS: dict[Any, Any] = {}
@@ -66,10 +66,8 @@ def short_spans(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     """Statements and dry runs tell of two and of five days instead of a month and a year."""
     if "whole_spans" in request.fixturenames:
         return
-    monkeypatch.setattr(plan_horizon, "HORIZONS", (2, 5))
-    monkeypatch.setattr(
-        plan_horizon, "days_from", lambda first, _: days_from(first, first + timedelta(days=9))
-    )
+    monkeypatch.setattr(long_spans, "HORIZONS", (2, 5))
+    monkeypatch.setattr(long_spans, "days_from", lambda first, _: days_from(first, first + timedelta(days=9)))
     monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
 
 

@@ -28,7 +28,7 @@ from optstream.catalogue.hours.closed_days import close_days
 from optstream.ledger import Ledger, Reservation, open_ledger
 from tasks.config import Settings
 from tasks.monitoring import watch
-from tasks.planning import plan_backfill
+from tasks.planning.backfill_plan import plan_backfill
 from tasks.planning.nightly import days_of_night
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.run import terms_of

@@ -80,7 +80,7 @@ class Terminal:
     def budget(self, budget: Budget) -> None:
         """What the worst window has been charged, of what it may."""
         self.say(
-            f"budget: every window of {budget.window_length} steps may lose {budget.in_words}; "
+            f"budget: every window of {budget.model.window_length} steps may lose {budget.in_words}; "
             f"the fullest looked at was charged {float(budget.spent):.6g} (each window has its own: later "
             "releases are not touched)"
         )

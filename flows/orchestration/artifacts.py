@@ -23,9 +23,7 @@ def log_days(days: Sequence[Ended]) -> None:
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
-    """A table of the days and nodes released, one of the budget, a link to the newest published file, and
-    that file's curve and lineage as pictures.
-    """
+    """Keep tables of days, nodes and budget; of the newest published file a link, and pictures."""
     stream = settings.stream.name
     released = [day for day in days if day.outcome.status is Status.PUBLISHED]
     create_table_artifact(
@@ -63,7 +61,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) ->
         key="optstream-budget",
         table=[
             {
-                "window (steps)": budget.window_length,
+                "window (steps)": budget.model.window_length,
                 f"{budget.currency} granted": str(budget.grant),
                 "spent by the worst window": f"{float(budget.spent):.9g}",
                 "left": f"{float(budget.left):.3g}",

@@ -15,21 +15,20 @@ from typing import Any
 
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
-from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
 from flows.orchestration.artifacts import log_days
-from flows.orchestration.calls import in_prefect, no_heartbeat, with_prefect
-from flows.orchestration.configuration import configured
-from flows.orchestration.release import close_quietly, release_days, revised, run_of
+from flows.orchestration.calls import FLOW, bound, configured, in_prefect, no_heartbeat, with_prefect
+from flows.orchestration.release import ONCE, release_days, revised, run_of
 from flows.orchestration.run_names import backfill_name, tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
-from tasks.planning import plan_backfill
+from tasks.planning.backfill_plan import plan_backfill
 from tasks.release.day import Ended, Requested, Status
+from tasks.release.records.close_days import close_over
 from tasks.release.run import LEASE, terms_of
 from tasks.reports import write_pages
 from tasks.storage.failures import unexpected
@@ -45,13 +44,7 @@ WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
 POOL: ContextVar[Executor | None] = ContextVar("where months run without a Prefect server", default=None)
 
 
-@flow(
-    name="optstream-backfill",
-    flow_run_name=backfill_name,
-    persist_result=False,
-    retries=0,
-    validate_parameters=False,
-)
+@flow(name="optstream-backfill", flow_run_name=backfill_name, **FLOW)
 def backfill(
     config: str,
     first: str,
@@ -84,12 +77,12 @@ def backfill(
                 done, until = held_by_others(done, now, longest)
                 if until is not None:
                     time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
-                    busy = tuple(day.day for day in done if _is_awaited(day))
+                    busy = tuple(day.day for day in done if day.outcome.free_at)
                     again = _run(settings, [busy], False, lease_minutes, mark, progress)
-                    done = [*(day for day in done if not _is_awaited(day)), *again]
+                    done = [*(day for day in done if not day.outcome.free_at), *again]
             run = run_of(settings, ledger, lease_minutes)
             done += revised(run)
-            close_quietly(run)
+            close_over(run)
             if FlowRunContext.get() is not None:
                 log_days(done)
             write_pages(settings, ledger, datetime.now(UTC))
@@ -113,16 +106,13 @@ def month_released(config: str, stream: str, days: list[str], lease_minutes: flo
         return release(config, days, lease_minutes=lease_minutes, report=False, revise=False)
 
 
-release_month = task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)(
-    month_released
-)
+release_month = task(name="release a month", **ONCE)(month_released)
 
 
 @contextmanager
 def _marked(settings: Settings) -> Iterator[Path]:
-    """A file in the trusted folder, for as long as workers may look for it, which is locked for as long.
-
-    Those of backfills that were killed, which nobody has locked, are removed.
+    """A file in the trusted folder, for as long as workers may look for it, which is locked for as long;
+    those of backfills that were killed, which nobody has locked, are removed.
     """
     folder = settings.trusted_folder
     make_private_folder(folder)
@@ -171,14 +161,6 @@ def _run(
     return done
 
 
-def _is_busy(day: Ended) -> bool:
-    return day.outcome.status is Status.BUSY
-
-
-def _is_awaited(day: Ended) -> bool:
-    return _is_busy(day) and day.outcome.free_at is not None
-
-
 def held_by_others(
     days: Sequence[Ended], now: datetime, longest: timedelta
 ) -> tuple[list[Ended], datetime | None]:
@@ -214,7 +196,7 @@ class _Progress:
 
     def took(self, days: Sequence[Ended]) -> None:
         """These days are over, or wait for another run."""
-        self._n_done += sum(not _is_busy(day) for day in days)
+        self._n_done += sum(day.outcome.status is not Status.BUSY for day in days)
         if self._artifact:
             update_progress_artifact(self._artifact, min(100.0, 100 * self._n_done / max(1, self._n_days)))
         watch = WATCHER.get()
@@ -230,30 +212,15 @@ def run_backfill(
     runner: Any = None,
     lease_minutes: float = LEASE_MINUTES,
 ) -> list[Ended]:
-    """Run the flow here and now, or the same without Prefect where no server is configured.
-
-    runner: where the months go, all at once, see `task_runner`; None: here, one by one.
+    """Run the flow here and now, or the same without Prefect where no server is configured. runner: where the
+    months go, all at once, see `task_runner`; None: here, one by one.
     """
-    token = WATCHER.set(watch)
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
-    try:
+    with bound(WATCHER, watch), configured(str(settings.file), settings):
         if not with_prefect():
-            with configured(str(settings.file), settings), _pool(runner):
+            with runner or nullcontext(), bound(POOL, runner):
                 return backfill.fn(*asked)
         placed: Any = backfill.with_options(task_runner=runner)
-        with configured(str(settings.file), settings), no_heartbeat(), tags(*tags_of(settings.stream.name)):
+        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
             done: list[Ended] = placed(*asked)
         return done
-    finally:
-        WATCHER.reset(token)
-
-
-@contextmanager
-def _pool(pool: Executor | None) -> Iterator[None]:
-    """Have months that are released at once go to this pool of processes."""
-    with pool or nullcontext():
-        token = POOL.set(pool)
-        try:
-            yield
-        finally:
-            POOL.reset(token)

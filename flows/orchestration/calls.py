@@ -1,9 +1,10 @@
-"""How steps are called: as tasks of the flow run under way, or as plain functions where there is none."""
+"""How flows and steps are called: as runs and tasks of Prefect or plainly, with a configuration read once."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
+from pathlib import Path
 from time import sleep
 from typing import Any, Protocol, TypeVar
 
@@ -12,11 +13,15 @@ from prefect.context import FlowRunContext
 from prefect.runtime import task_run
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
+from tasks.config import Settings, load_settings
 from tasks.release.day import Ended, Stage, Status
 from tasks.release.run import Run
 
 RETRIES, PAUSE_SECONDS = 2, 2
 """Of the steps where a repeat is harmless."""
+FLOW: dict[str, Any] = {"persist_result": False, "retries": 0, "validate_parameters": False}
+"""Of every flow: no result on disk, and no repeat, which could draw noise again."""
+Value = TypeVar("Value")
 At = TypeVar("At", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
 
@@ -29,8 +34,7 @@ class Watcher(Protocol):
 
 
 WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-
-
+_LOADED: ContextVar[Settings | None] = ContextVar("settings", default=None)
 _ONE_RUN: ContextVar[bool] = ContextVar("no runs and tasks below the run under way", default=False)
 
 
@@ -45,21 +49,36 @@ def with_prefect() -> bool:
 
 
 @contextmanager
-def in_one_run() -> Iterator[None]:
-    """Have what is called in the block make no runs and no tasks: Prefect is asked several times for each,
-    which takes longer than an hour's release.
-    """
-    token = _ONE_RUN.set(True)
+def bound(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Have a variable this value in the block."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _ONE_RUN.reset(token)
+        variable.reset(token)
+
+
+@contextmanager
+def configured(config: str, settings: Settings | None = None) -> Iterator[Settings]:
+    """Yield the configuration of a file, read once, also to flows that are called inside. settings: of a
+    caller that has read it. Raises ConfigurationError as `load_settings`.
+    """
+    known = settings or _LOADED.get()
+    if known is None or known.file != Path(config).absolute():
+        known = load_settings(Path(config))
+    with bound(_LOADED, known):
+        yield known
+
+
+def in_one_run() -> AbstractContextManager[None]:
+    """Have what is called in the block make no runs and no tasks: Prefect is asked several times for each,
+    which takes longer than an hour's release.
+    """
+    return bound(_ONE_RUN, True)
 
 
 def no_heartbeat() -> AbstractContextManager[Any]:
-    """For flows that somebody watches: the thread that sends heartbeats would hold up the end of a short one
-    by most of a second.
-    """
+    """Send no heartbeats, for flows that somebody watches: their thread holds up the end of a short one."""
     return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
 
 
@@ -89,9 +108,7 @@ class StepFailedError(Exception):
 
 
 def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, Sequence[At]], list[Next]]:
-    """Return a step that raises StepFailedError if a day failed and Prefect has tries left: after the last,
-    failures are values.
-    """
+    """Return a step that raises StepFailedError where a day failed, while Prefect has tries left."""
 
     @wraps(step)
     def attempt(run: Run, days: Sequence[At]) -> list[Next]:

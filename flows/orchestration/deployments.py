@@ -90,10 +90,7 @@ def documents_of_all(
     heartbeat: int = HEARTBEAT_SECONDS,
     command: str | None = None,
 ) -> list[dict[str, Any]]:
-    """The deployments of several streams: one night for all, in this order, and each one's watch.
-
-    Raises ConfigurationError as `deployment_documents`.
-    """
+    """The deployments of several streams: one night for all, in this order, and each one's watch."""
     own = [deployment_documents(one, str(one.file), work_pool, heartbeat, command) for one in streams]
     looks = {(each["cron"], each["timezone"]): each for night, _ in own for each in night["schedules"]}
     names = [one.stream.name for one in streams]
@@ -145,9 +142,8 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
 
 
 def register(documents: list[dict[str, Any]], zombies: Mapping[str, Any]) -> None:
-    """Tell the server of PREFECT_API_URL; what it knew by the same names is replaced.
-
-    Raises ConfigurationError if the pool is there and not of type process.
+    """Tell the server of PREFECT_API_URL; what it knew by the same names is replaced. Raises
+    ConfigurationError if the pool is there and not of type process.
     """
     with get_client(sync_client=True) as client:
         for pool in {document["work_pool"]["name"] for document in documents}:
@@ -158,10 +154,7 @@ def register(documents: list[dict[str, Any]], zombies: Mapping[str, Any]) -> Non
 
 
 def close_runs(stream: str) -> int:
-    """Mark as Crashed what the server still takes for running of the stream's deployments; return how many.
-
-    For whoever knows that no worker of theirs is left.
-    """
+    """Mark as Crashed what the server takes for running of a stream without workers; return how many."""
     alive = FlowRunFilter.model_validate({"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}})
     ours = DeploymentFilter.model_validate({"name": {"any_": [stream]}})
     with get_client(sync_client=True) as client:

@@ -36,9 +36,8 @@ DEFAULTS = {
 
 
 def connect(trusted_folder: Path) -> str | None:
-    """Set the environment that prefect will read; return the address of the server that it names, or None.
-
-    Imports prefect. Raises ConfigurationError, which never shows the address, if none answers there.
+    """Set the environment that prefect, imported here, will read; return the address of the server that it
+    names, or None. Raises ConfigurationError, which never shows the address, if none answers there.
     """
     # where it is imported already, it has read all but what its child processes will
     os.environ.update(ALWAYS if "prefect" in sys.modules else environment(trusted_folder, os.environ))

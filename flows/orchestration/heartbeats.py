@@ -8,6 +8,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.events import emit_event
 from prefect.events.worker import EventsWorker
 
+from flows.orchestration.calls import FLOW
 from flows.orchestration.deployments import OVER
 
 REST_SECONDS = 2.0
@@ -36,3 +37,7 @@ def tell_over(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> Non
             }
         ],
     )
+
+
+SCHEDULED: dict[str, Any] = {**FLOW, "on_completion": [tell_over], "on_failure": [tell_over]}
+"""Of flows that deployments run."""

@@ -8,28 +8,19 @@ from prefect import flow, tags
 from prefect.states import Completed
 
 from flows.orchestration.backfill import backfill
-from flows.orchestration.calls import in_one_run
-from flows.orchestration.configuration import configured
-from flows.orchestration.heartbeats import tell_over
+from flows.orchestration.calls import configured, in_one_run
+from flows.orchestration.heartbeats import SCHEDULED
 from flows.orchestration.run_names import night_name, nights_name, stream_of, tags_of
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from tasks.operations.permissions import check_trusted
-from tasks.planning import plan_backfill
+from tasks.planning.backfill_plan import plan_backfill
 from tasks.planning.nightly import UnreleasedError, days_of_night, night_of
 from tasks.release.run import terms_of
 from tasks.storage.failures import unexpected
 
 
-@flow(
-    name="optstream-nightly",
-    flow_run_name=night_name,
-    persist_result=False,
-    retries=0,
-    validate_parameters=False,
-    on_completion=[tell_over],
-    on_failure=[tell_over],
-)
+@flow(name="optstream-nightly", flow_run_name=night_name, **SCHEDULED)
 def nightly(config: str) -> Any:
     """Look once: release what is complete of the newest days; what is not is for the next look.
 
@@ -59,15 +50,7 @@ def nightly(config: str) -> Any:
     return Completed(message=night.words)
 
 
-@flow(
-    name="optstream-nights",
-    flow_run_name=nights_name,
-    persist_result=False,
-    retries=0,
-    validate_parameters=False,
-    on_completion=[tell_over],
-    on_failure=[tell_over],
-)
+@flow(name="optstream-nights", flow_run_name=nights_name, **SCHEDULED)
 def nights(configs: list[str]) -> Any:
     """Look once at each stream, in this order: one that fails, or has a day left, stops no other.
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,9 +69,8 @@ class Child:
 def module(
     name: str, log: Path, stop_seconds: float, added: Mapping[str, str], *words: str
 ) -> Iterator[Child]:
-    """Run a module with these words; on leaving ask it to end, and kill it if it has not.
-
-    What it says on standard error is added to the log; added: to its environment.
+    """Run a module with these words, its standard error added to the log, `added` to its environment; on
+    leaving ask it to end, and kill it if it has not.
     """
     if log.exists() and log.stat().st_size > LARGEST_LOG:
         log.replace(log.with_suffix(".log.old"))
@@ -130,13 +129,11 @@ def own_server(settings: Settings) -> Iterator[Child]:
             yield server
 
 
-@contextmanager
-def worker_of(settings: Settings, work_pool: str) -> Iterator[Child]:
+def worker_of(settings: Settings, work_pool: str) -> AbstractContextManager[Child]:
     """Run a worker of a process pool; its runs are processes of this machine."""
     log = settings.serve_folder / f"worker-{settings.stream.name}.log"
     words = ("worker", "start", "--pool", work_pool, "--type", "process", "--install-policy", "never")
-    with module("Prefect worker", log, WORKER_STOP_SECONDS, {}, "prefect", *words) as worker:
-        yield worker
+    return module("Prefect worker", log, WORKER_STOP_SECONDS, {}, "prefect", *words)
 
 
 @contextmanager
@@ -150,21 +147,16 @@ def warm_runs_of(settings: Settings) -> Iterator[tuple[Child, str]]:
         yield warm, starts
 
 
-@contextmanager
-def pages_of(streams: Sequence[Settings], port: int) -> Iterator[Child]:
+def pages_of(streams: Sequence[Settings], port: int) -> AbstractContextManager[Child]:
     """Run `optstream ui` on loopback, for these streams; its log is the first one's."""
     log = streams[0].serve_folder / f"ui-{streams[0].stream.name}.log"
     files = [word for one in streams for word in ("--config", str(one.file))]
     words = ("flows.cli.main", "ui", *files, "--port", str(port))
-    with module("server of the operators' pages", log, PAGES_STOP_SECONDS, {}, *words) as pages:
-        yield pages
+    return module("server of the operators' pages", log, PAGES_STOP_SECONDS, {}, *words)
 
 
 def pages_port(wanted: int | None) -> int:
-    """Return the port for the operators' pages: the wanted one, else the usual, else any that is free.
-
-    Raises ConfigurationError if the wanted one is taken.
-    """
+    """Return the wanted port for the pages, or the usual, or a free one; ConfigurationError if taken."""
     if wanted is not None:
         return _free_port(wanted, "--ui-port")
     with suppress(ConfigurationError):

@@ -5,7 +5,7 @@ plainly, and repeated as often.
 """
 
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
@@ -18,20 +18,21 @@ from prefect.cache_policies import NO_CACHE
 
 from flows.orchestration.artifacts import keep_artifacts, log_days
 from flows.orchestration.calls import (
+    FLOW,
     PAUSE_SECONDS,
     RETRIES,
     WATCHER,
     Watcher,
+    bound,
+    configured,
     in_prefect,
     no_heartbeat,
     repeated,
     taken,
     with_prefect,
 )
-from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import CLUSTER, reader_of
-from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from optstream.stream import period_from
@@ -64,9 +65,8 @@ publish_anew = task(name="publish revisions", **AGAIN)(repeated(steps.publish_re
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
-    """Take days through the steps of a release, each to its end.
-
-    What stops the run leaves days that waited to the next run at once: they are drawn and durable.
+    """Take days through the steps of a release, each to its end. What stops the run leaves days that waited
+    to the next run at once: they are drawn and durable.
     """
     with reader_of(run.settings) as read:
         reading = replace(run, read=read)
@@ -89,9 +89,7 @@ def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
 
 
 def revised(run: Run) -> list[Ended]:
-    """Give earlier days the new estimates that are due. Returns the days where that failed: they stay as
-    they are.
-    """
+    """Give earlier days the new estimates that are due; return those that failed and stay as they are."""
     record_listed(run)
     ended = taken(publish_anew, run, taken(estimate_anew, run, due(run)))
     let_go(run, ended)
@@ -104,13 +102,7 @@ def _unrevised(day: Ended) -> Ended:
     return replace(day, outcome=replace(day.outcome, message=words))
 
 
-@flow(
-    name="optstream-release",
-    flow_run_name=release_name,
-    persist_result=False,
-    retries=0,
-    validate_parameters=False,
-)
+@flow(name="optstream-release", flow_run_name=release_name, **FLOW)
 def release_days(
     config: str,
     days: list[str],
@@ -136,18 +128,12 @@ def release_days(
             ended = released(run, [Requested(period_from(day)) for day in days])
             ended += revised(run) if revise else []
             if report:
-                close_quietly(run)
+                close_over(run)
                 write_pages(settings, ledger, run.clock())
             if in_prefect():
                 log_days(ended)
                 keep_artifacts(settings, ledger, ended)
             return ended
-
-
-def close_quietly(run: Run) -> None:
-    """Close the days of hours that are over; what stands in the way stops no release: the next run tries."""
-    with suppress(OptStreamError):
-        close_over(run)
 
 
 def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
@@ -170,14 +156,9 @@ def run_days(
 
     dask: address of the Dask cluster whose workers read large dumps; the rest is done here.
     """
-    token, there = WATCHER.set(watcher), CLUSTER.set(dask)
     asked = (str(settings.file), [day.isoformat() for day in days], restate)
-    try:
-        with configured(str(settings.file), settings):
-            if not with_prefect():
-                return release_days.fn(*asked)
-            with no_heartbeat(), tags(*tags_of(settings.stream.name)):
-                return release_days(*asked)
-    finally:
-        CLUSTER.reset(there)
-        WATCHER.reset(token)
+    with bound(WATCHER, watcher), bound(CLUSTER, dask), configured(str(settings.file), settings):
+        if not with_prefect():
+            return release_days.fn(*asked)
+        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
+            return release_days(*asked)

@@ -53,9 +53,7 @@ def span_of(days: list[str]) -> str:
 
 
 def _stream(parameters: dict[str, Any]) -> str:
-    """The stream's name, by the run's tag; without one, by the configuration: if that cannot be read, the run
-    itself will say why.
-    """
+    """The stream's name, by the run's tag, else by the configuration; if that fails, the run says why."""
     prefix = "stream:"
     for tag in flow_run.tags:
         if tag.startswith(prefix):

@@ -17,7 +17,7 @@ from prefect.utilities.asyncutils import run_coro_as_sync
 
 from flows.orchestration import notifications
 from flows.orchestration.calls import no_heartbeat
-from flows.orchestration.heartbeats import tell_over
+from flows.orchestration.heartbeats import SCHEDULED
 from flows.orchestration.run_names import tags_of, watch_name
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings, load_settings
@@ -69,16 +69,7 @@ class NotToldError(OptStreamError):
         self.watched = watched
 
 
-@flow(
-    name="optstream-watch",
-    flow_run_name=watch_name,
-    persist_result=False,
-    retries=0,
-    validate_parameters=False,
-    timeout_seconds=LONGEST_SECONDS,
-    on_completion=[tell_over],
-    on_failure=[tell_over],
-)
+@flow(name="optstream-watch", flow_run_name=watch_name, timeout_seconds=LONGEST_SECONDS, **SCHEDULED)
 def watch_stream(config: str) -> Watched:
     """Look at the stream that the configuration describes; tell each channel what it has not heard yet.
 
@@ -248,10 +239,7 @@ def _keep_artifact(settings: Settings, watched: Watched) -> None:
 
 
 def watch_here(settings: Settings, *, in_flow: bool = True) -> Watched:
-    """Look and tell here and now. in_flow: as a run of the server; else without one, and so without events.
-
-    Raises as `watch_stream`.
-    """
+    """Look and tell as `watch_stream`; not in_flow: without a run of the server, and so without events."""
     if not in_flow:
         return _all_told(*_look_and_tell(settings, settings.watching.notify))
     with no_heartbeat(), tags(*tags_of(settings.stream.name)):

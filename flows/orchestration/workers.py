@@ -85,9 +85,7 @@ def begin_worker() -> None:
 
 @contextmanager
 def reader_of(settings: Settings) -> Iterator[Reader]:
-    """What reads dumps for a run: the workers of a cluster where that is worth it, else one process beside
-    this one.
-    """
+    """What reads a run's dumps: a cluster's workers where that is worth it, else one process beside."""
     address, spread = CLUSTER.get(), over_cluster()
     with reading_apart() as apart:
 
@@ -137,10 +135,7 @@ def may_spill() -> bool:
 
 
 def _read_at(address: str, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
-    """Have a worker of the cluster at an address read, and spread it over the others.
-
-    No file is opened here, in the process that draws.
-    """
+    """Have a worker of a cluster read, spread over the others: no file is opened where it is drawn."""
     try:
         import dask
         from distributed import Client
@@ -184,9 +179,7 @@ def on_worker(work: Callable[[Any], Any], item: Any) -> tuple[Any, ...] | str:
 
 
 def quietly(work: Callable[[Any], Any], item: Any) -> tuple[Any, ...] | str:
-    """The result in a tuple, or words of our own: Dask logs what is raised, and a library's text may hold a
-    reading.
-    """
+    """The result in a tuple, or words of ours: Dask logs what is raised, and that may hold a reading."""
     try:
         return (work(item),)
     except OptStreamError as error:

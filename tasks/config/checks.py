@@ -1,6 +1,6 @@
 """What no single key can tell: whether the sections fit together."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -45,43 +45,14 @@ def cross_checks(
 ) -> list[str]:
     """Return the problems between keys; a check whose sections are not themselves valid is left out."""
     trees, problems = _trees(parents, sections.get("hierarchy"))
-    present = set(sections)
-    if "stream" in present:
-        problems += _calendar(sections["stream"], sections.get("features"))
-    if {"mechanism", "privacy"} <= present:
-        problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
-    if {"mechanism", "stream"} <= present:
-        problems += _joint_noise(sections["mechanism"], sections["stream"], trees)
-    if {"mechanism", "release"} <= present:
-        problems += _revisions(sections["mechanism"], sections["release"])
-    if {"privacy", "sampling"} <= present:
-        problems += _sampling(sections["privacy"], sections["sampling"], sections.get("mechanism"))
-    if {"stream", "privacy"} <= present:
-        problems += _bounds(sections["stream"], sections["privacy"], trees)
-    if "budget" in present:
-        problems += _budget(sections["budget"], trees)
-    problems += margin_problems(sections)
-    if {"input", "privacy"} <= present:
-        problems += factor_problems(sections["input"], sections["privacy"])
-    if {"input", "published"} <= present:
-        problems += _input(sections["input"], sections["published"], sections.get("stream"))
-    if {"covariates", "mechanism"} <= present:
-        problems += _covariates(sections["covariates"], sections["mechanism"], trees)
-    if {"questions", "stream"} <= present:
-        problems += question_problems(sections["questions"], step_minutes(sections["stream"].step), trees)
-    if {"schedule", "stream"} <= present:
-        watch, period = sections.get("watch", Watch()), sections["stream"].period
-        problems += schedule_problems(sections["schedule"], watch, period)
-    if {"stream", "mechanism"} <= present:
-        problems += _hours(sections)
-    problems += zone_checks(sections, folder)
-    return problems
+    known = {"watch": Watch(), **sections, "trees": trees}
+    for check, needed, optional in CHECKS:
+        if known.keys() >= set(needed):
+            problems += check(*(known[name] for name in needed), *(known.get(name) for name in optional))
+    return [*problems, *zone_checks(sections, folder)]
 
 
-def _trees(
-    parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None
-) -> tuple[tuple[AggregationTree, ...], list[str]]:
-    """The tree of every day, by day; none where the hierarchy is not usable itself."""
+def _trees(parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None) -> tuple[Trees, list[str]]:
     if parents is None or hierarchy is None:
         return (), []
     given, changes = tuple(parents.items()), changes_of(hierarchy.changes)
@@ -116,10 +87,11 @@ def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
             yield f"features: {error}: the parts of a feature may not overlap"
 
 
-def _hours(sections: Mapping[str, Any]) -> Iterator[str]:
+def _hours(
+    stream: Stream, mechanism: Mechanism, release: Release | None, covariates: Covariates | None
+) -> Iterator[str]:
     """What is made for days as a whole, beside period "hour"."""
-    mechanism, release = sections["mechanism"], sections.get("release")
-    if sections["stream"].period == "day":
+    if stream.period == "day":
         return
     if not mechanism.kind.serves_hours:
         able = kinds_with("serves_hours")
@@ -132,7 +104,7 @@ def _hours(sections: Mapping[str, Any]) -> Iterator[str]:
             'release.revise_days must be 0 or left out for stream.period "hour": each hour would estimate '
             f"all hours of these days anew; got {release.revise_days}"
         )
-    if "covariates" in sections and sections["covariates"].given:
+    if covariates is not None and covariates.given:
         yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
 
 
@@ -320,6 +292,25 @@ def _input(source: Input, published: Published, stream: Stream | None) -> Iterat
     yield from layout_problems(source)
     if published.value in RESERVED:
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
+
+
+CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]], ...] = (
+    (_calendar, ["stream"], ["features"]),
+    (_mechanism, ["mechanism", "privacy"], ["budget"]),
+    (_joint_noise, ["mechanism", "stream", "trees"], []),
+    (_revisions, ["mechanism", "release"], []),
+    (_sampling, ["privacy", "sampling"], ["mechanism"]),
+    (_bounds, ["stream", "privacy", "trees"], []),
+    (_budget, ["budget", "trees"], []),
+    (margin_problems, ["hierarchy"], ["budget", "input", "mechanism", "privacy"]),
+    (factor_problems, ["input", "privacy"], []),
+    (_input, ["input", "published"], ["stream"]),
+    (_covariates, ["covariates", "mechanism", "trees"], []),
+    (question_problems, ["questions", "stream", "trees"], []),
+    (schedule_problems, ["schedule", "watch", "stream"], []),
+    (_hours, ["stream", "mechanism"], ["release", "covariates"]),
+)
+"""Each with the sections that it needs, and those in whose place it takes None where they are not valid."""
 
 
 @lru_cache(maxsize=64)

@@ -20,37 +20,17 @@ class Clocks(Folders):
         return Calendar(step_minutes(stream.step), stream.time_zone, stream.day, stream.period)
 
     @cached_property
-    def shortest_period(self) -> int:
-        """Steps of the shortest period that the calendar has."""
-        return self.period_lengths[0]
-
-    @cached_property
     def period_lengths(self) -> tuple[int, ...]:
         """Steps of every kind of period that the calendar has, rising."""
         return tuple(sorted(period_lengths(self.calendar)))
 
     def publish_from(self, period: date) -> datetime | None:
-        """Return the instant before which a period is not published.
-
-        Args:
-            period: The local day, or hour.
-
-        Returns:
-            As `clock_after`; None where it may be published at any time.
-        """
+        """Return the instant before which a period is not published; None where it may be at any time."""
         not_before = self.published.not_before
         return None if not_before is None else self.clock_after(period, not_before)
 
     def clock_after(self, period: date, clock: str) -> datetime:
-        """Return the instant that a clock time of the configuration means of a period.
-
-        Args:
-            period: The local day, or hour.
-            clock: As "06:00".
-
-        Returns:
-            That time of the day after a day; so long after the end of an hour.
-        """
+        """Return what a time such as "06:00" means: on the day after a day, or so long after an hour."""
         after = time.fromisoformat(clock)
         if isinstance(period, Hour):
             ends = self.calendar.ends_at(period).astimezone(UTC)
@@ -58,23 +38,9 @@ class Clocks(Folders):
         return datetime.combine(period + timedelta(days=1), after, ZoneInfo(self.stream.time_zone))
 
     def local_period(self, now: datetime) -> date:
-        """Return the period that it is in the stream's zone.
-
-        Args:
-            now: An instant with a time zone.
-
-        Returns:
-            The local day, or hour.
-        """
+        """Return the period that it is in the stream's zone."""
         return self.calendar.period_at(now)
 
     def local_day(self, now: datetime) -> date:
-        """Return the day that it is in the stream's zone.
-
-        Args:
-            now: An instant with a time zone.
-
-        Returns:
-            The local date.
-        """
+        """Return the day that it is in the stream's zone."""
         return day_of(self.local_period(now))

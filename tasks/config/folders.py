@@ -13,15 +13,8 @@ from tasks.config.tables.sections import Contracts, Input, Ledger, Stream, Trust
 class Folders(Section):
     """The sections that name places, and each place.
 
-    Attributes:
-        stream: Name, calendar and unit of the stream.
-        input: Where the dumps are, and how they are laid out.
-        published: Where releases are published.
-        trusted: Where secrets and raw results are kept.
-        ledger: The ledger's URL, a secret.
-        contracts: Users' own suites; None where there are none.
-        folder: Where relative paths start: the folder of the configuration file.
-        file: The configuration file, absolute.
+    contracts: None where there are no suites of users. folder: where relative paths start, that of the
+    configuration file, which is `file`; both absolute.
     """
 
     stream: Stream
@@ -77,27 +70,11 @@ class Folders(Section):
         return self.trusted_folder / "measurements"
 
     def measurements_of(self, day: date, revision: int) -> Path:
-        """Return the folder of a release's measurements.
-
-        Args:
-            day: The local day.
-            revision: Of the release.
-
-        Returns:
-            A path; the folder may be missing.
-        """
+        """Return the folder of a release's measurements, which may be missing."""
         return self.measurements_folder / self.stream.name / f"{day}-r{revision}"
 
     def staging_of(self, day: date, revision: int) -> Path:
-        """Return the folder of the bytes to be published, kept until they are.
-
-        Args:
-            day: The local day.
-            revision: Of the release.
-
-        Returns:
-            A path; the folder may be missing.
-        """
+        """Return the folder of the bytes to be published, kept until they are; it may be missing."""
         return self.staging_folder / self.stream.name / f"{day}-r{revision}"
 
     @property
@@ -106,15 +83,7 @@ class Folders(Section):
         return self.trusted_folder / "inputs"
 
     def inputs_of(self, day: date, revision: int) -> Path:
-        """Return the folder of the keyed hashes of what a release was drawn from.
-
-        Args:
-            day: The local day.
-            revision: Of the release.
-
-        Returns:
-            A path; the folder may be missing.
-        """
+        """Return the folder of the keyed hashes of what a release was drawn from, which may be missing."""
         return self.inputs_folder / self.stream.name / f"{day}-r{revision}"
 
     @property

@@ -15,7 +15,7 @@ from optstream.stream import AggregationTree, DatedHierarchy
 from optstream.stream.hierarchy.margin import Margin
 from optstream.stream.public_days import PublicDays
 from tasks.config.clocks import Clocks
-from tasks.config.shape import PLACES, hash_of
+from tasks.config.shape import SHAPES_NOTHING, hash_of
 from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.margins import margin_of
 from tasks.config.tables.mechanisms import Mechanism
@@ -24,18 +24,8 @@ from tasks.storage.kept_figures import kept
 
 
 def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyModel:
-    """Return the privacy guarantee that three tables of a configuration describe.
-
-    Args:
-        privacy: The table [privacy].
-        stream: The table [stream].
-        source: The table [input], whose supplier's rounding adds to alpha.
-
-    Returns:
-        The model.
-
-    Raises:
-        ParameterError: They do not fit together.
+    """Return the privacy guarantee that three tables of a configuration describe; the supplier's rounding
+    adds to alpha. Raises ParameterError where they do not fit together.
     """
     return PrivacyModel(
         epsilon=privacy.epsilon,
@@ -52,12 +42,8 @@ def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyMode
 class Guarantee(Clocks):
     """What a stream promises, to which tree its epsilon goes, and in which shares.
 
-    Attributes:
-        mechanism: The pattern of release, with its parameters.
-        privacy: Epsilon, window, alpha, bounds and resolution.
-        hierarchy: As configured; `parents` is what it means.
-        budget: How epsilon is shared out between levels, and what is kept back for restatements.
-        parents: (node, parent) of the oldest tree in input order, the root's parent None; see `tree_of`.
+    hierarchy: as configured. parents: (node, parent) of the oldest tree in input order, the root's parent
+    None; see `tree_of`.
     """
 
     mechanism: SerializeAsAny[Mechanism]
@@ -68,27 +54,17 @@ class Guarantee(Clocks):
 
     @cached_property
     def model(self) -> PrivacyModel:
-        """The privacy guarantee of the stream.
-
-        Its alpha is of what is delivered: what one customer moves, and with it the supplier's rounding (Lemma
-        2a, docs/privacy.md).
+        """The privacy guarantee of the stream. Its alpha is of what is delivered: what one customer moves,
+        and with it the supplier's rounding (Lemma 2a, docs/privacy.md).
         """
         return guarantee_of(self.privacy, self.stream, self.input)
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """Return the part of the privacy guarantee that a release is planned under.
+        """Return the part of the privacy guarantee that a release is planned under; revision: 0 for first
+        releases.
 
         Its budget is its share of what the stream plans with: first releases have what is not kept back, all
-        restatements together what is.
-
-        Args:
-            revision: 0 for first releases.
-
-        Returns:
-            The model, with that budget.
-
-        Raises:
-            BudgetError: It is a restatement, and nothing is kept back for them.
+        restatements together what is. Raises BudgetError for a restatement where nothing is kept back.
         """
         kept_back = self.budget.restatement_share
         if revision and not kept_back:
@@ -115,14 +91,7 @@ class Guarantee(Clocks):
         return margin_of(self.hierarchy)
 
     def tree_of(self, day: date) -> AggregationTree:
-        """Return the aggregation tree that holds on a day.
-
-        Args:
-            day: The local day.
-
-        Returns:
-            The tree.
-        """
+        """Return the aggregation tree that holds on a day."""
         return self.dated_hierarchy.tree_of(day)
 
     @property
@@ -131,15 +100,7 @@ class Guarantee(Clocks):
         return self.input.schema_ == "metered"
 
     def leaves_per_period(self, day: date) -> int:
-        """Return in how many leaves a customer's readings of a day may lie: nothing keeps metered rows in
-        one.
-
-        Args:
-            day: The local day.
-
-        Returns:
-            The number of leaves of its tree, or 1.
-        """
+        """The leaves that a customer's readings of a day may lie in: nothing keeps metered rows in one."""
         return len(self.tree_of(day).leaves) if self.metered and self.model.unit == "customer" else 1
 
     @property
@@ -155,9 +116,7 @@ class Guarantee(Clocks):
 
     @property
     def stream_share(self) -> Fraction:
-        """As configured, or with "model" what is expected to err least of the population's streams: of public
-        figures alone.
-        """
+        """As configured, or with "model" what is expected to err least, by public figures alone."""
         share = self.budget.stream_share
         return share if isinstance(share, Fraction) else self._kept_stream_share
 
@@ -183,9 +142,8 @@ class Guarantee(Clocks):
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
-        """As configured, or with "model" what the prior expects to be best: of public figures alone.
-
-        One for each level, root first, then the margin's.
+        """One for each level, root first, then the margin's: as configured, or with "model" what the prior
+        expects to be best, of public figures alone.
         """
         levels = self.budget.levels
         return (*levels, *self.budget.margins.values()) if isinstance(levels, tuple) else self._kept_shares
@@ -203,13 +161,8 @@ class Guarantee(Clocks):
             return self.model_level_shares()
 
     def model_level_shares(self) -> tuple[Fraction, ...]:
-        """Return what `budget.levels = "model"` means: for mechanisms that choose shares, from public facts.
-
-        Returns:
-            One share for each level of the oldest tree.
-
-        Raises:
-            ParameterError: There is no public scale.
+        """Return what `budget.levels = "model"` means for the levels of the oldest tree, from public facts;
+        raises ParameterError where there is no public scale.
         """
         pattern = self.mechanism.kind(
             self.model_of(0),
@@ -229,7 +182,7 @@ class Guarantee(Clocks):
     @cached_property
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
-        document = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
+        document = self.model_dump(mode="json", exclude=SHAPES_NOTHING, by_alias=False)
         if self.margin is not None:
             document["margin"] = [self.margin.name, *self.margin.nodes]
             if self.margin.cells:

@@ -2,57 +2,38 @@
 
 import difflib
 import itertools
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import ValidationError
 
-from optstream.errors import ConfigurationError, ParameterError
+from optstream.errors import ParameterError
 from tasks.config.checks import cross_checks
 from tasks.config.guarantee import guarantee_of
-from tasks.config.problems import keys, nearest, plain, problems_of, shown
+from tasks.config.problems import MOST_PROBLEMS, keys, nearest, plain, problems_of, refused, shown
 from tasks.config.settings import Settings
-from tasks.config.stage_shares import stage_problems
 from tasks.config.tables.hierarchy import read_hierarchy
-from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_with, section_of
+from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, Mechanism, names_with, section_of
 from tasks.config.tables.population import Population, with_population
 from tasks.config.tables.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS, Input, Privacy
 from tasks.config.toml_file import read_toml
 
-MOST_PROBLEMS = 50
-"""Lines of one error; further problems are counted."""
-
-
-class Environment(BaseSettings):
-    """What environment variables override: secrets, never echoed."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="OPTSTREAM_", frozen=True, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True
-    )
-
-    ledger_url: SecretStr | None = None
+MOST_STAGES = 3
 
 
 def load_settings(path: Path) -> Settings:
-    """Read the configuration file; OPTSTREAM_LEDGER_URL, where set, replaces `[ledger] url`.
+    """Read the configuration file; OPTSTREAM_LEDGER_URL, where set, replaces `[ledger] url`. Relative paths
+    in it start at its folder.
 
-    Args:
-        path: The TOML file; relative paths in it start at its folder.
-
-    Returns:
-        The settings, validated.
-
-    Raises:
-        ConfigurationError: One error that lists every problem: its key as in the file, the legal range and
-            what it got. Secrets are never shown.
+    Raises one ConfigurationError that lists every problem: its key as in the file, the legal range and what
+    it got. Secrets are never shown.
     """
     folder = path.absolute().parent
     document, population, twice = with_population(read_toml(path), path)
-    url = Environment().ledger_url
-    if url is not None:
-        document = {**document, "ledger": {"url": url.get_secret_value()}}
+    if url := os.environ.get("OPTSTREAM_LEDGER_URL"):
+        document = {**document, "ledger": {"url": url}}
     named = section_of(document.get("mechanism"))
     if named is None or "features" in named.tables:
         document = {"features": DEFAULT_FEATURES, **document}
@@ -63,10 +44,10 @@ def load_settings(path: Path) -> Settings:
         nodes, wrong = read_hierarchy(sections["hierarchy"], folder)
         problems += wrong
     problems += cross_checks(sections, nodes and nodes.parents, folder)
-    problems += stage_problems(document, named)
+    problems += _stage_problems(document, named)
     problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
-        raise _refused(path, [_placed(line, population) for line in problems])
+        raise refused(f"the configuration {path}", [_placed(line, population) for line in problems])
     if population is not None:
         sections["privacy"] = _own_alpha(sections["privacy"], sections["input"])
     if "features" in sections:
@@ -92,9 +73,8 @@ def _own_alpha(privacy: Privacy, source: Input) -> Privacy:
 
 
 def _mechanism_problems(sections: Mapping[str, Any], *, is_known: bool) -> list[str]:
-    """What the mechanism itself refuses, where the guarantee that it would be made for can be told.
-
-    is_known: problems were found already, among which is why there is no guarantee, if there is none.
+    """What the mechanism itself refuses, where the guarantee that it would be made for can be told. is_known:
+    why there is none is among the problems that were found already.
     """
     if not {"mechanism", "privacy", "stream", "input"} <= set(sections):
         return []
@@ -107,14 +87,6 @@ def _mechanism_problems(sections: Mapping[str, Any], *, is_known: bool) -> list[
     except ParameterError as error:
         return [f"mechanism: {error}"]
     return []
-
-
-def _refused(path: Path, problems: Sequence[str]) -> ConfigurationError:
-    listed = list(problems[:MOST_PROBLEMS])
-    if len(problems) > len(listed):
-        listed.append(f"and {len(problems) - len(listed)} more")
-    lines = "".join(f"\n  - {problem}" for problem in listed)
-    return ConfigurationError(f"the configuration {path} is not usable; correct:{lines}")
 
 
 def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
@@ -161,3 +133,23 @@ def _unnamed(table: Mapping[str, Any]) -> str:
     )
     meant = "".join(f"; did you mean {name}?" for name in MECHANISMS if name.casefold() in near)
     return f"mechanism.name must be {NAMES}; got {shown(table['name'])}{meant}"
+
+
+def _stage_problems(document: Mapping[str, Any], named: type[Mechanism] | None) -> Iterator[str]:
+    """Look at the file's own words, not at validated tables: a mistake elsewhere hides nothing here.
+    document: with the default features where they hold. named: None where the file names no known mechanism.
+    """
+    budget, sampling, features = (document.get(name) for name in ("budget", "sampling", "features"))
+    stages = budget.get("stages") if isinstance(budget, dict) else None
+    if stages is None:
+        return
+    if named is not None and "stages" not in named.tables:
+        yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
+        return
+    method = sampling.get("method") if isinstance(sampling, dict) else None
+    if method not in ("equally_spaced", "l1") or not isinstance(features, dict):
+        return  # how many there should be is not known
+    names = [*(["sampling"] if method == "l1" else []), "samples", *(["features"] if features else [])]
+    if isinstance(stages, list) and len(stages) <= MOST_STAGES and len(stages) != len(names):
+        shares = "1 share" if len(names) == 1 else f"{len(names)} shares"
+        yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(stages)}"

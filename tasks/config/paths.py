@@ -21,10 +21,7 @@ def absolute(path: str, folder: Path) -> Path:
 
 
 def located(place: str, folder: Path) -> Location:
-    """A path, taken from `folder` where it is relative, or the URL of a folder in an object store.
-
-    Raises ParameterError, not echoing it, for a URL that cannot be one.
-    """
+    """A path, from `folder` on if it is relative, or a store's URL; raises ParameterError, not echoing it."""
     found = locate(place)
     return absolute(str(found), folder) if isinstance(found, Path) else found
 

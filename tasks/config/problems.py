@@ -1,19 +1,28 @@
 """What is wrong with a table, as errors say it: key, legal range, and what it got."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from optstream.errors import ConfigurationError
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
 from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
 from tasks.config.tables.questions import MOST_QUESTIONS, NAMED, Asked
 from tasks.config.tables.sections import CHANGES, MOST_FEATURES, Change
 
+LISTS: dict[tuple[str, str], tuple[str, type[Section]]] = {
+    ("input", "changes"): (CHANGES, Change),
+    ("hierarchy", "changes"): (HIERARCHY_CHANGES, HierarchyChange),
+    ("covariates", "given"): (COVARIATES, PublicSeries),
+}
+"""What heads the tables of a list, and what each of them is."""
 SECRETS = {"ledger.url"}
 LONGEST_SHOWN = 80
+MOST_PROBLEMS = 50
+"""Lines of one error; further problems are counted."""
 NOT_OF_A_DAY = {
     "schema": "it decides what is protected: each customer's readings, or sums as the supplier states them; "
     "give those days a stream of their own, of the same privacy.population",
@@ -30,6 +39,14 @@ REMOVED = {
     "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period"
 }
 """Keys that an earlier version had, and why they are gone."""
+
+
+def refused(named: str, problems: Sequence[str]) -> ConfigurationError:
+    listed = list(problems[:MOST_PROBLEMS])
+    if len(problems) > len(listed):
+        listed.append(f"and {len(problems) - len(listed)} more")
+    lines = "".join(f"\n  - {problem}" for problem in listed)
+    return ConfigurationError(f"{named} is not usable; correct:{lines}")
 
 
 def problems_of(
@@ -51,25 +68,18 @@ def problems_of(
     problems = {}
     for entry in entries:
         match entry["loc"]:
-            case ("changes", int(number), *_) if name == "input":
-                place, known, within = f"{CHANGES} {number + 1}: ", keys(Change), table["changes"][number]
-                path = entry["loc"][2:]
-            case ("changes", int(number), *_) if name == "hierarchy":
-                place, known = f"{HIERARCHY_CHANGES} {number + 1}: ", keys(HierarchyChange)
-                path, within = entry["loc"][2:], table["changes"][number]
-            case ("given", int(number), *_) if name == "covariates":
-                place, known = f"{COVARIATES} {number + 1}: ", keys(PublicSeries)
-                path, within = entry["loc"][2:], table["given"][number]
+            case (str(listed), int(number), *path) if (name, listed) in LISTS:
+                headed, one = LISTS[name, listed]
+                place, known, within = f"{headed} {number + 1}: ", keys(one), table[listed][number]
             case ("named", str(number), "[key]") if name == "questions":
                 place, known, within = "", {number: NAMED}, table
-                path = (number,)
-            case ("named", str(number), *_) if name == "questions":
+                path = [number]
+            case ("named", str(number), *path) if name == "questions":
                 place, known, within = f"questions.{plain(number)}: ", keys(Asked), table[number]
-                path = entry["loc"][2:]
             case ("given",) if name == "covariates":
                 place, known, within = "", {name: keys(section)["given"]}, {name: table["given"]}
-                path = (name,)
-            case path:
+                path = [name]
+            case (*path,):
                 place, known, within = f"{name}.", keys(section), table
         key = str(path[0]) if path else ""
         problems[place, key] = place + _problem(f"{name}.{key}", key, known, entry["type"], within)

@@ -19,12 +19,7 @@ from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.questions import Questions, asked_of
 from tasks.config.tables.schedule import EVERY_HOUR, Schedule
-from tasks.config.tables.sections import (
-    Features,
-    Release,
-    Sampling,
-    Watch,
-)
+from tasks.config.tables.sections import Features, Release, Sampling, Watch
 
 USUAL_REVISE_DAYS = 14
 
@@ -32,17 +27,10 @@ USUAL_REVISE_DAYS = 14
 class Settings(Guarantee):
     """A validated configuration. Made by `load_settings`; its repr shows no secret.
 
-    Each table is as in the file (docs/configure.md); None where an optional one is left out.
-
-    Attributes:
-        sampling: None for mechanisms that have no such table.
-        features_: Empty for mechanisms that have no such table.
-        watch: None where not given; see `watching`.
-        release: None where not given.
-        schedule: None where not given; see `scheduling`.
-        questions: What is asked of the published values; they shape no release. See `asked`.
-        covariates: Public series that explain part of the readings; none where not given.
-        node_facts: Names and places, of the nodes that have any; they shape no release.
+    Each table is as in the file (docs/configure.md); None where an optional one is left out, whose defaults
+    `watching` and `scheduling` give. sampling, features_: none for mechanisms that have no such table.
+    covariates: public series that explain part of the readings. questions, and node_facts, which has names
+    and places, shape no release.
     """
 
     sampling: Sampling | None = None
@@ -55,14 +43,7 @@ class Settings(Guarantee):
     node_facts: Mapping[str, NodeFacts] = Field(default_factory=dict)
 
     def describe_mechanism(self, day: date) -> dict[str, Any]:
-        """Return the mechanism of a day and all its parameters, as lineage states them.
-
-        Args:
-            day: The local day.
-
-        Returns:
-            JSON-ready, public.
-        """
+        """Return the mechanism of a day and all its parameters, as lineage states them, for JSON: public."""
         described: dict[str, Any] = self.mechanism.model_dump(mode="json", exclude_none=True)
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
@@ -87,14 +68,7 @@ class Settings(Guarantee):
         return self.privacy.counts and "counts" in self.mechanism.kind.__dataclass_fields__
 
     def features(self, day: date) -> list[Feature]:
-        """Return the named partitions of a day.
-
-        Args:
-            day: The local day.
-
-        Returns:
-            In the file's order; empty where the mechanism has none.
-        """
+        """Return the named partitions of a day, in the file's order; none where the mechanism has none."""
         times = self.calendar.local_times(day)
         return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.named.items()]
 
@@ -104,14 +78,7 @@ class Settings(Guarantee):
         return layouts_of(self.input)
 
     def input_of(self, day: date) -> Layout:
-        """Return how the dumps of a day are laid out.
-
-        Args:
-            day: The local day.
-
-        Returns:
-            Its columns, the value's factor, what completes it.
-        """
+        """Return how the dumps of a day are laid out: columns, the value's factor, what completes it."""
         *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day_of(day))
         return latest
 
@@ -121,26 +88,12 @@ class Settings(Guarantee):
         return math.ceil(self.privacy.lower_bound / self.privacy.resolution)
 
     def name_of(self, node: str) -> str | None:
-        """Return the name of a node.
-
-        Args:
-            node: Its code.
-
-        Returns:
-            None where it has none.
-        """
+        """Return the name of a node; None where it has none."""
         told = self.node_facts.get(node)
         return None if told is None else told.name
 
     def called(self, node: str) -> str:
-        """Return what a person is told of a node: its name with its code, "Bretagne (53)".
-
-        Args:
-            node: Its code.
-
-        Returns:
-            The code alone where the node has no name, or is none of the hierarchy.
-        """
+        """Return what a person is told of a node: "Bretagne (53)", or the code alone if it has no name."""
         return called(node, self.node_facts)
 
     @property

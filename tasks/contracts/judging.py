@@ -31,9 +31,8 @@ def keep(
     alarms: Said | None = None,
     metrics: pl.DataFrame | None = None,
 ) -> Path:
-    """Write a result and its page, readable by the owner only; return the result's file.
-
-    stopped: why each day that stops does. alarms: what else was found. metrics: what was judged, to keep.
+    """Write a result and its page, readable by the owner only; return the result's file. stopped: why each
+    day that stops does. alarms: what else was found. metrics: what was judged, to keep.
     """
     first, last = min(days), max(days)
     # not the library's own: a plain hash of the frame is in it
@@ -64,9 +63,8 @@ def keep(
 def judge_by_users(
     settings: Settings, frame: str, metrics: pl.DataFrame, now: datetime
 ) -> dict[str, list[str]]:
-    """Judge each day by the users' suites on this frame; return the alarms, by day. They stop nothing.
-
-    A suite that cannot be loaded or evaluated is an alarm too.
+    """Judge each day by the users' suites on this frame; return the alarms, by day, which stop nothing. A
+    suite that cannot be loaded or evaluated is an alarm too.
     """
     folder = settings.contracts_folder
     alarms: dict[str, list[str]] = {}

@@ -9,10 +9,7 @@ from optstream.errors import ParameterError
 
 
 def public_holidays(country: str, years: Iterable[int]) -> tuple[date, ...]:
-    """Its national public holidays in these years, rising. country: an ISO 3166 code such as "FR".
-
-    Raises ParameterError for a country that the package does not know.
-    """
+    """Those of these years, rising; raises ParameterError for a country, such as "FR", that is not known."""
     try:
         known = holidays.country_holidays(country, years=list(years))
     except NotImplementedError as error:

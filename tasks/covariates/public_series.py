@@ -86,9 +86,8 @@ def covariate_of(asked: Asked) -> Covariate:
 
 
 def _published_rows(asked: Asked) -> pl.DataFrame:
-    """Return local day, node and mean of what another stream published: its output, which is public.
-
-    Raises DumpError where the folder is private, or is not as OptStream publishes.
+    """Return local day, node and mean of what another stream published: its output, which is public. Raises
+    DumpError where the folder is private, or is not as OptStream publishes.
     """
     given, real = asked.given, asked.place.resolve()
     _check_public(real, given.path, asked)
@@ -206,9 +205,8 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
 
 
 def _headers(table: pl.DataFrame) -> str:
-    """Return names of columns; of the values below them nothing is said, for the file may be a wrong one.
-
-    Nor of a first line that is no line of names: a file of readings may have no other.
+    """Return names of columns, and no values, for the file may be a wrong one; nor a first line that is no
+    line of names: a file of readings may have no other.
     """
     if not all(name.isidentifier() for name in table.columns):
         return "a first line that is no line of names"

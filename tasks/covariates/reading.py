@@ -105,9 +105,8 @@ def _said_by_a_process(asked: Asked) -> bytes:
 
 
 def _heard(said: Any, asked: Asked) -> Covariate | str:
-    """Return what a process said, which decoded files that others made: nothing of it is taken for granted.
-
-    Raises ValueError and others where it is no answer to what was asked.
+    """Return what a process said, which decoded files that others made: nothing is taken for granted. Raises
+    ValueError and others where it is no answer to what was asked.
     """
     if "why" in said:
         return f"{said['why']:.500}"

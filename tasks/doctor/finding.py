@@ -16,14 +16,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that the doctor found. None of its texts holds a secret or a reading.
-
-    Attributes:
-        severity: How bad it is.
-        place: A path, a key or a variable.
-        rule: What is broken.
-        remedy: What to do about it.
-    """
+    """What the doctor found. place: a path, a key or a variable. No text holds a secret or a reading."""
 
     severity: Severity
     place: str
@@ -49,14 +42,7 @@ def note(place: object, rule: str, remedy: str) -> Finding:
 
 
 def doctor_document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return what `optstream doctor --json` prints: versioned, for machines.
-
-    Args:
-        findings: The worst first.
-
-    Returns:
-        JSON-ready; "sound" says whether nothing has to be done.
-    """
+    """Return what `optstream doctor --json` prints; "sound": nothing has to be done."""
     return {
         "format": "optstream.doctor/1",
         "sound": not any(finding.is_bad for finding in findings),

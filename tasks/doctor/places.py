@@ -1,4 +1,4 @@
-"""Folders and files: who may open them, what lies in what, what their file systems can do."""
+"""Folders, files and stores: who may open them, what lies in what, what file systems and stores can do."""
 
 import fcntl
 import os
@@ -12,9 +12,13 @@ from tempfile import NamedTemporaryFile
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from optstream.catalogue.backends import StoreUrl
+from optstream.catalogue.backends.object_store import check_conditions
+from optstream.errors import PublicationError
+from optstream.storage.open import open_store
 from tasks.config import Settings
 from tasks.config.paths import ledger_database, lies_within
-from tasks.doctor.finding import Finding, warning, wrong
+from tasks.doctor.finding import Finding, note, warning, wrong
 from tasks.operations.permissions import exposed, mode_of, quoted, writable
 
 MOUNTS = Path("/proc/self/mountinfo")
@@ -24,17 +28,14 @@ LONGEST_WALK = 100_000
 
 def places(settings: Settings) -> Iterator[Finding]:
     """Findings about the zones and the files in them."""
-    yield from _private(settings)
+    for place, mode, remedy in exposed(settings):
+        yield wrong(place, f"only its owner may open it; its mode is {mode:04o}", remedy)
     yield from _nested(settings)
     yield from _public(settings)
     yield from _raw(settings)
     yield from _configuration(settings)
     yield from _abilities(settings)
-
-
-def _private(settings: Settings) -> Iterator[Finding]:
-    for place, mode, remedy in exposed(settings):
-        yield wrong(place, f"only its owner may open it; its mode is {mode:04o}", remedy)
+    yield from _stores(settings)
 
 
 def _nested(settings: Settings) -> Iterator[Finding]:
@@ -179,3 +180,40 @@ def _network_file_system(folder: Path) -> str | None:
             holding[point] = after.split()[0]
     kind = holding[max(holding, key=len)] if holding else ""
     return kind if kind.startswith(("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")) else None
+
+
+def _stores(settings: Settings) -> Iterator[Finding]:
+    """Findings about places that are URLs; the store itself says who may read what, and is not asked."""
+    if isinstance(settings.input_folder, StoreUrl):
+        yield from _input_store(settings.input_folder)
+    if isinstance(settings.published_folder, StoreUrl):
+        yield from _published_store(settings, settings.published_folder)
+
+
+def _input_store(url: StoreUrl) -> Iterator[Finding]:
+    try:
+        open_store(url).list_folder()
+    except OSError as error:
+        yield warning(
+            url, f"the input folder cannot be listed: {error.strerror}", "mend that; every day waits"
+        )
+
+
+def _published_store(settings: Settings, url: StoreUrl) -> Iterator[Finding]:
+    try:
+        check_conditions(open_store(url))
+    except PublicationError as error:
+        yield wrong(url, str(error), "name another place in published.folder")
+    except OSError as error:
+        yield warning(
+            url,
+            f"this user may not write here: {error.strerror}",
+            "run the doctor as who runs the stream, and see the rights of its credentials",
+        )
+    if settings.published.not_before is None:
+        yield note(
+            url,
+            "an object store tells its readers when each object was put, which follows from how long the "
+            "night took",
+            'set published.not_before, such as "06:00", so that a clock decides when',
+        )

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import Location
@@ -12,9 +12,8 @@ from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.paths import ledger_database
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.ingest.arrival.discover import MOST_FILES, periods_below
+from tasks.ingest.arrival.discover import MOST_FILES, dated_folders
 from tasks.ingest.arrival.folders import entries_of
-from tasks.ingest.arrival.parts import parts_of_all_days, top_of
 from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
 from tasks.release.guards.witness import behind
@@ -122,7 +121,7 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
 def _markers(settings: Settings) -> Iterator[Finding]:
     """Find markers that the supplier never sets: those days would wait without end."""
     delivered: dict[Layout, bool] = {}
-    for day, folder in _dated(settings):
+    for day, folder in dated_folders(settings):
         layout = settings.input_of(day)
         names = set() if delivered.get(layout) else _names(folder)
         if any(name.endswith(".parquet") for name in names):
@@ -134,14 +133,6 @@ def _markers(settings: Settings) -> Iterator[Finding]:
             f"dumps{since} are there, and none has {layout.announcement}: every such day will wait",
             "have the supplier write it last, or correct "
             + layout.key("marker" if layout.file_list is None else "file_list"),
-        )
-
-
-def _dated(settings: Settings) -> Iterator[tuple[date, Location]]:
-    """The periods that each region has folders of, with these."""
-    for part in parts_of_all_days(settings):
-        yield from periods_below(
-            settings, settings.input_folder / top_of(part) if part else settings.input_folder
         )
 
 

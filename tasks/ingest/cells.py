@@ -29,9 +29,7 @@ COUNTED = {
 
 
 def cells_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> pl.DataFrame:
-    """A row for each (file, leaf, step, kind of reading) found: counts, and the sum of its units. Raises
-    polars' errors.
-    """
+    """A row for each (file, leaf, step, kind of reading): counts, sum of units. Raises polars' errors."""
     if spread is None:
         found = [_cells(files, settings)]
     else:

@@ -1,7 +1,7 @@
 """Chunks of days become private periods, with the metrics that the raw contract judges."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 import numpy as np
@@ -22,12 +22,9 @@ from tasks.ingest.summed import can_be_read, sound, summed
 class IngestedDay:
     """One day as read. For the trusted zone: the metrics count rows.
 
-    Attributes:
-        day: The local day.
-        period: The raw sums, sealed; None where a file could not be read. Whether it may be released is for
-            `validate` to say.
-        metrics: The raw frame, a row for each region in tree order.
-        places: What was first found where, by (region, metric) or (region, fault of a file).
+    period: the raw sums, sealed; None where a file could not be read. Whether it may be released is for
+    `validate` to say. metrics: the raw frame, a row for each region in tree order. places: what was first
+    found where, by (region, metric) or (region, fault of a file).
     """
 
     day: date
@@ -51,18 +48,7 @@ class ReadDay:
 
 
 def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[IngestedDay]:
-    """Read a chunk of days; raw values stay in the returned periods.
-
-    Never fails for what a dump holds, as `read_days`: what is wrong is in the metrics.
-
-    Args:
-        settings: Of the stream.
-        dumps: Complete ones, as `discover` finds them.
-        spread: Where files are read, if not here.
-
-    Returns:
-        A day for each dump, in their order.
-    """
+    """Read a chunk of days, one a dump, as `read_days` does; raw values stay in the returned periods."""
     return [sealed(read, settings) for read in read_days(settings, dumps, spread)]
 
 
@@ -76,19 +62,18 @@ def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
 
 
 def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[ReadDay]:
-    """Read a chunk of days: lazy plans over many files, only the needed columns, streaming.
+    """Read a chunk of days: lazy plans over many files, only the needed columns, streaming. spread: where
+    files are read, if not here.
 
-    spread: where files are read, if not here.
-
-    Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file
-    that cannot be read costs its own day only.
+    Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file that
+    cannot be read costs its own day only.
     """
     files = inspected(settings, dumps)
     try:
         found = summed(files, dumps, settings, spread)
     except UNREADABLE:
         broken = {file.number for file in sound(files) if not can_be_read(file, settings)}
-        files = [file.failed("unreadable") if file.number in broken else file for file in files]
+        files = [replace(file, broken="unreadable") if file.number in broken else file for file in files]
         found = summed(files, dumps, settings)
     result = []
     for number, dump in enumerate(dumps):

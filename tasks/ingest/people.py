@@ -42,9 +42,8 @@ class Seen:
 
 
 def seen_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> Seen:
-    """One pass over the customers of one day, leaf by leaf, so that memory holds a leaf's rows at most.
-
-    Files with rows of every leaf are one pass: memory then holds 8 bytes of each row of the day.
+    """One pass over the customers of one day, leaf by leaf, so that memory holds a leaf's rows at most; files
+    with rows of every leaf are one pass, with 8 bytes of each row of the day.
     """
     work = partial(_leaf, settings=without_ledger(settings), canary=_canary())
     found = (spread or _in_threads)(work, by_leaf(files))
@@ -72,7 +71,6 @@ def _leaf(
     files: Sequence[SourceFile], settings: Settings, canary: int
 ) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:
     """The customers of one leaf: hashes, rows of each, who has two rows at a step, files without a name.
-
     Raises ConfigurationError in a process that hashes otherwise than the one which compares the leaves.
     """
     if _canary() != canary:

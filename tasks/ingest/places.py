@@ -13,9 +13,8 @@ from tasks.ingest.schema import SourceFile
 
 @dataclass(frozen=True)
 class Place:
-    """A file, by its name below the input folder, and a step of the day; None where the rule has none.
-
-    found: the columns that the file has, where the rule is about which it has, and they are few.
+    """A file, by its name below the input folder, and a step of the day; None where the rule has none. found:
+    the columns that the file has, where the rule is about that, and they are few.
     """
 
     file: str | None = None
@@ -34,10 +33,7 @@ def places_of(
     metrics: pl.DataFrame,
     settings: Settings,
 ) -> dict[int, Places]:
-    """For each day (index) the first place of each (region, rule) that broke.
-
-    cells: as `cells_of`; by_step, metrics: the same by step and by leaf.
-    """
+    """For each day (index) the first place of each (region, rule) that broke."""
     found: dict[int, dict[tuple[str, str], Place]] = {}
     names = {file.number: file.name for file in files}
     leaves = {file.day: file.leaves for file in files}

@@ -19,9 +19,8 @@ ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
 
 
 def scan(file: SourceFile) -> pl.LazyFrame:
-    """The file alone, whatever its name looks like.
-
-    Statistics are what the writer claims: they may be broken, or hide rows from a filter.
+    """The file alone, whatever its name looks like, without statistics, which its writer claims: they may be
+    broken, or hide rows from a filter.
     """
     return scan_file(file.path, use_statistics=False)
 

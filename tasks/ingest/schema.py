@@ -48,9 +48,6 @@ class SourceFile:
     customer: Any = None
     found: tuple[str, ...] = ()
 
-    def failed(self, rule: str) -> "SourceFile":
-        return replace(self, broken=rule)
-
 
 def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
     """Read the footer and fill in the types, or the name of the rule that the file breaks."""

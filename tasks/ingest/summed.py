@@ -32,10 +32,8 @@ LEAST_CELLS = 2**20
 class Summed:
     """What is known of some leaves.
 
-    Attributes:
-        metrics: The raw frame with the day's and the leaf's index, by both.
-        units: Of each day the sums of its leaves in `metrics`, int64, (n_leaves, n_steps).
-        places: Of each day what was first found where.
+    metrics: the raw frame with the day's and the leaf's index, by both. units: of each day the sums of its
+    leaves in `metrics`, int64, (n_leaves, n_steps). places: of each day what was first found where.
     """
 
     metrics: pl.DataFrame = field(repr=False)
@@ -57,13 +55,11 @@ def summed(
     cells = cells_of(sound(files), settings, spread)
     dropped, nameless = _people(files, settings, spread)
     cells = pl.concat([cells, nobody_of(nameless, settings)], how="diagonal").fill_null(0)
-    return _of_leaves(_all, files, cells, dropped, [dump.day for dump in dumps], settings)
+    return _of_leaves(lambda every: every, files, cells, dropped, [dump.day for dump in dumps], settings)
 
 
 def is_worth_spreading(settings: Settings, dumps: Sequence[Dump]) -> bool:
-    """Whether other processes are to read these dumps: metered ones, and aggregated ones of which a day has
-    many cells.
-    """
+    """Whether others are to read these dumps: metered ones, and aggregated ones of many cells a day."""
     return settings.metered or any(prod(_shape(settings, dump.day)) >= LEAST_CELLS for dump in dumps)
 
 
@@ -124,9 +120,7 @@ def _in_parts(
 
 
 def _check(part: Summed, shape: tuple[int, int]) -> None:
-    """Raise ConfigurationError unless a part is one of a day of so many leaves and steps: another process
-    made it, perhaps of another version.
-    """
+    """Raise ConfigurationError unless a part, which another process made, is of so many leaves and steps."""
     leaves, units = part.metrics["leaf"], part.units.get(0)
     inside = (
         leaves.dtype.is_integer() and not leaves.null_count() and leaves.is_between(0, shape[0] - 1).all()
@@ -148,15 +142,8 @@ def _part(item: tuple[date, Sequence[SourceFile]], settings: Settings) -> Summed
     day, bare = item
     files = [replace(file, leaves=settings.tree_of(day).leaves) for file in bare]
     found = cells_of(files, settings)
-    return _of_leaves(_with_rows, files, found, pl.DataFrame(schema=DROPPED), [day], settings)
-
-
-def _all(metrics: pl.DataFrame) -> pl.DataFrame:
-    return metrics
-
-
-def _with_rows(metrics: pl.DataFrame) -> pl.DataFrame:
-    return metrics.filter(pl.col("rows") > 0)
+    dropped = pl.DataFrame(schema=DROPPED)
+    return _of_leaves(lambda every: every.filter(pl.col("rows") > 0), files, found, dropped, [day], settings)
 
 
 def _of_leaves(

@@ -154,9 +154,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         is_own_ledger=not (ledger and catalogue and ledger.missing_heads([catalogue.ledger_head])),
         arrivals=_arrivals(settings, unreleased),
         refused=_refused(settings, unreleased),
-        budget=budget_of(settings, ledger)
-        if ledger
-        else Budget(settings.model.budget, Fraction(0), settings.model.window_length, settings.model),
+        budget=budget_of(settings, ledger) if ledger else Budget(settings.model, Fraction(0)),
         page=_page(settings, ledger) if ledger and releases else None,
         audit=last_audit(settings),
         unlike=unlike_days(newest),

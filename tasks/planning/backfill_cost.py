@@ -1,23 +1,26 @@
-"""What a backfill would charge, day by day, as the ledger would judge it. Nothing is reserved."""
+"""What a backfill would charge, as the ledger would judge it, reserving nothing; and documents of it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from typing import Any
 
 from optstream.errors import LedgerError
 from optstream.ledger import GuaranteeLoss, Ledger, WindowLoss
 from optstream.privacy import Spend, worst_window
 from tasks.config import Settings
 from tasks.ledger.show import guarantee_changed
+from tasks.planning.backfill_plan import BackfillPlan
 from tasks.release.build_mechanism import Mechanism, mechanism_for
+from tasks.release.day import Ended
+from tasks.release.records.outcomes import Budget, amount_document, outcomes_document
 
 
 @dataclass(frozen=True)
 class BackfillCost:
-    """The worst window of those that the days touch, before and after, of the privacy budget.
-
-    Infinite where noise was compromised. refused: the days that the ledger would refuse, rising.
+    """The worst window of those that the days touch, before and after, infinite where noise was compromised.
+    refused: the days that the ledger would refuse, rising.
     """
 
     grant: Fraction
@@ -32,9 +35,13 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
     LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
     """
-    _check_guarantee(settings, ledger)
+    if changed := guarantee_changed(settings, ledger):
+        raise LedgerError(
+            f"the {', '.join(changed)} of stream {settings.stream.name!r} differ from what the ledger has: "
+            "restore the configuration, or declare the change with `optstream ledger amend`"
+        )
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
-    is_known = _is_known(ledger, grant)
+    is_known = any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
 
     def judged(plan: Sequence[Spend]) -> list[GuaranteeLoss]:
         if is_known:
@@ -70,14 +77,37 @@ def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]
     return mechanism.plan(n_steps, first_step, state)
 
 
-def _is_known(ledger: Ledger, grant: str) -> bool:
-    return any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
+def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) -> dict[str, Any]:
+    """What `optstream backfill --dry-run --json` prints: versioned, for machines, free of any reading."""
+    return {
+        "format": "optstream.backfill-plan/1",
+        "stream": settings.stream.name,
+        **_span(plan),
+        "missing": _days(plan.missing),
+        "begun": _days(plan.begun),
+        "would_be_refused": _days(cost.refused),
+        "window_steps": settings.privacy.window,
+        **amount_document("grant", cost.grant),
+        **amount_document("spent", cost.before),
+        **amount_document("would_be_spent", cost.after),
+    }
 
 
-def _check_guarantee(settings: Settings, ledger: Ledger) -> None:
-    changed = guarantee_changed(settings, ledger)
-    if changed:
-        raise LedgerError(
-            f"the {', '.join(changed)} of stream {settings.stream.name!r} differ from what the ledger has: "
-            "restore the configuration, or declare the change with `optstream ledger amend`"
-        )
+def backfill_document(
+    ended: Sequence[Ended], plan: BackfillPlan, settings: Settings, budget: Budget
+) -> dict[str, Any]:
+    """As `optstream run --json`, with the span and what was left out of it."""
+    return {**outcomes_document(ended, settings, budget), "format": "optstream.backfill/1", **_span(plan)}
+
+
+def _span(plan: BackfillPlan) -> dict[str, Any]:
+    return {
+        "from": plan.first.isoformat(),
+        "to": plan.last.isoformat(),
+        "over": dict(plan.over),
+        "without_dump": _days(plan.absent),
+    }
+
+
+def _days(days: Iterable[date]) -> list[str]:
+    return [day.isoformat() for day in days]

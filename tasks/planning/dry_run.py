@@ -16,7 +16,7 @@ from tasks.config import Settings
 from tasks.covariates.reading import read_covariates
 from tasks.planning.currencies import compare_currencies
 from tasks.planning.expected_errors import expected_errors, warnings_of
-from tasks.planning.plan_horizon import plan_horizons
+from tasks.planning.long_spans import plan_horizons
 from tasks.planning.preview import Band, DryRun, Expected, Level, Noise, NumberOfPoints, Period, Stage
 from tasks.release.build_mechanism import Mechanism, mechanism_for
 
@@ -43,8 +43,6 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
     periods = tuple(_period(settings, same) for same in alike.values())
     return DryRun(
         stream=settings.stream.name,
-        window_length=settings.privacy.window,
-        grant=settings.model.budget,
         epsilon=mechanism.epsilon,
         points_known=mechanism.noise_is_known,
         periods=periods,
@@ -101,13 +99,11 @@ def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
 
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
+    # how many of its answers share noise at most
+    joint_over = max(map(len, spend.groups), default=1) if isinstance(spend, JointSpend) else 1
+    is_gaussian, resolution = isinstance(spend, GaussianSpend), mechanism.model.resolution
     noise = tuple(
-        Noise(
-            of,
-            float(scale * mechanism.model.resolution),
-            _joint_over(spend),
-            isinstance(spend, GaussianSpend),
-        )
+        Noise(of, float(scale * resolution), joint_over, is_gaussian)
         for of, scale in _scales(mechanism, spend, n_steps).items()
     )
     return Stage(spend.stage, _worst(mechanism.model, [spend]), noise)
@@ -121,11 +117,6 @@ def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fract
     if isinstance(spend, StepSpend | JointSpend | GaussianSpend):
         return {"answers": spend.scale}
     return mechanism.by_level[spend.level].period_scales(n_steps)
-
-
-def _joint_over(spend: Spend) -> int:
-    """How many answers of a stage share noise at most."""
-    return max(map(len, spend.groups), default=1) if isinstance(spend, JointSpend) else 1
 
 
 def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | None:

@@ -31,33 +31,19 @@ def expected_errors(
         return tuple(Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist())
     if bands is not None:
         return tuple(Expected(band.typical, None) for band in bands)
-    still = _on_still_series(settings, mechanism, n_steps, first_step)
-    return tuple(Expected(error, None) for error in still)
-
-
-def _on_still_series(settings: Settings, mechanism: Mechanism, n_steps: int, first_step: int) -> list[float]:
     still = np.full((len(mechanism.tree.leaves), n_steps), float(sum(settings.privacy.bounds)) / 2)
     squares = squared_errors(mechanism, [still] * STILL_PERIODS, first_step)
-    return [float(np.sqrt(square)) for square in squares]
+    return tuple(Expected(float(np.sqrt(square)), None) for square in squares)
 
 
 def squared_errors(
     mechanism: Mechanism, periods: Sequence[NDArray[np.float64]], first_step: int
 ) -> NDArray[np.float64]:
-    """Return each level's mean squared error over made-up periods that follow each other, (n_levels,).
+    """Return each level's mean squared error over made-up periods that follow each other, (n_levels,), in the
+    squared unit of the readings, root first.
 
-    With simulated noise, the same for every mechanism. Costs no privacy.
-
-    Args:
-        mechanism: On a tree.
-        periods: Of its leaves, (n_leaves, n_steps) each, none of them a reading.
-        first_step: Of the first one.
-
-    Returns:
-        In the squared unit of the readings, root first.
-
-    Raises:
-        ParameterError: The mechanism is not for such periods.
+    With simulated noise, the same for every mechanism. Costs no privacy: periods, (n_leaves, n_steps) each,
+    hold no reading. Raises ParameterError where the mechanism is not for such periods.
     """
     tree, state, noise, at = mechanism.tree, None, simulated_noise(0), first_step
     squares = np.zeros(len(tree.nodes))

@@ -30,16 +30,8 @@ class LeftBehind:
 
 
 def left_behind(settings: Settings, ledger: Ledger, days: Sequence[date], now: datetime) -> LeftBehind:
-    """Return what is left of days whose run was stopped. Changes nothing.
-
-    Args:
-        settings: Of the stream.
-        ledger: Open.
-        days: That were asked for, rising, at least one.
-        now: An instant with a time zone.
-
-    Returns:
-        The days that are under way, with the ends of their leases, and those that were never begun.
+    """Return what is left of days whose run was stopped: those under way, with the ends of their leases, and
+    those that were never begun. Changes nothing. days: that were asked for, rising, at least one.
     """
     plan, now = plan_backfill(settings, ledger, days), ledger.lease_time(now)
     under_way = []
@@ -52,15 +44,7 @@ def left_behind(settings: Settings, ledger: Ledger, days: Sequence[date], now: d
 
 
 def words_of(left: LeftBehind, again: str) -> list[str]:
-    """Return what an operator is told who stopped a run.
-
-    Args:
-        left: As `left_behind` returns it.
-        again: The command that goes on.
-
-    Returns:
-        Lines, without any value.
-    """
+    """Return what an operator is told who stopped a run, in lines; again: the command that goes on."""
     if not left.under_way and not left.missing:
         return ["interrupted: every day that was asked for is done with, or has no dump; nothing is left"]
     lines = [
@@ -68,7 +52,7 @@ def words_of(left: LeftBehind, again: str) -> list[str]:
         "were not begun; nothing is lost, and nothing is drawn twice"
     ]
     for one in left.under_way[:MOST_LISTED]:
-        held = "free" if one.until is None else _held(one.until)
+        held = f"held by the stopped run until {one.until:%Y-%m-%d %H:%M:%S} UTC" if one.until else "free"
         lines.append(f"  {one.day} {one.state}: {held}")
     if len(left.under_way) > MOST_LISTED:
         lines.append(f"  and {len(left.under_way) - MOST_LISTED} more")
@@ -82,7 +66,3 @@ def words_of(left: LeftBehind, again: str) -> list[str]:
         "that run is gone for certain, "
         f"`optstream ledger release-lease {held_day} --why …` frees a day at once",
     ]
-
-
-def _held(until: datetime) -> str:
-    return f"held by the stopped run until {until:%Y-%m-%d %H:%M:%S} UTC"

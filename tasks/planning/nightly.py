@@ -28,7 +28,7 @@ def looks_of(settings: Settings) -> tuple[str, ...]:
     would begin after its end.
     """
     schedule = settings.scheduling
-    for problem in schedule_problems(schedule, settings.watching, settings.stream.period):
+    for problem in schedule_problems(schedule, settings.watching, settings.stream):
         raise ConfigurationError(f"{settings.file}: {problem}")
     first = clock_of(schedule.cron)
     if first is None:
@@ -41,9 +41,8 @@ def looks_of(settings: Settings) -> tuple[str, ...]:
 
 
 def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[date]:
-    """Yesterday, and the days before it that a night still takes up, rising: [schedule] catch_up_days.
-
-    Never a day before the stream's first, nor one that a person gave up ([watch] accepted_gaps).
+    """Yesterday and, rising, the days before it that a night still takes up, [schedule] catch_up_days; none
+    before the stream's first, nor one that a person gave up ([watch] accepted_gaps).
     """
     last = last_ended(settings, now)
     first = settings.watching.first_day
@@ -64,10 +63,7 @@ class Night:
 
 
 def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime) -> Night:
-    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late.
-
-    absent: days of which no region has a dump.
-    """
+    """Judge a look: who waits for a dump or another run has time. absent: days of which no dump is there."""
     words: list[str] = []
     left: list[str] = []
     for day in absent:

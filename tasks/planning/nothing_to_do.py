@@ -16,18 +16,12 @@ from tasks.release.run import Run, enrol, look_up
 
 
 def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
-    """Return the outcomes of days of which nothing is left to do; None where a run would do anything at all.
+    """Return the outcomes of days of which nothing is left to do; None where a run would do anything at all:
+    one of them is to be released or finished, an earlier day is due a new estimate, or a page is not of the
+    days that are published.
 
-    Args:
-        run: Who asks. Where all days are over, its terms are compared with the ledger's, as in every run.
-        days: Asked for.
-
-    Returns:
-        An end for each day; None where one of them is to be released or finished, an earlier day is due a new
-        estimate, or a page is not of the days that are published: then a run does it.
-
-    Raises:
-        LedgerError: The ledger has another privacy guarantee for the stream.
+    Where all days are over, the run's terms are compared with the ledger's, as in every run. Raises
+    LedgerError if that has another privacy guarantee for the stream.
     """
     if run.restate:
         return None
@@ -43,9 +37,7 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
 
 
 def _pages_are_made(settings: Settings) -> bool:
-    """Whether the pages and descriptions are there and of the newest catalogue: a run that died after it had
-    published leaves them behind.
-    """
+    """Whether pages and descriptions are of the newest catalogue: a run that died may leave them behind."""
     place = open_storage(settings.published_folder)
     try:
         catalogue = find_catalogue(place)

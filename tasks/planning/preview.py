@@ -43,9 +43,8 @@ class Stage:
 
 @dataclass(frozen=True)
 class Band:
-    """Standard deviation of a published value, from noise alone, over a level's nodes and steps.
-
-    typical: its root mean square. In the unit of the readings.
+    """Standard deviation of a published value, from noise alone, over a level's nodes and steps, in the unit
+    of the readings. typical: its root mean square.
     """
 
     typical: float
@@ -115,20 +114,22 @@ class DryRun:
     """
 
     stream: str
-    window_length: int
-    grant: Fraction
     epsilon: Fraction
     points_known: bool
     periods: tuple[Period, ...]
     suggestions: tuple[NumberOfPoints, ...]
-    horizons: tuple[tuple[int, HorizonLoss], ...] = ()
-    warnings: tuple[str, ...] = ()
-    model: PrivacyModel | None = None
-    currencies: Currencies | None = None
+    horizons: tuple[tuple[int, HorizonLoss], ...]
+    warnings: tuple[str, ...]
+    model: PrivacyModel
+    currencies: Currencies | None
+
+    @property
+    def grant(self) -> Fraction:
+        return self.model.budget
 
     @property
     def currency(self) -> str:
-        return "epsilon" if self.model is None else self.model.currency
+        return self.model.currency
 
     @property
     def fits(self) -> bool:
@@ -142,7 +143,7 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
     return {
         "format": "optstream.dry-run/1",
         "stream": found.stream,
-        "window_steps": found.window_length,
+        "window_steps": found.model.window_length,
         "plan": price(found.epsilon),
         "grant": price(found.grant),
         "fits": found.fits,
@@ -176,18 +177,15 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
 
 def _in_rho(found: DryRun) -> dict[str, Any]:
     """What the plan is at delta, where amounts are rho."""
-    if found.model is None or found.model.currency == "epsilon":
+    if found.currency == "epsilon":
         return {}
     told = found.model.told_epsilon(found.epsilon)
     return {"delta": str(found.model.delta), "plan_at_delta": _price("epsilon", told)}
 
 
 def _currencies_document(found: Currencies) -> dict[str, Any]:
-    return {
-        "delta": str(found.delta),
-        "better": found.better,
-        "levels": [asdict(one) for one in found.levels],
-    }
+    levels = [asdict(one) for one in found.levels]
+    return {"delta": str(found.delta), "better": found.better, "levels": levels}
 
 
 def _level_document(level: Level, price: Callable[[Fraction], dict[str, Any]]) -> dict[str, Any]:

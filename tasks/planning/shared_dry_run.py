@@ -40,18 +40,11 @@ class SharedBudget:
 
 
 def price_products(streams: Sequence[Settings], days: Sequence[Sequence[date]]) -> tuple[SharedBudget, ...]:
-    """Price the release of days of several streams; reads public covariates alone, spends nothing.
+    """Price the release of days of several streams, an entry for each population; reads public covariates
+    alone, spends nothing. days: of each stream.
 
-    Args:
-        streams: In the order in which they are shown.
-        days: Of each stream.
-
-    Returns:
-        One entry for each population.
-
-    Raises:
-        ConfigurationError: Streams of one population whose files do not agree.
-        ParameterError: As `dry_run`.
+    Raises ConfigurationError for streams of one population whose files do not agree, ParameterError as
+    `dry_run`.
     """
     members: dict[str, list[tuple[Settings, Sequence[date]]]] = {}
     for settings, own in zip(streams, days, strict=True):

@@ -9,14 +9,9 @@ from tasks.config.paths import absolute
 
 
 def in_order(streams: Sequence[Settings]) -> list[Settings]:
-    """Return the streams by name, but those first whose published folder is a covariate of another.
-
-    Args:
-        streams: In any order; no two of one name.
-
-    Returns:
-        Always in the same order. Where streams read each other, all are by name: of the later ones the
-        earlier know the day before.
+    """Return the streams, no two of one name, by name, but those first whose published folder is a covariate
+    of another; always in the same order. Where streams read each other, all are by name: of the later ones
+    the earlier know the day before.
     """
     by_name = {one.stream.name: one for one in streams}
     folders = {

@@ -32,7 +32,7 @@ def mechanism_for(
         "stage_shares": lambda: settings.budget.stages,
         "lower_bound": lambda: bound,
         "calibration": lambda: settings.privacy.calibration,
-        "shortest_period": lambda: settings.shortest_period,
+        "shortest_period": lambda: settings.period_lengths[0],
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
         "declared_leaves": lambda: settings.declared_leaves,

@@ -43,7 +43,10 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     earlier = ledger.drawn_before(settings.stream.name, first_step)
     if revision and not mechanism.reads_spends:
         return Memory()
-    spends = _spent(settings, ledger, day, revision) if mechanism.reads_spends else ()
+    spends: tuple[Spend, ...] = ()
+    if mechanism.reads_spends:
+        steps = first_step, settings.calendar.n_steps(day)
+        spends = ledger.charged_near(settings.stream.name, day.isoformat(), revision, *steps)
     if earlier is None:
         return Memory(mechanism.recall(spends))
     folder = settings.measurements_of(period_from(earlier.period), earlier.revision)
@@ -56,7 +59,9 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     forgotten = known or earlier.amendment != ledger.guarantee_number(settings.stream.name)
     between = _between(settings, earlier, day)
     before = None if forgotten else _remembered(settings, ledger, folder, earlier)
-    state = mechanism.recall(spends, _carried(mechanism, before, between, first_step))
+    if before is not None and between is not None:  # from the nodes of then to those of now
+        before = mechanism.carried_over(before, between, first_step)
+    state = mechanism.recall(spends, before)
     if revision:
         return Memory(state)
     return Memory(state, folder, earlier.measurements_hash, closed=forgotten or between is not None)
@@ -66,13 +71,6 @@ def _between(settings: Settings, earlier: ReleaseRecord, day: date) -> TreeMap |
     """What became of the nodes since the period before; None where the hierarchy did not change."""
     hierarchy, before = settings.dated_hierarchy, period_from(earlier.period)
     return hierarchy.map_between(before, day) if hierarchy.changes_between(before, day) else None
-
-
-def _carried(
-    mechanism: Mechanism, state: State | None, between: TreeMap | None, first_step: int
-) -> State | None:
-    """A memory as it goes on over a change of the hierarchy, from the nodes of then to those of now."""
-    return state if state is None or between is None else mechanism.carried_over(state, between, first_step)
 
 
 def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None, first_step: int) -> bool:
@@ -89,16 +87,9 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
 
 
 def _remembered(settings: Settings, ledger: Ledger, folder: Path, earlier: ReleaseRecord) -> State | None:
-    """What a period left in public; None where its measurements are gone or of another format, or rest on
-    noise that others know.
-    """
+    """What a period left in public; None if its file is gone or of another format, or its noise known."""
     with suppress(LedgerError, ParameterError, OSError):
         state = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
         known = rests_on_known_noise(settings, ledger, state, earlier.first_step)
         return None if known else state
     return None
-
-
-def _spent(settings: Settings, ledger: Ledger, day: date, revision: int) -> tuple[Spend, ...]:
-    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
-    return ledger.charged_near(settings.stream.name, day.isoformat(), revision, first_step, n_steps)

@@ -149,9 +149,7 @@ class Drawn(Held):
 
 @dataclass(frozen=True)
 class Estimated(Held):
-    """A day's release as rows, not yet held against its contract. beside: the files that its statement names,
-    by their hashes.
-    """
+    """A release as rows that no contract judged yet. beside: the files that its statement names, by hash."""
 
     rows: "pl.DataFrame" = field(repr=False)
     statement: ReleaseStatement = field(repr=False)

@@ -118,10 +118,7 @@ def check_later(run: Run, due: Due) -> None:
 
 
 def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
-    """The day as it was due for the estimate of this basis.
-
-    Raises LedgerError where a day that it was made of was taken back or restated since.
-    """
+    """The day as due for this basis; raises LedgerError if what it was made of was taken back or restated."""
     day, calendar = period_from(record.period), run.settings.calendar
     days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)))
     after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))

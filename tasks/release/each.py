@@ -35,7 +35,8 @@ def together(
     step: Callable[[Sequence[At]], Sequence[Result]],
     then: Callable[[At, Result], Next],
 ) -> list[Next | Passed | Ended]:
-    """Take the days at a stage one step on, all at once; `then` makes of each day's result its next stage.
+    """Take the days at a stage one step on, all at once; `then` makes of each day's result its next stage. A
+    result that is an error is the day's end.
 
     Should a library fail on them, they are taken one by one, so that one day costs no other.
     """

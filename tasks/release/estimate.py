@@ -42,8 +42,15 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
 
 
 def _release(run: Run, drawn: Drawn, record: ReleaseRecord) -> tuple[Mechanism, Release]:
+    """The release of the measurements as recorded; VOID if they are gone or differ, and a person decides."""
     mechanism = run.mechanism_of(drawn.day, drawn.revision)
-    return mechanism, mechanism.estimate(_stored(run, drawn, record))
+    folder = run.settings.measurements_of(drawn.day, drawn.revision)
+    try:
+        data = read_verified(folder, record.measurements_hash)
+    except LedgerError as error:
+        void(run, drawn, "the stored measurements are gone or were altered")
+        raise LedgerError(f"void, and stays charged: {error}; it is never drawn again") from error
+    return mechanism, mechanism.estimate(Measured.from_bytes(data))
 
 
 def keep_staged(run: Run, day: Estimated) -> Staged:
@@ -77,13 +84,3 @@ def drawn_record(run: Run, day: Stage) -> ReleaseRecord:
         state = record.state if record else "not in it"
         raise LedgerError(f"the ledger does not have this day as DRAWN, but {state}: nothing is published")
     return record
-
-
-def _stored(run: Run, day: Drawn, record: ReleaseRecord) -> Measured:
-    """The measurements as recorded; if they are gone or differ, the release is VOID and a person decides."""
-    try:
-        data = read_verified(run.settings.measurements_of(day.day, day.revision), record.measurements_hash)
-    except LedgerError as error:
-        void(run, day, "the stored measurements are gone or were altered")
-        raise LedgerError(f"void, and stays charged: {error}; it is never drawn again") from error
-    return Measured.from_bytes(data)

@@ -76,8 +76,9 @@ def days_published(run: Run) -> set[date]:
 
 def _recorded(run: Run, day: date) -> tuple[ReleaseRecord, int, str]:
     """The release that readers should have: its record, its vintage and the hash of its file."""
-    period = day.isoformat()
-    known = [one for one in run.ledger.outlines(run.stream, _steps(run, day)) if one.period == period]
+    period, first = day.isoformat(), run.settings.calendar.first_step(day)
+    begun_then = run.ledger.outlines(run.stream, range(first, first + 1))
+    known = [one for one in begun_then if one.period == period]
     out = [one.revision for one in known if one.state is ReleaseState.PUBLISHED]
     if not out:
         state = str(known[-1].state) if known else "not in the ledger"
@@ -103,15 +104,8 @@ def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
     return out[-1] if out else None
 
 
-def _steps(run: Run, day: date) -> range:
-    first = run.settings.calendar.first_step(day)
-    return range(first, first + 1)
-
-
 def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> Staged:
-    """The bytes with this hash: kept in the staging, or computed again. Raises LedgerError if neither has
-    them.
-    """
+    """The bytes with this hash, staged or computed again. Raises LedgerError if there are none."""
     estimated = partial(_estimated, run, day, record, number)
     with suppress(LedgerError, OSError):
         kept, said = read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))
@@ -140,9 +134,8 @@ def _gone(day: date) -> str:
 
 
 def _statements(run: Run, now: ReleaseStatement, digest: str) -> Iterator[ReleaseStatement]:
-    """What the file may have said of itself: by this configuration and version, or as its manifest has it.
-
-    Whoever wrote the manifest: only a file with the recorded hash is published.
+    """What the file may have said of itself: by this configuration and version, or as its manifest has it,
+    whoever wrote that: only a file with the recorded hash is published.
     """
     yield now
     with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):

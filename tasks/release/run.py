@@ -80,9 +80,8 @@ def enrol(run: Run) -> None:
 
 
 def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
-    """Return what the ledger knows of the day: nothing to do, a draw to finish, or a fresh release.
-
-    A restatement is the next revision of what is PUBLISHED or VOID; one that was begun goes on.
+    """Return what the ledger knows of the day: nothing to do, a draw to finish, or a fresh release. A
+    restatement is the next revision of what is PUBLISHED or VOID; one that was begun goes on.
     """
     run.settings.calendar.check_period(asked.day)
     found = run.ledger.latest(run.stream, asked.day.isoformat())
@@ -116,10 +115,7 @@ def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
 
 
 def renewed(run: Run, day: HeldDay) -> HeldDay:
-    """Hold the day for longer, once a third of the lease is over: its owner lives.
-
-    Raises LedgerError if another run has taken the day over.
-    """
+    """Hold the day for longer, once a third of the lease is over; raises LedgerError if it was taken over."""
     now = run.clock()
     if now - day.lease.since < run.lease / 3:
         return day
@@ -141,9 +137,8 @@ def let_go(run: Run, days: Iterable[Stage]) -> None:
 
 
 def void(run: Run, day: Stage, reason: str) -> None:
-    """Give the day up: it stays charged and is never drawn again. No day goes on from its raw state.
-
-    The ledger first: it refuses an owner that was taken over, whose successor's raw state is not its own.
+    """Give the day up: it stays charged and is never drawn again, and no day goes on from its raw state. The
+    ledger first: it refuses an owner that was taken over, whose successor's raw state is not its own.
     """
     key = (run.stream, day.day.isoformat(), day.revision)
     run.ledger.void(*key, reason, run.clock(), reservation_of(day))
@@ -151,8 +146,7 @@ def void(run: Run, day: Stage, reason: str) -> None:
 
 
 def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: datetime) -> datetime:
-    """End the lease of whoever holds the newest revision of a day, and fence that run off. Returns its end.
-
+    """End the lease of whoever holds the newest revision of a day, and fence that run off; return its end.
     Raises LedgerError if the day is not in the ledger, is VOID, or is held by nobody.
     """
     now = ledger.lease_time(now)

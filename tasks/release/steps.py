@@ -127,14 +127,8 @@ def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Estimated
 
 def stage_releases(run: Run, days: Sequence[Estimated | Staged | Ended]) -> list[Staged | Ended]:
     """Judge all releases together, and stage them."""
-
-    def then(day: Estimated, error: ContractError | None) -> Staged:
-        if error:
-            raise error
-        return estimate.keep_staged(run, day)
-
     held = each(days, Estimated, partial(release.renewed, run))
-    return together(held, Estimated, partial(_judged, run), then)
+    return together(held, Estimated, partial(_judged, run), lambda day, _: estimate.keep_staged(run, day))
 
 
 def _judged(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
@@ -175,15 +169,9 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
 
 def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
     """Estimate published days anew, judge all together, and stage them. Nothing is drawn."""
-
-    def then(day: Revised, error: ContractError | None) -> StagedVintage:
-        if error:
-            raise error
-        return revise.keep_vintage(run, day)
-
     estimate_anew = partial(revise.revise, run, revise.measurements_of(run))
     revised = each(days, Due, _by_the_newest(run, estimate_anew))
-    return together(revised, Revised, partial(_judged, run), then)
+    return together(revised, Revised, partial(_judged, run), lambda day, _: revise.keep_vintage(run, day))
 
 
 def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
@@ -203,9 +191,7 @@ def _by_the_newest(run: Run, step: Callable[[Day], Next]) -> Callable[[Day], Nex
 
 
 def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:
-    """The days that are drawn together: all of a chunk, or one by one where a day's plan depends on what was
-    measured on the days before.
-    """
+    """The days that are drawn together: all, or one by one where a plan depends on earlier measurements."""
     # a day that ended may have been none of the stream's
     under_way = [day for day in days if not isinstance(day, Ended)]
     if under_way and run.mechanism_of(under_way[0].day, 0).adaptive:
@@ -214,9 +200,7 @@ def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:
 
 
 def may_wait(run: Run, days: Sequence[Estimated | Staged | Ended]) -> bool:
-    """Whether these days may wait for later ones, to be judged and published with them: while their leases
-    and memory last.
-    """
+    """Whether days may be judged and published with later ones: while their leases and memory last."""
     now = run.clock()
     since = min((day.lease.since for day in days if not isinstance(day, Ended)), default=now)
     n_rows = sum(len(day.rows) for day in days if isinstance(day, Estimated))

@@ -93,16 +93,12 @@ def simulate(
                 found.append(rows.with_columns(region=pl.lit(leaf)) if part == EVERY else rows)
             rows = as_laid_out(pl.concat(found), layout, cells)
             for period in periods:
-                own_rows = rows if period == day else _of_hour(rows, layout, period, calendar)
+                of_period = pl.col(layout.timestamp).is_in(_stamps(period, calendar).implode())
+                own_rows = rows if period == day else rows.filter(of_period)
                 written += write_dump(
                     folder, part, period, own_rows, marker=layout.marker, file_list=layout.file_list
                 )
     return Simulated(folder, written, asked - written)
-
-
-def _of_hour(rows: pl.DataFrame, layout: Layout, hour: date, calendar: Calendar) -> pl.DataFrame:
-    """The rows of one of the day's hours."""
-    return rows.filter(pl.col(layout.timestamp).is_in(_stamps(hour, calendar).implode()))
 
 
 def as_laid_out(

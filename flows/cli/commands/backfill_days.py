@@ -29,9 +29,8 @@ from flows.orchestration.workers import check_cluster, task_runner
 from optstream.ledger import open_ledger
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
-from tasks.planning import cost_of, plan_backfill
-from tasks.planning.backfill_documents import backfill_document, plan_document
-from tasks.planning.backfill_plan import BackfillPlan
+from tasks.planning.backfill_cost import backfill_document, cost_of, plan_document
+from tasks.planning.backfill_plan import BackfillPlan, plan_backfill
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Ended, Status
 from tasks.release.records.outcomes import budget_of

@@ -11,7 +11,8 @@ from flows.cli.options import DEFAULT_CONFIG, Config, First, Last, days_between,
 from optstream.errors import OptStreamError
 from optstream.stream import Lattice
 from tasks.config import load_settings
-from tasks.config.example_kinds import MOST_LEVELS, Kind, example_of
+from tasks.config.example import example_of
+from tasks.config.example_kinds import MOST_LEVELS, Kind
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.sample_data.rte import changed_lines, read_load, write_loads
 from tasks.sample_data.simulate import simulate as write_dumps

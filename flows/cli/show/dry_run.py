@@ -33,14 +33,16 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         if not found.points_known:
             terminal.say("the draw chooses the points; these are for equally spaced ones")
     if found.suggestions:
-        terminal.say(f"\nsuggested n_samples, by a bound on the mean error of {found.window_length} steps")
+        terminal.say(
+            f"\nsuggested n_samples, by a bound on the mean error of {found.model.window_length} steps"
+        )
         terminal.console.print(_suggestions(found))
     for warning in found.warnings:
         terminal.say("\n" + fill(warning, WIDTH))
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
     terminal.say(
-        f"\nany {found.window_length} steps lose at most {found.currency} {float(found.epsilon):.6g} by this "
-        f"plan, and may lose {_granted(found)}: it {verdict}"
+        f"\nany {found.model.window_length} steps lose at most {found.currency} {float(found.epsilon):.6g} "
+        f"by this plan, and may lose {_granted(found)}: it {verdict}"
     )
     if found.currencies is not None:
         _show_currencies(found, found.currencies, terminal)
@@ -52,12 +54,12 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
 
 
 def _granted(found: DryRun) -> str:
-    return found.model.in_words if found.model and found.currency == "rho" else f"{float(found.grant):g}"
+    return found.model.in_words if found.currency == "rho" else f"{float(found.grant):g}"
 
 
 def _show_currencies(found: DryRun, told: Currencies, terminal: Terminal) -> None:
     """The noise of a measured step under either currency, and which has less."""
-    epsilon = "epsilon" if found.model is None else f"epsilon {float(found.model.epsilon):g}"
+    epsilon = f"epsilon {float(found.model.epsilon):g}"
     delta = float(told.delta)
     terminal.say("\nstandard deviation of a step's own noise at each level, by currency")
     table = plain_table("level", epsilon, f"{epsilon}, delta {delta:g}", n_texts=1)

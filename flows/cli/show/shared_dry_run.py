@@ -24,13 +24,11 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
             for warning in one.found.warnings:
                 terminal.say("\n" + fill(f"{one.found.stream}: {warning}", WIDTH))
         first = budget.products[0].found
-        whole = (
-            first.model.in_words if first.model and first.currency == "rho" else f"{float(budget.grant):g}"
-        )
+        whole = first.model.in_words if first.currency == "rho" else f"{float(budget.grant):g}"
         verdict = "they fit" if budget.fits else "they do not fit: the ledger will refuse days"
         terminal.say(
-            f"\nany {first.window_length} steps lose at most {first.currency} {float(budget.epsilon):.6g} by "
-            f"these plans together,\nand may lose {whole}: {verdict}"
+            f"\nany {first.model.window_length} steps lose at most {first.currency} "
+            f"{float(budget.epsilon):.6g} by these plans together,\nand may lose {whole}: {verdict}"
         )
 
 

@@ -18,9 +18,8 @@ UNUSABLE = (
 
 
 def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, tuple[Ring, ...]], list[str]]:
-    """Return the area of each node that the file has, and what is wrong with it; other features are left out.
-
-    An area: rings of corners (longitude, latitude), those of holes among them.
+    """Return the area of each node that the file has, rings of corners (longitude, latitude) with those of
+    holes, and what is wrong with it; other features are left out.
     """
     try:
         if not path.is_file() or path.stat().st_size > LARGEST_FILE:

@@ -41,42 +41,33 @@ def _within(is_legal: Callable[[Fraction], bool]) -> PlainValidator:
     return PlainValidator(legal)
 
 
-def _file_name(value: object) -> str:
-    """A plain file name: nothing that could leave the folder it is looked up in."""
-    if not isinstance(value, str) or value != PurePosixPath(value).name or "\\" in value or "\0" in value:
-        raise ValueError("not a plain file name")
-    return value
+def _text(is_legal: Callable[[str], bool]) -> PlainValidator:
+    def legal(value: object) -> str:
+        if not isinstance(value, str) or not is_legal(value):
+            raise ValueError("not such a text")
+        return value
+
+    return PlainValidator(legal)
 
 
-def _log_file(value: object) -> str:
-    """A path that ends in ".jsonl": no other file of the trusted zone does, so nothing else is added to."""
-    if not isinstance(value, str) or not value.isprintable() or "://" in value or value[-6:] != ".jsonl":
-        raise ValueError("not the path of a .jsonl file")
-    return value
+def _is_file_name(text: str) -> bool:
+    """Whether it is a plain file name: nothing that could leave the folder it is looked up in."""
+    return text == PurePosixPath(text).name and "\\" not in text and "\0" not in text
 
 
-def _shown_line(value: object) -> str:
-    """A text that stands on the data users' page as it is."""
-    if not isinstance(value, str) or not is_name(value, LONGEST_LINE):
-        raise ValueError("not a printable text")
-    return value
+def _is_log_file(text: str) -> bool:
+    """Whether it ends in ".jsonl": no other file of the trusted zone does, so nothing else is added to."""
+    return text.isprintable() and "://" not in text and text.endswith(".jsonl")
 
 
-def _web_address(value: object) -> str:
-    if not is_address(line := _shown_line(value)):
-        raise ValueError("no address of the web")
-    return line
+def _is_shown_line(text: str) -> bool:
+    """Whether it may stand on the data users' page as it is."""
+    return is_name(text, LONGEST_LINE)
 
 
 def is_node_name(name: object) -> bool:
     """Whether a node may be called so: its name becomes part of folder names, so no "/", no leading dot."""
     return isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None and len(name.encode()) <= 200
-
-
-def _node_name(name: object) -> str:
-    if not isinstance(name, str) or not is_node_name(name):
-        raise ValueError("no name of a node")
-    return name
 
 
 def _day(value: object) -> date:
@@ -124,11 +115,11 @@ Share = Annotated[Fraction, _within(lambda number: 0 <= number <= 1), Exactly]
 PositiveShare = Annotated[Fraction, _within(lambda number: 0 < number <= 1), Exactly]
 Bound = Annotated[Fraction, _within(lambda number: abs(number) <= LARGEST_BOUND), Exactly]
 Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
-NodeName = Annotated[str, PlainValidator(_node_name)]
-FileName = Annotated[str, PlainValidator(_file_name)]
-LogFile = Annotated[str, PlainValidator(_log_file)]
-ShownLine = Annotated[str, PlainValidator(_shown_line)]
-WebAddress = Annotated[str, PlainValidator(_web_address)]
+NodeName = Annotated[str, _text(is_node_name)]
+FileName = Annotated[str, _text(_is_file_name)]
+LogFile = Annotated[str, _text(_is_log_file)]
+ShownLine = Annotated[str, _text(_is_shown_line)]
+WebAddress = Annotated[str, _text(lambda line: _is_shown_line(line) and is_address(line))]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN)]
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]

@@ -29,10 +29,7 @@ FACTS = ("name", "latitude", "longitude")
 
 
 class Nodes(NamedTuple):
-    """The hierarchy as it was read.
-
-    parents: {node: parent}, the root's None. facts: of the nodes that have a name or a place.
-    """
+    """The hierarchy as read. parents: the root's is None. facts: of nodes that have a name or a place."""
 
     parents: Parents
     facts: dict[str, NodeFacts]
@@ -75,15 +72,9 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
         problems.append(f"{key} must name each node once")
     if problems:
         return None, problems
-    margin = margin_of(section)
-    beside = (
-        () if margin is None else (*margin.nodes, *(one for leaf in parents for one in margin.cells_of(leaf)))
-    )
-    codes = {
-        *parents,
-        *beside,
-        *(code for change in changes_of(section.changes) for code in change.beginning),
-    }
+    codes = {*parents, *(code for change in changes_of(section.changes) for code in change.beginning)}
+    if (margin := margin_of(section)) is not None:
+        codes |= {*margin.nodes, *(cell for leaf in parents for cell in margin.cells_of(leaf))}
     facts, problems = _facts_of(told, codes)
     if section.areas is not None:
         areas, wrong = read_areas(folder / section.areas, codes)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import date
 from fractions import Fraction
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.fields import LARGEST_BOUND
@@ -16,20 +16,15 @@ Bounds = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Layout:
-    """How the dumps of the days from `valid_from` on are laid out, until the next layout.
+    """How the dumps of the days from `valid_from` on are laid out, until the next layout; None for the
+    oldest.
 
-    Attributes:
-        value: Column of the readings.
-        timestamp: Column of their instants.
-        customer: Column of the customers, in metered input.
-        factor: What a number of the value column is multiplied by, exactly, to be a reading in the unit of
-            alpha and bounds.
-        marker: The file whose presence says that a dump has arrived; None where a file list does.
-        file_list: The file that lists a dump's files; None where a marker does.
-        valid_from: The first day; None for the oldest layout.
-        region: Column of the leaves' names, where one folder holds the rows of all; None where each leaf has
-            a folder. The same in every layout of a stream.
-        margin: Column of the margin's nodes, where a row's leaf is the cell of its region and of that node.
+    value, timestamp, customer: columns, the last in metered input. factor: what a number of the value column
+    is multiplied by, exactly, to be a reading in the unit of alpha and bounds. marker, file_list: the file
+    whose presence says that a dump has arrived, or that lists a dump's files; the other is None. region:
+    column of the leaves' names, where one folder holds the rows of all; None where each leaf has a folder;
+    the same in every layout of a stream. margin: column of the margin's nodes, where a row's leaf is the cell
+    of its region and of that node.
     """
 
     value: str
@@ -48,44 +43,25 @@ class Layout:
         return str(self.file_list or self.marker)
 
     def key(self, name: str) -> str:
-        """Return what a key of this layout is called in messages.
-
-        Args:
-            name: The key, such as "factor".
-
-        Returns:
-            The key with its table, and the day from which it holds.
-        """
+        """Return what a key such as "factor" is called in messages: with its table, and its first day."""
         return f"input.{name}" if self.valid_from is None else f"{name} of {CHANGES} from {self.valid_from}"
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
-        """Return public bounds and resolution divided by the factor: in the value column's own unit.
+        """Return public bounds and resolution, which are in alpha's unit, divided by the factor: in the value
+        column's.
 
         Clamping a number n to these and rounding it half up to this resolution gives the same integer as
         clamping and rounding the reading n * factor by the stream's own (docs/privacy.md, Lemma 2).
-
-        Args:
-            bounds: Least and largest reading, in the unit of alpha.
-            resolution: In the same unit.
-
-        Returns:
-            Bounds and resolution, exact.
         """
         return (bounds[0] / self.factor, bounds[1] / self.factor), resolution / self.factor
 
 
 def layouts_of(source: Input) -> tuple[Layout, ...]:
     """Every layout, oldest first."""
-    marker = None if source.file_list is not None else source.marker or DEFAULT_MARKER
-    oldest = Layout(source.value, source.timestamp, source.customer, source.factor, marker, source.file_list)
-    oldest = replace(oldest, region=source.region, margin=source.margin)
-    found = [oldest]
-    for change in source.changes:
-        found.append(_changed(found[-1], change))
-    return tuple(found)
+    return tuple(accumulate(source.changes, _changed, initial=_changed(Layout(source.value), source)))
 
 
-def _changed(before: Layout, change: Change) -> Layout:
+def _changed(before: Layout, change: Change | Input) -> Layout:
     given = {
         field.name: getattr(change, field.name)
         for field in fields(Layout)

@@ -1,7 +1,6 @@
 """The margin of the hierarchy, its share and its column: whether they fit the rest of the file."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from optstream.stream.hierarchy.margin import Margin
 from tasks.config.tables.mechanisms import Mechanism, kinds_with
@@ -16,25 +15,20 @@ def margin_of(hierarchy: Hierarchy) -> Margin | None:
     return Margin(name, nodes, tuple(hierarchy.cells.items()))
 
 
-def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
-    """Whether what speaks of a margin fits the others.
-
-    Args:
-        sections: Those that are valid themselves.
-
-    Yields:
-        In words, the key and the rule.
-    """
-    hierarchy: Hierarchy | None = sections.get("hierarchy")
-    if hierarchy is None:
-        return
+def margin_problems(
+    hierarchy: Hierarchy,
+    budget: Budget | None,
+    source: Input | None,
+    mechanism: Mechanism | None,
+    privacy: Privacy | None,
+) -> Iterator[str]:
+    """Yield key and rule where what speaks of a margin does not fit the others of the valid sections."""
     margins = hierarchy.margins
     if len(margins) > 1:
         yield (
             "hierarchy.margins must have one margin: numbers of three dimensions cannot always be rounded so "
             f"that all add up; got {', '.join(margins)}"
         )
-    budget: Budget | None = sections.get("budget")
     if budget is not None and budget.levels == "model":
         if budget.margins:
             yield (
@@ -46,7 +40,6 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
             "budget.margins must have a share for each of hierarchy.margins and no other: "
             f"{', '.join(margins) or 'none'}; got {', '.join(budget.margins) or 'none'}"
         )
-    source: Input | None = sections.get("input")
     if source is not None and source.margin is not None and (not margins or source.region is None):
         yield (
             "input.margin must be left out without hierarchy.margins and input.region: it is the column of "
@@ -56,14 +49,12 @@ def margin_problems(sections: Mapping[str, Any]) -> Iterator[str]:
         if hierarchy.cells:
             yield "hierarchy.cells must be left out without hierarchy.margins, whose nodes they are of"
         return
-    mechanism: Mechanism | None = sections.get("mechanism")
     if mechanism is not None and not mechanism.takes_margin:
         able = kinds_with("takes_margin")
         yield (
             f"hierarchy.margins is for {able}, PeGaSus with groups of its own; "
             f"got {mechanism.name!r} otherwise: leave the margin out, or take one of them"
         )
-    privacy: Privacy | None = sections.get("privacy")
     counts = privacy is not None and privacy.counts
     if counts and mechanism is not None and "counts" in mechanism.kind.__dataclass_fields__:
         yield (

@@ -21,10 +21,8 @@ PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, an
 
 
 class Mechanism(Section):
-    """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called, and its
-    legal range, which the description says, is checked there.
-
-    tables: what of the file is for it and not for others.
+    """A mechanism's own keys, called as its parameters are, which check the legal range that the description
+    says. tables: what of the file is for it and not for others.
     """
 
     tables: ClassVar[tuple[str, ...]] = ()
@@ -33,10 +31,7 @@ class Mechanism(Section):
 
     @classmethod
     def variants(cls, numbers: Sequence[int]) -> Iterator[tuple[str, dict[str, dict[str, Any]]]]:
-        """What is worth trying of it: how each is called after the name, and its keys by table.
-
-        numbers: of samples or the like, where it has such a key.
-        """
+        """What is worth trying: how each is called, its keys by table. numbers: of samples or the like."""
         yield "", {}
 
     @property
@@ -160,9 +155,7 @@ class Proxy(Section):
 
 
 class HistoryInformed(Mechanism):
-    """Whatever stands here must be public; the clock and the week are the stream's own. Ranges are checked
-    here: to make the mechanism may take seconds.
-    """
+    """All of it is public. Ranges are checked here: to make the mechanism may take seconds."""
 
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
     block_length: int | None = Field(None, ge=1, le=10**6, description="an integer of at least 1")

@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from optstream.errors import ConfigurationError
 from tasks.config.paths import absolute, resolve_ledger_url
-from tasks.config.problems import nearest, plain, shown
+from tasks.config.problems import nearest, plain, refused, shown
 from tasks.config.toml_file import read_toml
 
 KEY = "population_file"
 STREAMS = "streams"
+"""A key that only a population file has."""
 SHARED_WITH = "shared_with"
 OF_POPULATION: Mapping[str, frozenset[str]] = {
     "privacy": frozenset({"population", "epsilon", "delta", "window", "windows", "budget_alpha"}),
@@ -25,12 +26,8 @@ MOST_STREAMS = 33
 
 @dataclass(frozen=True)
 class Population:
-    """What a population file says.
-
-    Attributes:
-        file: The file, absolute.
-        tables: Keys that hold for each stream, by table.
-        streams: The configurations of its streams, absolute and resolved; () where it lists none.
+    """What a population file says: keys that hold for each stream, by table, and the configurations of its
+    streams; all paths absolute and resolved, but for the file's own. streams: () where it lists none.
     """
 
     file: Path
@@ -39,26 +36,16 @@ class Population:
 
 
 def stream_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the configurations of streams that these files are or, as population files, list.
-
-    Args:
-        paths: Configurations, or files of a population.
-
-    Returns:
-        Each file once.
-
-    Raises:
-        ConfigurationError: A population file that is not usable, or lists no stream.
+    """Return the configurations of streams that these files are or, as population files, list; each once.
+    Raises ConfigurationError for a population file that is not usable, or lists no stream.
     """
     found: dict[Path, Path] = {}
     for path in paths:
         listed: tuple[Path, ...] = (path,)
         document: dict[str, Any] = {}
-        with suppress(
-            ConfigurationError
-        ):  # what is wrong with a stream's own file is told where it is loaded
+        with suppress(ConfigurationError):  # of a stream's own file it is told where that is loaded
             document = read_toml(path)
-        if _is_population(document):
+        if STREAMS in document:
             listed = _read_population(path, document).streams
         if not listed:
             raise ConfigurationError(f"{path}: streams must list the population's configurations; got none")
@@ -71,44 +58,31 @@ def with_population(
     document: dict[str, Any], path: Path
 ) -> tuple[dict[str, Any], Population | None, list[str]]:
     """Return the document with what its population file says, that file, and what is said twice differently.
-
     Raises ConfigurationError for a population file in place of a stream's, and for one that is not usable.
     """
-    if _is_population(document):
+    if STREAMS in document:
         raise ConfigurationError(
             f"{path} is the file of a population: name the configuration of one of its streams"
         )
-    folder = path.absolute().parent
-    named = _file_of(document, folder)
-    if named is None:
+    table = document.get("privacy")
+    named = table.get(KEY) if isinstance(table, dict) else None
+    if not _is_path(named):
         return document, None, []
-    population = _read_population(named, read_toml(named))
+    # resolved, so that places relative to it read the same in every stream's settings
+    file = absolute(named, path.absolute().parent).resolve()
+    population = _read_population(file, read_toml(file))
     if population.streams and path.resolve() not in population.streams:
         raise ConfigurationError(
-            f"{path} names the population file {named}, whose streams do not list it: add it there, for its "
+            f"{path} names the population file {file}, whose streams do not list it: add it there, for its "
             "share of epsilon is theirs too"
         )
     together, twice = _merged(document, population, path.absolute())
     return together, population, twice
 
 
-def _is_population(document: Mapping[str, Any]) -> bool:
-    """Return whether a document lists streams, as only a population file does."""
-    return STREAMS in document
-
-
 def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
-    """Return what the file of a population says.
-
-    Args:
-        file: Where it lies; relative paths in it start at its folder.
-        document: What is in it.
-
-    Returns:
-        The keys and streams. Values are judged with each stream's own.
-
-    Raises:
-        ConfigurationError: A table or a key that is each stream's own, or no list of streams.
+    """Return the keys and streams that a population's file says, not judged; raises ConfigurationError for a
+    table or a key that is each stream's own, or no list of streams.
     """
     known = (*OF_POPULATION, STREAMS)
     problems = [
@@ -137,8 +111,7 @@ def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
         )
         streams = []
     if problems:
-        lines = "".join(f"\n  - {problem}" for problem in problems[:50])
-        raise ConfigurationError(f"the population file {file} is not usable; correct:{lines}")
+        raise refused(f"the population file {file}", problems)
     folder = file.absolute().parent
     if isinstance(url := tables["ledger"].get("url"), str):
         tables["ledger"]["url"] = resolve_ledger_url(url, folder)
@@ -147,32 +120,17 @@ def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
     )
 
 
-def _is_path(value: object) -> bool:
+def _is_path(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and 0 < len(value) < 2**12 and "\0" not in value
-
-
-def _file_of(document: Mapping[str, Any], folder: Path) -> Path | None:
-    """Return the population file that a stream's configuration names; None where it names none."""
-    table = document.get("privacy")
-    named = table.get(KEY) if isinstance(table, dict) else None
-    # so that places relative to it read the same in every stream's settings
-    return absolute(named, folder).resolve() if isinstance(named, str) and _is_path(named) else None
 
 
 def _merged(
     document: Mapping[str, Any], population: Population, file: Path
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return a stream's configuration with what its population file says, and what is said twice differently.
+    """Return a stream's configuration with what its population file says, and a line for each thing that is
+    said twice differently, which shows no secret. file: the stream's own, absolute.
 
     With `stream_share = "model"` the other streams that the population lists are those that share epsilon.
-
-    Args:
-        document: The stream's own.
-        population: Of the file that it names.
-        file: The stream's own, absolute; relative paths in it start at its folder.
-
-    Returns:
-        A new document, and a line for each problem, which shows no secret.
     """
     found, problems = dict(document), list[str]()
     for name, table in population.tables.items():

@@ -1,7 +1,7 @@
 """The `[questions]` tables: what is asked of the published values, and answered beside them."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -48,18 +48,7 @@ class Questions(Section):
 
 
 def asked_of(questions: Questions, step_minutes: int) -> tuple[Question, ...]:
-    """Return the questions as they are answered.
-
-    Args:
-        questions: The table.
-        step_minutes: Length of a step of the stream.
-
-    Returns:
-        In the file's order.
-
-    Raises:
-        ParameterError: One cannot be answered; `question_problems` says why.
-    """
+    """Return the questions as they are answered; raises ParameterError as `question_problems` says."""
     return tuple(
         Question(
             name,
@@ -73,19 +62,11 @@ def asked_of(questions: Questions, step_minutes: int) -> tuple[Question, ...]:
     )
 
 
-def question_problems(
-    questions: Questions, step_minutes: int, trees: Sequence[AggregationTree]
-) -> Iterator[str]:
-    """Yield what is wrong between the keys of each question, and between it and stream and hierarchy.
-
-    Args:
-        questions: The table.
-        step_minutes: Length of a step of the stream.
-        trees: That of every day; none where the hierarchy is not usable itself.
-
-    Yields:
-        A line for each problem: the key, its rule, and what it got.
+def question_problems(questions: Questions, stream: Any, trees: Sequence[AggregationTree]) -> Iterator[str]:
+    """Yield what is wrong between the keys of each question, and between it and stream and hierarchy: the
+    key, its rule, and what it got. trees: that of every day; none where the hierarchy is not usable itself.
     """
+    step_minutes = minutes_in(stream.step)
     for name, one in questions.named.items():
         place = f"questions.{name}"
         if not name.isprintable() or name != name.strip():

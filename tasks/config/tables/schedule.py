@@ -36,10 +36,10 @@ def minutes_of(clock: str) -> int:
     return 60 * parsed.hour + parsed.minute
 
 
-def schedule_problems(schedule: Any, watch: Any, period: str = "day") -> Iterator[str]:
+def schedule_problems(schedule: Schedule, watch: Any, stream: Any) -> Iterator[str]:
     """A night begins before the hour at which its day is late; hours are not released once a day."""
     begins = clock_of(schedule.cron)
-    if period == "hour":
+    if stream.period == "hour":
         if begins is not None and "cron" in schedule.model_fields_set:
             yield (
                 f'schedule.cron must fire every hour for stream.period "hour", such as "{EVERY_HOUR}"; '

@@ -1,6 +1,6 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -37,12 +37,7 @@ class _AbsentDumpError(LateDumpError):
 
 @dataclass(frozen=True)
 class Dump:
-    """The complete dump of one day.
-
-    Attributes:
-        day: The local day.
-        files: For each part of it, as `parts_of` orders them, its Parquet files by name.
-    """
+    """The complete dump of one day. files: of each part, as `parts_of` orders them, its Parquet files."""
 
     day: date
     files: tuple[tuple[Location, ...], ...]
@@ -52,13 +47,9 @@ class Dump:
 class Arrival:
     """What is there of one day's dump.
 
-    Attributes:
-        day: The local day.
-        unknown_regions: Those that no leaf is called, or no folder is for, with a folder of that day.
-        files: Of each part, as of `parts_of`, whose dump is complete.
-        waiting: Of other parts, in words, what is not there yet.
-        broken: Of other parts, in words, which rule is broken.
-        absent: Those of the waiting that have not even a folder.
+    unknown_regions: those that no leaf is called, or no folder is for, with a folder of that day. files: of
+    each part, as of `parts_of`, whose dump is complete. waiting, broken: of other parts, in words, what is
+    not there yet, or which rule is broken. absent: those of the waiting that have not even a folder.
     """
 
     day: date
@@ -70,31 +61,19 @@ class Arrival:
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
-    """Return the days of which some region of the hierarchy has a folder, whole or not.
+    """Return the days of which some region has a folder, whole or not; one that cannot be listed is empty."""
+    return frozenset(period for period, _ in dated_folders(settings))
 
-    Args:
-        settings: Of the stream.
 
-    Returns:
-        Local days; a region's folder that cannot be listed counts as empty.
-    """
-    found = set()
+def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
+    """Yield the periods that each region has folders of, rising, with these."""
     for part in parts_of_all_days(settings):
         top = settings.input_folder / top_of(part) if part else settings.input_folder
-        found |= {period for period, _ in periods_below(settings, top)}
-    return frozenset(found)
+        yield from _periods_below(settings, top)
 
 
-def periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
-    """Return the periods that have a folder in a region's, with it; what cannot be listed counts as empty.
-
-    Args:
-        settings: Of the stream.
-        top: The region's folder, or the one of all regions.
-
-    Returns:
-        Local days, or hours, rising.
-    """
+def _periods_below(settings: Settings, top: Location) -> list[tuple[date, Location]]:
+    """The periods that have a folder in this one, each with it, rising; what cannot be listed is empty."""
     found: list[tuple[date, Location]] = []
     with suppress(OSError):
         for name in names_in(top):
@@ -110,18 +89,12 @@ def periods_below(settings: Settings, top: Location) -> list[tuple[date, Locatio
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
-    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump.
+    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump:
+    LateDumpError where a dump or marker is absent, or the input folder cannot be listed; DumpError where the
+    day holds an unknown region, or files other than it should have.
 
     A region folder is only ever compared with the configured leaves: no name found on disk or in a file list
     becomes a path unless it is a plain name.
-
-    Args:
-        settings: Of the stream.
-        days: Local days.
-
-    Returns:
-        For each day its dump. LateDumpError where a dump or marker is absent, or the input folder cannot be
-        listed; DumpError where the day holds an unknown region, or files other than it should have.
     """
     try:
         arrivals = arrivals_of(settings, days)
@@ -134,18 +107,7 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
-    """Return what is there of the dumps of some days.
-
-    Args:
-        settings: Of the stream.
-        days: Local days.
-
-    Returns:
-        For each day what has arrived; None for a day of which a store does not tell.
-
-    Raises:
-        OSError: The input folder cannot be listed.
-    """
+    """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError."""
     found = sorted(names_in(settings.input_folder))
     regions = [name for name in found if name.startswith(PREFIX)]
     return {day: _arrival(settings, day, regions) for day in days}

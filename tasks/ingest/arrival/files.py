@@ -23,10 +23,7 @@ Identity = tuple[object, ...] | None
 
 @dataclass(frozen=True)
 class FileFacts:
-    """What a folder or store says of a file.
-
-    size: in bytes. written: when it was last written; None where that is not said.
-    """
+    """What is said of a file: size in bytes, and when it was last written, None where that is not said."""
 
     size: int
     written: datetime | None
@@ -57,9 +54,7 @@ def _instant(told: object) -> datetime | None:
 
 def size_of(file: Location) -> int:
     """Bytes. Raises OSError."""
-    if isinstance(file, StoreUrl):
-        return int(open_store(file.parent).facts(file.name)["size"])
-    return file.stat().st_size
+    return facts_of(file).size
 
 
 def identity_of(file: Location) -> Identity:

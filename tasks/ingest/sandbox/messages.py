@@ -32,8 +32,7 @@ def request(settings: Settings, dumps: Sequence[Dump]) -> bytes:
         "file": ".",
     }
     days = [
-        {"day": dump.day.isoformat(), "files": [list(map(_named, own)) for own in dump.files]}
-        for dump in dumps
+        {"day": dump.day.isoformat(), "files": [list(map(str, own)) for own in dump.files]} for dump in dumps
     ]
     return json.dumps({"settings": known | rest, "dumps": days}).encode()
 
@@ -48,13 +47,9 @@ def requested(message: bytes) -> tuple[Settings, list[Dump]]:
     return Settings.model_validate_json(json.dumps(given["settings"])), dumps
 
 
-def _named(location: Location) -> list[str]:
-    return ["url" if isinstance(location, StoreUrl) else "path", str(location)]
-
-
-def _located(named: list[str]) -> Location:
-    kind, text = named
-    return StoreUrl(text) if kind == "url" else Path(text)
+def _located(text: str) -> Location:
+    # of a path pathlib makes no text with "//"
+    return StoreUrl(text) if "://" in text else Path(text)
 
 
 def answer(read: Sequence[ReadDay] | str) -> Iterator[bytes]:

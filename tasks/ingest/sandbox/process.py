@@ -92,17 +92,14 @@ def seconds_of(settings: Settings) -> float:
 
 
 def fork_reader() -> None:
-    """Fork a process for the first reader to come from this one, which has imported what that needs.
-
-    Only while this process has one thread, no connection and nothing in memory but its imports.
+    """Fork a process for the first reader to come from this one, which has imported what that needs, while it
+    has one thread, no connection and nothing in memory but its imports.
     """
     IDLE.append(_Process(is_forked=True))
 
 
 def _idle() -> "_Process | None":
-    """A process that nobody asks now, if one lives; those of a process that this one was forked from are not
-    its own.
-    """
+    """A process of this one's that lives and that nobody asks; not of one that it was forked from."""
     while IDLE:
         process = IDLE.pop()
         if process.owner == os.getpid() and process.lives:

@@ -20,9 +20,7 @@ ORDINARY_DAY = date(2025, 1, 15)
 
 @dataclass(frozen=True)
 class Choice:
-    """A way to release the stream. keys: what to write into the configuration, by table; None for a key that
-    goes.
-    """
+    """A way to release the stream. keys: what to write into the configuration; None for a key that goes."""
 
     label: str
     keys: Mapping[str, Mapping[str, Any]]

@@ -12,13 +12,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.mechanisms.history_informed.tree_choice import (
-    WORTH_IT,
-    leaves_by_level,
-    misses_unmeasured,
-)
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.mechanisms.history_informed.tree_choice import WORTH_IT, leaves_by_level, misses_unmeasured
 from optstream.privacy import JointSpend
 from optstream.stream import AggregationTree
 from tasks.config import Settings
@@ -37,11 +36,13 @@ from tasks.planning.advice.candidates import (
     without_delta,
     without_margin,
 )
-from tasks.planning.advice.drawn_series import Values, drawn_series
 from tasks.planning.expected_errors import squared_errors, warnings_of
 from tasks.planning.preview import Expected
 from tasks.release.build_mechanism import Mechanism, mechanism_for
 
+Values = NDArray[np.float64]
+JITTER = 1e-8
+"""Of a step's relative variance: smooth kernels have matrices that are singular in floats."""
 DRAWS, PERIODS, MOST_PERIODS = 3, 3, 48
 """Independent draws of series, each of at least so many periods, and at least two windows long."""
 NO_SCALE = (
@@ -73,9 +74,8 @@ class Judged:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The plans of a stream, least expected error first. configured: as the file has it, among them.
-
-    levels: what each level is called, root first, the margin last.
+    """The plans of a stream, least expected error first. configured: as the file has it, among them. levels:
+    what each level is called, root first, the margin last.
     """
 
     settings: Settings
@@ -85,9 +85,7 @@ class Comparison:
 
     @property
     def best(self) -> Judged:
-        """The plan with the least expected error; the configured one, where it gains less than a general
-        prior can tell.
-        """
+        """The plan with the least expected error; as configured, if it gains less than a prior can tell."""
         least = self.plans[0]
         gain = 1.0 - least.relative / self.configured.relative
         return least if gain > WORTH_IT else self.configured
@@ -103,13 +101,7 @@ class Judge:
 
     @classmethod
     def of(cls, settings: Settings, scale: float | None) -> "Judge":
-        """Return the judge of a stream.
-
-        scale: where the configuration has none.
-
-        Raises:
-            ConfigurationError: Neither says the public size of a typical leaf.
-        """
+        """Return the judge of a stream; raises ConfigurationError where no public size is known."""
         known = getattr(settings.mechanism, "scale", None) or scale
         if known is None:
             raise ConfigurationError(f"{settings.file}: {NO_SCALE}")
@@ -122,9 +114,8 @@ class Judge:
 
     @cached_property
     def reference(self) -> Any:
-        """The mechanism whose prior expects: what the configuration says of it, else general figures.
-
-        A pattern for each node, so that it is the same beside a margin; its leaf is a cell there.
+        """The mechanism whose prior expects, as configured or by general figures: a pattern for each node, so
+        that it is the same beside a margin, where its leaf is a cell.
         """
         own = self.settings.mechanism
         section = own if own.kind.chooses_shares else MECHANISMS[INFORMED](name=INFORMED)
@@ -179,20 +170,12 @@ class Judge:
 
 
 def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
-    """Judge the configured plan, every other mechanism and noise, then other level shares for the best.
+    """Judge the configured plan, every other mechanism and noise, then other level shares for the best; those
+    left out that do not fit the stream, or that come to the same as another.
 
-    Reads no dump and no ledger; costs no privacy.
-
-    Args:
-        settings: Of the stream.
-        scale: The public size of a typical leaf, where the configuration has none.
-
-    Returns:
-        The plans, those left out that do not fit the stream, or that come to the same as another.
-
-    Raises:
-        ConfigurationError: No public size is known.
-        ParameterError: The configured plan itself does not fit.
+    scale: the public size of a typical leaf, where the configuration has none. Reads no dump and no ledger;
+    costs no privacy. Raises ConfigurationError where no public size is known, ParameterError where the
+    configured plan itself does not fit.
     """
     judge = Judge.of(settings, scale)
     configured = judge.judged(_as_it_runs(settings, judge))
@@ -239,3 +222,24 @@ def _fitting(judge: Judge, choices: Iterable[Choice]) -> Iterator[Judged]:
             yield judge.judged(choice)
         except ParameterError:
             continue
+
+
+def drawn_series(
+    prior: TemporalPrior, scale: float, n_leaves: int, n_steps: int, *, counts: bool, seed: int
+) -> Values:
+    """Return leaves of the size `scale` that vary as the prior expects, (n_leaves, n_steps).
+
+    A leaf is scale * (1 + f + g): f is shared by all, g its own. Nothing below 0. counts: whole numbers that
+    vary around that.
+    """
+    generator = np.random.default_rng(seed)
+    steps = Blocks.at(np.arange(n_steps))
+    shared, own = prior.covariances(steps, steps)
+    f = _root(shared) @ generator.normal(size=n_steps)
+    g = generator.normal(size=(n_leaves, n_steps)) @ _root(own).T
+    values = scale * np.maximum(1.0 + f + g, 0.0)
+    return generator.poisson(values).astype(np.float64) if counts else values
+
+
+def _root(covariance: Values) -> Values:
+    return np.asarray(np.linalg.cholesky(covariance + JITTER * np.eye(len(covariance))))

@@ -14,7 +14,6 @@ SHAPES = ["circle", "diamond", "square"]
 
 def draw_plans(advice: PlanAdvice, path: Path) -> None:
     """Draw the expected error of every plan by the size of its node, a panel a level, a row of them a stream.
-
     Raises ParameterError unless path ends in .svg or .png.
     """
     streams = [_panels(one) for one in advice.streams]

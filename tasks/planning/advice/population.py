@@ -16,9 +16,8 @@ from tasks.planning.dry_run import expected_levels
 def other_streams(settings: Settings) -> tuple[Settings, ...]:
     """Return the population's other streams, from the files that `budget.shared_with` lists.
 
-    Raises:
-        ConfigurationError: A file that cannot be used; a stream of another population; one that is there
-            twice; or one that lists other streams, so that shares would not add up.
+    Raises ConfigurationError for a file that cannot be used; a stream of another population; one that is
+    there twice; or one that lists other streams, so that shares would not add up.
     """
     others = tuple(load_settings(path) for path in _listed(settings))
     check_population((settings, *others))
@@ -36,17 +35,8 @@ def model_stream_share(settings: Settings, others: Sequence[Settings]) -> Fracti
     """Return the share of a stream: with those of the others that are chosen too, the least expected errors.
 
     Reads configurations alone, so that it costs no privacy, and is the same from whichever of them it is
-    asked. What streams with a number of their own have is taken off first.
-
-    Args:
-        settings: Of a stream whose share the model chooses.
-        others: As `other_streams` gives them.
-
-    Returns:
-        A share in (0, 1].
-
-    Raises:
-        ConfigurationError: The others leave nothing, or of some stream no error is expected.
+    asked. What streams with a number of their own have is taken off first. Raises ConfigurationError where
+    the others leave nothing, or of some stream no error is expected.
     """
     taken = sum((one.stream_share for one in others if one.budget.stream_share != "model"), Fraction(0))
     if taken >= 1:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from tasks.config import Settings
-from tasks.planning.advice.candidates import Choice, with_stream_share
+from tasks.planning.advice.candidates import with_stream_share
 from tasks.planning.advice.compare_plans import Comparison, Judge, Judged, compare_plans
 from tasks.planning.advice.stream_shares import choose_stream_shares, total_of
 
@@ -50,18 +50,10 @@ class PlanAdvice:
 def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) -> PlanAdvice:
     """Propose mechanism, noise and shares from public facts alone: no dump, no ledger; costs no privacy.
 
-    Streams that plan with more than the whole epsilon together are compared at equal shares of it.
-
-    Args:
-        streams: Of one population.
-        scales: The public size of a typical leaf of each, where its configuration has none.
-
-    Returns:
-        What was compared, and the proposal.
-
-    Raises:
-        ConfigurationError: Streams of different populations, or a public size that is missing.
-        ParameterError: A configured plan that does not fit.
+    Streams, all of one population, that plan with more than the whole epsilon together are compared at equal
+    shares of it. scales: the public size of a typical leaf of each, where its configuration has none. Raises
+    ConfigurationError for streams of different populations, or a public size that is missing, ParameterError
+    for a configured plan that does not fit.
     """
     total = total_of(streams)
     written = [one.stream_share for one in streams]
@@ -76,7 +68,7 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
 
     def at(place: int, share: Fraction) -> Judged:
         choice = compared[place].best.choice
-        return judges[place].judged(_with_share(choice, share))
+        return judges[place].judged(replace(choice, settings=with_stream_share(choice.settings, share)))
 
     def error(place: int, share: Fraction) -> float:
         return at(place, share).relative
@@ -87,10 +79,6 @@ def advise_plans(streams: Sequence[Settings], scales: Sequence[float | None]) ->
         for place, (one, share) in enumerate(zip(compared, shares, strict=True))
     )
     return PlanAdvice(found, planned if planned > 1 else None)
-
-
-def _with_share(choice: Choice, share: Fraction) -> Choice:
-    return replace(choice, settings=with_stream_share(choice.settings, share))
 
 
 def advice_document(advice: PlanAdvice) -> dict[str, Any]:

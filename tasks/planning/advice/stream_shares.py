@@ -16,18 +16,12 @@ AGREED = ("population", "epsilon", "delta", "window", "windows")
 
 
 def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fraction, ...]:
-    """Return one share for each stream, which add up to `total`; a function of public facts, hence free.
+    """Return one share of epsilon for each stream, which add up to `total`, none less than `LEAST` of it; a
+    function of public facts, hence free.
 
     The measure is the geometric mean over streams of their errors, as that of levels is: a factor in one
     stream's error, such as its unit, changes no share. Equal shares are kept where others gain less than a
     prior can tell.
-
-    Args:
-        errors: Of each stream, at a share of epsilon.
-        total: Of epsilon, in (0, 1].
-
-    Returns:
-        Shares, each at least `LEAST` of the total.
     """
     known = [lru_cache(maxsize=None)(one) for one in errors]
 
@@ -52,7 +46,6 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
 
 def total_of(streams: Sequence[Settings]) -> Fraction:
     """Return what streams of one population have of its epsilon together: what they plan with, at most all.
-
     Raises ConfigurationError as `check_population`.
     """
     check_population(streams)

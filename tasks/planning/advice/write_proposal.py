@@ -12,16 +12,12 @@ from tasks.config.tables.mechanisms import MECHANISMS, OWN_TABLES
 
 
 def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], path: Path) -> None:
-    """Write the configuration of a stream with other keys, beside it; what cannot be loaded is not left.
+    """Write the configuration of a stream with other keys to a new file beside it; what cannot be loaded is
+    not left.
 
-    Args:
-        settings: As loaded from its file.
-        keys: What to set, by table. A table [mechanism] with a name replaces the old one, and tables that
-            the mechanism does not take are left out. A share of the stream takes the place of a chosen one.
-        path: A file that does not exist, in the folder of the configuration.
-
-    Raises:
-        ConfigurationError: Another folder, a file that exists, or keys that do not make a configuration.
+    keys: what to set, by table. A table [mechanism] with a name replaces the old one, and tables that the
+    mechanism does not take are left out. A share of the stream takes the place of a chosen one. Raises
+    ConfigurationError for another folder, a file that exists, or keys that do not make a configuration.
     """
     if path.absolute().parent != settings.file.parent:
         raise ConfigurationError(

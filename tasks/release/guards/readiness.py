@@ -6,9 +6,8 @@ from tasks.storage.failures import is_failure, unexpected
 
 
 def make_ready(noise: NoiseSource) -> None:
-    """Load what noise needs, and throw a sample away: what fails here has drawn nothing.
-
-    Raises NoiseError if the source refuses or its library does not load.
+    """Load what noise needs, and throw a sample away: what fails here has drawn nothing. Raises NoiseError if
+    the source refuses or its library does not load.
     """
     try:
         noise.discrete_laplace(1.0, (1,))

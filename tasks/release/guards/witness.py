@@ -34,9 +34,8 @@ Grants = Mapping[str, Heads]
 
 
 def bear_witness(settings: Settings, ledger: Ledger) -> None:
-    """Refuse a ledger that is behind its witnesses; then tell them how far it is, durable.
-
-    Raises LedgerError, with the place, for such a ledger, and for a witness that cannot be read or written.
+    """Refuse, with LedgerError, a ledger that is behind its witnesses, and a witness that cannot be read or
+    written; then tell them how far the ledger is, durable.
     """
 
     grant = settings.privacy.population
@@ -61,10 +60,7 @@ def bear_witness(settings: Settings, ledger: Ledger) -> None:
 
 
 def refuse_older(settings: Settings, ledger: Ledger) -> None:
-    """Refuse a ledger that is behind a witness; one that cannot be reached now says nothing.
-
-    For what draws nothing. Raises LedgerError, with the place.
-    """
+    """Refuse, with LedgerError, a ledger behind a witness; one that cannot be reached now says nothing."""
     for place in settings.witness_places:
         with suppress(OSError, PublicationError):
             _check(place, _known(settings, place), ledger)

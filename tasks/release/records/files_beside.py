@@ -54,10 +54,7 @@ def files_beside(
     release: Release,
     later: Sequence[date] = (),
 ) -> FilesBeside:
-    """The files beside a release; none that are not wanted, or of which nothing is known.
-
-    later: the days after it that a new estimate is made of.
-    """
+    """The files beside a release, as wanted and as known. later: the days that a new estimate is made of."""
     found = FilesBeside()
     if settings.published.measurements:
         data = _measurements(settings, day, revision, mechanism, release.measured)
@@ -88,31 +85,25 @@ def with_files(
 
     again: estimates the release once more. Raises LedgerError if nobody has the measurements' bytes.
     """
-    return replace(staged, beside=dict(_found(run, day, statement, again)))
-
-
-def _found(
-    run: Run, day: date, statement: ReleaseStatement, again: Callable[[], Release]
-) -> list[tuple[str, bytes]]:
-    found = []
+    found: dict[str, bytes] = {}
     revision, folder = statement.revision, run.settings.staging_of(day, statement.revision)
     for _, digest in statement.beside:
         with suppress(LedgerError, OSError):
-            found.append((digest, read_verified(folder, digest)))
+            found[digest] = read_verified(folder, digest)
             continue
         if statement.measurements and digest == statement.measurements.file_hash:
-            found.append((digest, _measurements_again(run, day, revision, digest)))
+            found[digest] = _measurements_again(run, day, revision, digest)
             continue
         name = errors_file(day, revision, statement.vintage, digest)
         with suppress(OptStreamError, OSError):
             storage = open_storage(run.settings.published_folder)
-            found.append((digest, read_beside(storage, day, name, digest, LARGEST_ERRORS)))
+            found[digest] = read_beside(storage, day, name, digest, LARGEST_ERRORS)
             continue
         with suppress(OptStreamError):
             data, _ = _errors(run.settings, day, run.mechanism_of(day, revision), again()) or (b"", "")
             if hashlib.sha256(data).hexdigest() == digest:
-                found.append((digest, data))
-    return found
+                found[digest] = data
+    return replace(staged, beside=found)
 
 
 def _measurements_again(run: Run, day: date, revision: int, digest: str) -> bytes:
@@ -146,9 +137,8 @@ def _measurements(
 def _errors(
     settings: Settings, day: date, mechanism: Mechanism, release: Release
 ) -> tuple[bytes, ErrorsOf] | None:
-    """The file of a release's errors, and which they are: the whole ones where they are known.
-
-    None where they cannot be worked out in floats: a day that is drawn does not wait for that.
+    """The file of a release's errors, the whole ones where they are known, and which they are; None where
+    they cannot be worked out in floats: a day that is drawn does not wait for that.
     """
     tree, n_steps = release.tree, release.values.shape[1]
     if tree is None:

@@ -1,7 +1,7 @@
 """Where a release came from: one OpenLineage event a published day, kept in the trusted zone."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from datetime import date, datetime
 from pathlib import Path
@@ -139,6 +139,11 @@ def lineage_event(
     """
     places = [settings.input_folder / place_of(part, day) for part in parts_of(settings, day)]
     hashes = by_folder(drawn_from)
+
+    def keyed(place: Location) -> KeyedInputFacet:
+        own = hashes.get(name_below(place, settings.input_folder), {})
+        return KeyedInputFacet(hmac_sha256=dict(own) or UNKNOWN)
+
     masked = column_lineage_dataset.Transformation(
         type="INDIRECT", subtype="AGGREGATION", description="sums with noise, fitted", masking=True
     )
@@ -167,10 +172,7 @@ def lineage_event(
             facets={"optstream_privacy": PrivacyRunFacet(document, _estimate_words(statement))},
         ),
         job=Job(namespace="optstream", name=f"{statement.stream}.release"),
-        inputs=[
-            InputDataset(*_dataset(place), facets={"optstream_inputs": _keyed(settings, place, hashes)})
-            for place in places
-        ]
+        inputs=[InputDataset(*_dataset(place), facets={"optstream_inputs": keyed(place)}) for place in places]
         + [
             InputDataset(
                 *_dataset(absolute(one.path, settings.folder)),
@@ -198,8 +200,3 @@ def _dataset(place: Location) -> tuple[str, str]:
         bucket, _, key = place.text.removeprefix(f"{place.protocol}://").partition("/")
         return f"{place.protocol}://{bucket}", key
     return "file", str(place)
-
-
-def _keyed(settings: Settings, place: Location, hashes: Mapping[str, Inputs]) -> KeyedInputFacet:
-    own = hashes.get(name_below(place, settings.input_folder), {})
-    return KeyedInputFacet(hmac_sha256=dict(own) or UNKNOWN)

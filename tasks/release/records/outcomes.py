@@ -17,16 +17,16 @@ from tasks.release.day import Ended
 
 @dataclass(frozen=True)
 class Budget:
-    """What the privacy budget gives any window, and what its worst window has been charged so far.
-
-    grant, spent: in the currency of `model`, which is epsilon where it is None. spent: infinite where noise
-    was compromised.
+    """What the guarantee gives any window, and what its worst window has been charged so far, in the model's
+    currency: infinite where noise was compromised.
     """
 
-    grant: Fraction
+    model: PrivacyModel
     spent: Fraction | float
-    window_length: int
-    model: PrivacyModel | None = None
+
+    @property
+    def grant(self) -> Fraction:
+        return self.model.budget
 
     @property
     def left(self) -> Fraction | float:
@@ -34,20 +34,16 @@ class Budget:
 
     @property
     def currency(self) -> Currency:
-        return "epsilon" if self.model is None else self.model.currency
+        return self.model.currency
 
     @property
     def in_words(self) -> str:
         """What any window may lose."""
-        if self.model is None or self.model.currency == "epsilon":
-            return f"epsilon {float(self.grant):g}"
-        return self.model.in_words
+        return f"epsilon {float(self.grant):g}" if self.currency == "epsilon" else self.model.in_words
 
     def told(self, amount: Fraction | float) -> float:
         """An amount as an epsilon: in rho, at the guarantee's delta."""
-        if self.model is None or isinstance(amount, float):
-            return float(amount)
-        return float(self.model.told_epsilon(amount))
+        return float(amount if isinstance(amount, float) else self.model.told_epsilon(amount))
 
 
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
@@ -65,7 +61,7 @@ def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> 
         spent = max(ledger.window_spent(grant, span.start, len(span)).epsilon for span in spans)
     else:
         spent = ledger.worst(grant).epsilon
-    return Budget(model.budget, spent, model.window_length, model)
+    return Budget(model, spent)
 
 
 def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:
@@ -104,7 +100,7 @@ def outcomes_document(ended: Sequence[Ended], settings: Settings, budget: Budget
 def budget_document(budget: Budget) -> dict[str, Any]:
     """What any window may lose, what the worst one lost, and what it has left."""
     return {
-        "window_steps": budget.window_length,
+        "window_steps": budget.model.window_length,
         **amount_document("grant", budget.grant),
         **amount_document("spent", budget.spent),
         **amount_document("left", budget.left),

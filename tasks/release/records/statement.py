@@ -35,7 +35,7 @@ def statement_of(
         _known(known_errors(settings, errors))
         for errors in (release.noise_standard_errors, release.standard_errors)
     )
-    errors = StandardErrors(of_noise, of_model)
+    bands = CountBands("none" if release.bands is None else _known(release.bands[0]))
     return ReleaseStatement(
         stream=settings.stream.name,
         period=day,
@@ -54,12 +54,12 @@ def statement_of(
         step_minutes=calendar.step_minutes,
         time_zone=calendar.time_zone,
         day=calendar.day,
-        standard_errors=errors,
+        standard_errors=StandardErrors(of_noise, of_model),
         supplier_rounding=settings.input.supplier_rounding,
         budget_alpha=settings.privacy.budget_alpha,
         long_spans=() if release.simulated else long_spans_of(settings, day, revision),
         optimality=None if release.optimality is None else rounded(release.optimality),
-        bands=_bands(release) if settings.counts_known else None,
+        bands=bands if settings.counts_known else None,
         measurements=beside.measurements,
         errors=beside.errors,
         no_errors=beside.no_errors,
@@ -89,11 +89,6 @@ def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
 
 def _hash_of(covariate: Covariate) -> str:
     return hashlib.sha256(json.dumps(covariate.to_document(), sort_keys=True).encode()).hexdigest()
-
-
-def _bands(release: Release) -> CountBands:
-    """Of how many counts bands are known."""
-    return CountBands("none" if release.bands is None else _known(release.bands[0]))
 
 
 def _known(errors: NDArray[np.float64]) -> Known:

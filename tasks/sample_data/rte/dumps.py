@@ -18,16 +18,10 @@ SLOTS = 48
 class Imported:
     """What an import did; a dump is one region's day.
 
-    Attributes:
-        folder: Where the dumps are.
-        n_files: RTE's files that were read.
-        regions: Codes of the regions, sorted.
-        n_written: Dumps that were written.
-        n_kept: Dumps that lay there already, the same.
-        n_incomplete: Of all dumps, those that lack a half-hour or a reading, and which the raw contract will
-            refuse.
-        n_empty: Days of a region without any reading; nothing is written for them, so that the day waits for
-            a later file.
+    n_files: RTE's that were read. regions: their codes, sorted. n_kept: dumps that lay there already, the
+    same. n_incomplete: of all dumps, those that lack a half-hour or a reading, and which the raw contract
+    will refuse. n_empty: days of a region without any reading; nothing is written for them, so that the day
+    waits for a later file.
     """
 
     folder: Path
@@ -43,18 +37,8 @@ def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
     """Write region=<code>/date=<day>/part-0.parquet and its marker for every region and day.
 
     The dumps have the columns timestamp (wall clock, without zone) and load_mw (float, null where absent).
-
-    Args:
-        loads: What `read_load` read, at least one.
-        into: The folder of the dumps.
-
-    Returns:
-        What was done.
-
-    Raises:
-        DumpError: Two files disagree, and nothing was written; or another dump lies there, after which a
-            second run goes on.
-        ParameterError: No file was given.
+    Raises DumpError where two files disagree, and nothing was written; or where another dump lies there,
+    after which a second run goes on; ParameterError where no file was given.
     """
     if not loads:
         raise ParameterError("name at least one of RTE's files to import")

@@ -25,13 +25,7 @@ BROKEN_ZIP = (
 
 @dataclass(frozen=True)
 class RegionLoad:
-    """One file of RTE's as read.
-
-    Attributes:
-        file: Its name.
-        region: INSEE's code of the region.
-        rows: As `table.parse` returns them: timestamp, load_mw, line.
-    """
+    """One file of RTE's as read. region: INSEE's code. rows: as `table.parse` returns them."""
 
     file: str
     region: str
@@ -39,16 +33,8 @@ class RegionLoad:
 
 
 def read_load(path: Path) -> RegionLoad:
-    """Read one file of RTE's.
-
-    Args:
-        path: A zip with one text in it, or that text; at most 32 MiB.
-
-    Returns:
-        The readings of one region.
-
-    Raises:
-        DumpError: It cannot be read, or is not as RTE's; names the file and, of a text, the line.
+    """Read one file of RTE's: a zip with one text in it, or that text; at most 32 MiB. Raises DumpError, with
+    the file and, of a text, the line, where it cannot be read, or is not as RTE's.
     """
     try:
         with path.open("rb") as file:

@@ -11,7 +11,7 @@ import pytest
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration import calls, configuration, release
+from flows.orchestration import calls, release
 from optstream.catalogue import index
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import ReleaseState, Reservation
@@ -73,7 +73,7 @@ def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_cata
         monkeypatch.setattr(module, name, counted)
 
     index.parse_catalogue.cache_clear()
-    counting(configuration, "load_settings")
+    counting(calls, "load_settings")
     counting(run, "mechanism_for")
     (ended,) = release.release_days.fn(str(installation.folder / "optstream.toml"), [str(DAYS[1])])
     assert ended.outcome.status is Status.PUBLISHED

@@ -10,8 +10,8 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.mechanisms import MECHANISMS, mechanism_named
 from tasks.config import load_settings
-from tasks.config.example import EXAMPLE
-from tasks.config.example_kinds import Kind, example_of
+from tasks.config.example import EXAMPLE, example_of
+from tasks.config.example_kinds import Kind
 from tasks.config.tables.schedule import EVERY_HOUR
 from tasks.planning.dry_run import dry_run
 

@@ -220,7 +220,7 @@ def test_each_stage_that_measures_has_a_share(load, refusal, method, features, s
 )
 def test_the_shortest_day_is_the_calendars(load, day, zone, shortest):
     settings = load(('"elapsed"', f'"{day}"'), ("Europe/Paris", zone))
-    assert settings.shortest_period == shortest
+    assert settings.period_lengths[0] == shortest
 
 
 def test_all_problems_are_listed_at_once(refusal):

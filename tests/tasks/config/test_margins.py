@@ -8,7 +8,8 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
 from tasks.config import load_settings
-from tasks.config.example_kinds import Kind, example_of
+from tasks.config.example import example_of
+from tasks.config.example_kinds import Kind
 from tasks.release.build_mechanism import mechanism_for
 
 pytestmark = pytest.mark.slow

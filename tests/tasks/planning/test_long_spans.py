@@ -8,8 +8,7 @@ import pytest
 from tasks.config import load_settings
 from tasks.planning import long_spans
 from tasks.planning.dry_run import dry_run
-from tasks.planning.long_spans import long_spans_of
-from tasks.planning.plan_horizon import plan_horizons
+from tasks.planning.long_spans import long_spans_of, plan_horizons
 from tests.tasks.planning.advice.test_population import LAPLACE
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,8 @@ import pytest
 
 from flows.cli.show.advice import as_toml
 from tasks.config import load_settings
-from tasks.config.example_kinds import Kind, example_of
+from tasks.config.example import example_of
+from tasks.config.example_kinds import Kind
 from tasks.planning.advice.candidates import Choice, with_level_shares
 from tasks.planning.advice.compare_plans import Judge
 from tasks.planning.advice.plans_picture import draw_plans

@@ -15,6 +15,7 @@ from axe_playwright_python.sync_playwright import Axe
 
 from optstream.catalogue import Entry
 from optstream.ledger import ReleaseState
+from optstream.privacy import PrivacyModel
 from tasks.ledger.show_pages import ChargedRelease
 from tasks.monitoring import Alarm, DayState, Facts, Kind, State, StreamView
 from tasks.release.records.outcomes import Budget
@@ -42,7 +43,7 @@ def operators(facts):
     nothing = Facts(
         live=True, first=FIRST, last=days[-1].day, releases={}, holds={}, catalogue=facts.catalogue,
         catalogue_error=None, is_own_ledger=True, arrivals={}, refused=frozenset(),
-        budget=Budget(Fraction(1), Fraction(1, 2), 48), page=None, audit=None,
+        budget=Budget(PrivacyModel(1, 48, 10), Fraction(1, 2)), page=None, audit=None,
     )  # fmt: skip
     view = StreamView("simulated-load", AT, nothing, tuple(days), alarms)
     charges = (ChargedRelease("2016-02-09", 0, ReleaseState.PUBLISHED, Fraction(1, 2)),)

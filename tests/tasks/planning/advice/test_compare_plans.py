@@ -10,8 +10,7 @@ from optstream.errors import ConfigurationError
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from tasks.config import load_settings
 from tasks.planning.advice.candidates import Choice
-from tasks.planning.advice.compare_plans import Judge, compare_plans
-from tasks.planning.advice.drawn_series import drawn_series
+from tasks.planning.advice.compare_plans import Judge, compare_plans, drawn_series
 from tasks.planning.dry_run import dry_run
 from tests.tasks.two_regions import CONFIGURATION, released_by
 

@@ -8,7 +8,7 @@ import pytest
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
-from tasks.doctor.noise import noise as noise_findings
+from tasks.doctor.examination import noise as noise_findings
 from tasks.release import draw as draw_module
 from tasks.release.day import Status
 from tasks.release.guards.input_hashes import drawn_inputs
