@@ -42,16 +42,7 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Starlette:
-    """Return the application.
-
-    Args:
-        looks: The newest look at each stream.
-        secret: User and password, "user:password".
-        clock: The time.
-
-    Returns:
-        An ASGI application that only reads.
-    """
+    """Return an ASGI application that only reads; secret: "user:password"."""
 
     def html(template: str, *, refreshes: bool = True, **values: object) -> Response:
         seconds = int(looks.seconds) if refreshes else 0

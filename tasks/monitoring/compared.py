@@ -18,14 +18,10 @@ LEAST_DAYS, MOST_DAYS = 7, 28
 
 @dataclass(frozen=True)
 class Comparison:
-    """A region on a day, by published figures alone.
+    """A region, which is a leaf, on a day, by published figures alone, in the unit of the values.
 
-    Attributes:
-        day: The local day.
-        region: A leaf.
-        mean: Of the day's published values, in the unit of the values.
-        usual: The median of such means of the days before, which is not zero.
-        noise: The most that the standard deviation of the noise in `mean` can be; 0 where no file says.
+    mean: of the day's values. usual: the median of such means of the days before, which is not zero. noise:
+    the most that the standard deviation of the noise in `mean` can be; 0 where no file says.
     """
 
     day: date
@@ -65,16 +61,10 @@ class Comparison:
 
 
 def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]) -> tuple[Comparison, ...]:
-    """Compare the last of these days with the up to 28 before it.
+    """Compare the last of these days, entries that were not withdrawn, with the up to 28 before it.
 
-    Args:
-        kept: The figures that the pages keep (`tasks.monitoring.published_files.kept_figures`).
-        listed: Entries of the catalogue that were not withdrawn, by day.
-        leaves: The regions.
-
-    Returns:
-        A comparison for each region with a figure of that day, and with figures of a week before whose median
-        is not zero; by region's code.
+    kept: as `tasks.monitoring.published_files.kept_figures` gives it. Returns by region's code a comparison
+    for each leaf with a figure of that day, and with figures of a week before whose median is not zero.
     """
     if not listed:
         return ()

@@ -83,13 +83,9 @@ _WORST_FIRST = (
 
 
 def by_day(states: Sequence[DayState]) -> tuple[DayState, ...]:
-    """Return the local days of a calendar: days as they are, of hours the worst of each day.
+    """Return the local days of a calendar, rising: days as they are, of hours the worst of each day.
 
-    Args:
-        states: Of days, or of hours, rising.
-
-    Returns:
-        One for each local day; of hours its note says of how many.
+    A day of hours says in its note of how many.
     """
     return tuple(_worst(list(own)) for _, own in groupby(states, key=lambda one: day_of(one.day)))
 

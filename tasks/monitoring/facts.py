@@ -95,14 +95,7 @@ class Facts:
         return newest if newest in self.unlike else None
 
     def days(self, settings: Settings) -> list[date]:
-        """Return the days, or hours, to be looked at.
-
-        Args:
-            settings: Of the stream.
-
-        Returns:
-            First to last; empty where there are none.
-        """
+        """Return the days, or hours, to be looked at, first to last."""
         return (
             []
             if self.first is None or self.last is None
@@ -111,21 +104,11 @@ class Facts:
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
-    """Read what is known of a stream.
+    """Read what is known of a stream; live: whether days up to yesterday are expected.
 
-    Opens no dump, and no measurements but those that a plan goes on from and those of the newest release.
-
-    Args:
-        settings: Of the stream.
-        ledger: None before the first run.
-        now: An instant with a time zone.
-        live: Whether days up to yesterday are expected.
-
-    Returns:
-        The facts; a catalogue that cannot be read is one of them.
-
-    Raises:
-        LedgerError: The database refuses, or there is no ledger though days are published.
+    Opens no dump, and no measurements but those that a plan goes on from and those of the newest release. A
+    catalogue that cannot be read is one of the facts. Raises LedgerError if the database refuses, or there is
+    no ledger though days are published.
     """
     # the ledger before the catalogue, which is replaced before the ledger has a day as published
     releases = _releases(settings, ledger)

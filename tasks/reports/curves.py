@@ -44,9 +44,7 @@ COLUMNS = ("value", "noise", "model")
 class CurveFiles:
     """Names of files, relative to the published folder, by year ("2016") or month ("2016-02") and by block.
 
-    Attributes:
-        days: Empty where the page itself holds the days of all nodes.
-        steps: Of the months with a release.
+    days: empty where the page itself holds the days of all nodes. steps: of the months with a release.
     """
 
     days: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -54,17 +52,11 @@ class CurveFiles:
 
 
 def encode(kind: str, first: date, steps: Sequence[int], start: int, columns: Mapping[str, Values]) -> bytes:
-    """Return the bytes of a file of figures.
+    """Return the bytes of a file of figures; the same figures give the same bytes.
 
-    Args:
-        kind: "days" or "steps".
-        first: Its first day.
-        steps: How many steps each of its days has, gaps included as 0.
-        start: Number of its first node.
-        columns: (n_nodes, n_places) each, `value` among them; others that know nothing are left out.
-
-    Returns:
-        The same figures give the same bytes.
+    kind: "days" or "steps". steps: how many each day has from the first on, gaps included as 0. start: number
+    of the first node. columns: (n_nodes, n_places) each, `value` among them; others that know nothing are
+    left out.
     """
     kept = {
         name: columns[name]
@@ -124,20 +116,11 @@ def make_curves(
     known: Mapping[str, Sequence[str]],
     put: Put,
 ) -> tuple[CurveFiles, dict[str, list[str]]]:
-    """Put all files of figures that the page of these facts names.
+    """Put all files of figures that the page of these facts names; return their names, and what is known now.
 
-    Args:
-        place: The published folder.
-        facts: Of it.
-        daily_of: Returns the days of some entries and nodes.
-        known: Hashes of files by what they were made of, from the last time.
-        put: Of the folder.
-
-    Returns:
-        Their names, and what is known for the next time. The names are the same whatever is known.
-
-    Raises:
-        PublicationError: The folder cannot be written.
+    daily_of: returns the days of some entries and nodes. known: hashes of files by what they were made of, as
+    the last time returned them; the names are the same whatever is known. Raises PublicationError if the
+    folder cannot be written.
     """
     if facts.daily is None:
         return CurveFiles(), {}

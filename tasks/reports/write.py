@@ -37,11 +37,9 @@ from tasks.storage.private_files import write_private
 class Written:
     """What `write_pages` wrote.
 
-    Attributes:
-        trusted: The operators' page.
-        public: The data users'; None where nothing was ever published.
-        problem: Why the data users have no new page, in words that hold no value; None where they have.
-        lost: The days whose published file is missing or damaged; the page shows the others.
+    public: the data users' page; None where nothing was ever published. problem: why they have no new page,
+    in words that hold no value; None where they have. lost: the days whose published file is missing or
+    damaged; the page shows the others.
     """
 
     trusted: Path
@@ -55,18 +53,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
 
     One is a function of the published files; the other adds what the ledger and the watch know, which hold no
     reading. A published folder that cannot be read or written stops no night: the operators' page says so.
-
-    Args:
-        settings: Of the stream.
-        ledger: Open.
-        now: An instant with a time zone.
-
-    Returns:
-        Where the pages are, and what they lack.
-
-    Raises:
-        LedgerError: As for `look`.
-        OSError: The trusted folder cannot be written.
+    Raises LedgerError as `look`, and OSError if the trusted folder cannot be written.
     """
     facts, public, problem = None, None, None
     try:

@@ -34,14 +34,9 @@ HELP = {
 
 
 def metrics_text(snapshots: Sequence[Snapshot], now: datetime) -> bytes:
-    """Return the metrics of these streams in Prometheus' text format. Pure.
+    """Return the metrics of these streams in Prometheus' text format 0.0.4, ages counted to now. Pure.
 
-    Args:
-        snapshots: The newest look at each stream.
-        now: The instant that ages are counted to.
-
-    Returns:
-        Text as UTF-8, format 0.0.4; a metric that is not known of a stream has no line of it.
+    A metric that is not known of a stream has no line of it.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Snapshots(snapshots, now))

@@ -84,13 +84,8 @@ class Snapshot:
 def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
     """Look at the stream of a configuration as `optstream status` does; what fails is part of the answer.
 
-    Args:
-        file: The configuration.
-        now: An instant with a time zone.
-        before: The look before this one, which is shown on where this one fails.
-
-    Returns:
-        What was found. Nothing is raised: one stream's trouble must not hide the others.
+    before: the look before this one, which is shown on where this one fails. Nothing is raised: one stream's
+    trouble must not hide the others.
     """
     try:
         settings = load_settings(file)

@@ -76,11 +76,7 @@ class Alarm:
         return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
 
     def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document.
-
-        Returns:
-            The fields by name; the day as YYYY-MM-DD.
-        """
+        """Return the fields by name, ready for JSON; the day as YYYY-MM-DD."""
         return {
             "kind": self.kind.value,
             "severity": self.severity.value,

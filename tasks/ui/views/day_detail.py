@@ -46,17 +46,10 @@ class Action:
 class DayDetail:
     """What the page of a day shows.
 
-    Attributes:
-        mark: Its state and note.
-        figures: The node whose figures of the day lead to all others, the root; "" where none are published.
-        alarms: Those that are about it.
-        actions: What an operator can do now.
-        happened: In order.
-        revisions: Its measurements side by side.
-        dumps: For each region, what is there now.
-        lineage: From dumps to readers: a name, and a line about it; as far as the day came.
-        before: The day before, if it is on the calendar.
-        after: The day after, likewise.
+    figures: the node whose figures of the day lead to all others, the root; "" where none are published.
+    actions: what an operator can do now. happened: in order. revisions: its measurements side by side. dumps:
+    for each region, what is there now. lineage: from dumps to readers, a name and a line about it, as far as
+    the day came. before, after: the days around it, if they are on the calendar.
     """
 
     mark: Mark
@@ -76,14 +69,7 @@ def day_detail(
 ) -> DayDetail | None:
     """Return what the page of a day shows; None for a day that is not on the calendar. Pure.
 
-    Args:
-        snapshot: The newest look at the stream.
-        facts: What `read_day` found.
-        day: The local day.
-        runs: Those that had it, as far as they are known.
-
-    Returns:
-        The view.
+    runs: those that had it, as far as they are known.
     """
     view, settings = snapshot.view, snapshot.settings
     days = {} if view is None else {one.day: one for one in view.days}

@@ -82,18 +82,11 @@ def node_curve(
     replaced: Mapping[str, pl.DataFrame] | None = None,
     called: Callable[[str], str] = str,
 ) -> NodeCurve:
-    """Return the lines of a node. Pure.
+    """Return the lines of a node, over the times at which it is published. Pure.
 
-    Args:
-        rows: As `tasks.ui.node_facts.read_nodes` gives them, of the node and the children that are stacked.
-        node: Its name.
-        children: Their names, in the order of the stack.
-        begin: Start of the first step to be shown; rows before it are for the day and the week before.
-        replaced: What was published of the node before, by vintage and revision.
-        called: What a person is told of a node.
-
-    Returns:
-        The lines, over the times at which the node is published.
+    rows: as `tasks.ui.node_facts.read_nodes` gives them, of the node and the children that are stacked, which
+    are in the order of the stack; those before `begin` are for the day and the week before. replaced: what
+    was published of the node before, by vintage and revision. called: what a person is told of a node.
     """
     stacked = children[:MOST_CHILDREN]
     by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *stacked)}

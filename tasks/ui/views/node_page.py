@@ -22,14 +22,9 @@ MOST_DAYS_REPLACED = 7
 
 
 def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
-    """Return the nodes whose name or code holds a text, whatever its case and accents.
+    """Return codes and names of the nodes whose name or code holds a text, whatever its case and accents.
 
-    Args:
-        settings: Of the stream.
-        text: What is searched; nothing finds all.
-
-    Returns:
-        Codes, and what the nodes are called, in the tree's order; at most `MOST_FOUND`.
+    In the tree's order, at most `MOST_FOUND`; an empty text finds all.
     """
     named = ((node, settings.called(node)) for node in settings.dated_hierarchy.nodes())
     return tuple(islice((one for one in named if _plain(text) in _plain(one[1])), MOST_FOUND))
@@ -41,18 +36,9 @@ def _plain(text: str) -> str:
 
 
 def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
-    """Return the values of the template.
+    """Return the values of the template, by name, for a stream whose configuration was read.
 
-    Args:
-        snapshot: Of the stream, whose configuration was read.
-        node: Its name.
-        span: The days.
-
-    Returns:
-        By name.
-
-    Raises:
-        PublicationError: As `read_nodes`.
+    Raises PublicationError as `read_nodes`.
     """
     settings = _settings(snapshot)
     rows, zone = read_nodes(settings, {node}, span.days()), ZoneInfo(settings.stream.time_zone)

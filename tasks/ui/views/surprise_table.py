@@ -25,15 +25,11 @@ class SurpriseRow:
 class SurpriseTable:
     """What the section shows.
 
-    Attributes:
-        newest: The newest published day that was compared.
-        rows: Its regions, the farthest from their history first; some of many.
-        n_regions: How many were compared.
-        far: Regions that were far from their history on one of the last days, the newest first.
-        has_check: Whether the mechanism has a check of its own.
-        unlike: The days that it finds unlike all others, the newest first.
-        unit: Of the means; may be empty.
-        most_days: How many days are looked at, and how many before each of them.
+    newest: the newest published day that was compared. rows: its regions, the farthest from their history
+    first; some of `n_regions`. far: regions that were far from their history on one of the last days, the
+    newest first. has_check: whether the mechanism has a check of its own. unlike: the days that it finds
+    unlike all others, the newest first. unit: of the means; may be empty. most_days: how many are looked at,
+    and before each.
     """
 
     newest: date

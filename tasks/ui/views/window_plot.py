@@ -16,17 +16,10 @@ WIDE, HIGH = 1000, 200
 class WindowPlot:
     """A stair of windows by their first step, in a box of WIDE by HIGH.
 
-    Attributes:
-        line: SVG path of what they are charged.
-        limit: Height of what any may lose.
-        fullest: Height of what the fullest is charged.
-        earlier: SVG path of what windows may lose that touch days of an earlier guarantee, which they keep;
-            "" where there are none.
-        first: When the first of them begins; "" where nobody knows.
-        last: When the last of them begins.
-        words: The same for who cannot see it.
-        limit_words: What any window may lose.
-        fullest_words: What the fullest is charged.
+    line: SVG path of what they are charged. limit: height of what any may lose. fullest: height of what the
+    fullest is charged. earlier: SVG path of what windows may lose that touch days of an earlier guarantee,
+    which they keep; "" where there are none. first, last: when the first and the last of them begin; "" where
+    nobody knows. words: the same for who cannot see it.
     """
 
     line: str
@@ -43,12 +36,7 @@ class WindowPlot:
 def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] = ()) -> WindowPlot | None:
     """Return the plot of the windows that the last release or a later one meets; None without any. Pure.
 
-    Args:
-        page: The privacy budget; None before the first release.
-        guarantees: The guarantees that days were planned under.
-
-    Returns:
-        The plot.
+    page: None before the first release. guarantees: those that days were planned under.
     """
     if page is None or not page.windows:
         return None
