@@ -29,7 +29,7 @@ OVER = (9, "INFO")
 
 
 def transitions(before: Memory, after: Memory) -> Iterator[tuple[str, Alarm]]:
-    """Yield "alarm" with each alarm that began between two looks, and "resolved" with each that ended. Pure."""
+    """Yield "alarm" with each alarm that began between two looks, "resolved" with each that ended. Pure."""
     lasting = [{key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after)]
     for key, alarm in lasting[1].items():
         if key not in lasting[0]:
@@ -40,7 +40,7 @@ def transitions(before: Memory, after: Memory) -> Iterator[tuple[str, Alarm]]:
 
 
 def line_of(what: str, alarm: Alarm, now: datetime) -> str:
-    """Return the line of an alarm's transition at the look that saw it: one JSON document, without its end."""
+    """Return the line of an alarm's transition, as seen at `now`: one JSON document, without its end."""
     severity = NUMBERS[alarm.severity] if what == "alarm" else OVER
     told = {"kind": alarm.kind.value, "day": alarm.day, "node": alarm.node}
     return _line(alarm.stream, f"{what}.{alarm.kind.value}", alarm.words, severity, told, now, now)

@@ -43,7 +43,7 @@ class Figure:
         return f"figure-{self.number}"
 
     def value(self, series: str, x: float, column: str | None = None, row: str | None = None) -> float:
-        """Return the y of one point; column, row: None for any. Raises ValueError for no point, or several."""
+        """Return the y of one point; column, row: None for any. Raises ValueError for none, or several."""
         (found,) = (
             point.y
             for point in self.points
