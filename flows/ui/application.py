@@ -18,26 +18,21 @@ from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from optstream.stream import day_of, period_from
 from tasks.contracts.results import folder_of
-from tasks.monitoring.alarms.conditions import DEPENDS
-from tasks.monitoring.facts import SUSPECT_DAYS
-from tasks.monitoring.replaced import MOST_SHOWN
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
 from tasks.ui.snapshot import Snapshot
-from tasks.ui.views.day_detail import day_detail
+from tasks.ui.views.day_page import day_page
 from tasks.ui.views.node_detail import MOST_DAYS, Span
 from tasks.ui.views.node_page import MOST_FOUND, curve_of, find_nodes, node_page
 from tasks.ui.views.overview import Need, overview
-from tasks.ui.views.stream_detail import MOST_ALARMS, OPEN_YEARS, stream_detail
+from tasks.ui.views.stream_page import stream_page
 
 DATA_DOCS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; sandbox"
 }
 """Of Great Expectations' pages, whose style stands in them: no script, and no origin of ours."""
-FEW_NODES = 40
-"""That are listed all at once; of more, the leaves are folded."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -56,27 +51,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
 
     def stream(request: Request) -> Response:
         found = looks.of(request.path_params["name"])
-        detail = stream_detail(found, clock())
-        view = found.view
-        newest = day_of(view.days[-1].day) if view and view.days else None
-        tree = found.settings.tree_of(found.settings.local_day(clock())) if found.settings else None
-        nodes, leaves = ((), ()) if tree is None else (tree.nodes, tree.leaves)
-        return html(
-            "stream",
-            detail=detail,
-            home=_home(found),
-            newest=newest,
-            nodes=nodes,
-            inner=[node for node in nodes if node not in leaves],
-            leaves=leaves,
-            few=FEW_NODES,
-            called=None if found.settings is None else found.settings.called,
-            most=MOST_ALARMS,
-            open_years=OPEN_YEARS,
-            depends=DEPENDS,
-            most_replaced=MOST_SHOWN,
-            replaced_days=SUSPECT_DAYS,
-        )
+        return html("stream", home=_home(found), **stream_page(found, clock()))
 
     def day(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), _day(request.path_params["day"])
@@ -84,18 +59,10 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         known = found.view is not None and wanted in {one.day for one in found.view.days}
         facts = read_day(found.settings, wanted) if found.settings and known else DayFacts()
         runs, problem = looks.runs_on(found, wanted) if known else ((), "")
-        detail = day_detail(found, facts, wanted, runs)
-        if detail is None:
+        shown = day_page(found, facts, wanted, runs)
+        if shown is None:
             raise HTTPException(404)
-        return html(
-            "day",
-            detail=detail,
-            name=found.stream,
-            home=_home(found),
-            most=MOST_ALARMS,
-            runs_problem=problem,
-            depends=DEPENDS,
-        )
+        return html("day", home=_home(found), runs_problem=problem, **shown)
 
     def nodes(request: Request) -> Response:
         found, asked = looks.of(request.path_params["name"]), request.query_params.get("find", "")[:100]
