@@ -3,7 +3,6 @@
 Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asserts a time.
 
     program        question                                                    peer
-    nights.nightly_run  where the seconds of a night go                        a bare script
     million        a night of many leaves, step by step: time, memory          polars' own sums
     nights.bounded_program  the bounded estimate up to a million leaves        OSQP, Clarabel, a reconciler
     backfill       how long years take, and whether days become slower         a bare script
