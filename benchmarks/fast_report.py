@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,10 +61,8 @@ OURS: dict[str, Callable[[str, int], Mechanism]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    options = parser(__doc__)
-    options.add_argument("--data", type=Path, required=True, help="folder of the public series")
+    options = parser(__doc__, data=True, seed=0)
     options.add_argument("--trials", type=int, default=30, help="of each figure (default: 30)")
-    options.add_argument("--seed", type=int, default=0)
     given = options.parse_args(arguments)
     series = {"flu": read_flu(given.data), "unemployment": read_unemployment(given.data)}
     cut = {name: values[: STEPS[name]] for name, values in series.items()}

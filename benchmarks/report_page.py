@@ -66,9 +66,7 @@ ASK = """async () => {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print a line each."""
-    options = parser(__doc__)
-    options.add_argument("--days", type=int, default=3650)
-    options.add_argument("--nodes", type=int, default=13)
+    options = parser(__doc__, days=3650, nodes=13)
     options.add_argument("--folder", type=Path, help="a folder that was laid out before")
     given = options.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +34,15 @@ class PublicSeries:
     deviation: float
 
 
+def load_of_days(data: Path, first: date, n_days: int) -> tuple[tuple[str, ...], Values]:
+    """Return the French regions and their load from a day on, (n_days, n_regions, 48)."""
+    return read_load(data / LOAD, first, first + timedelta(days=n_days - 1))
+
+
 def load_of_2016(data: Path) -> PublicSeries:
     """Return the load of the 12 French regions in 2016, half-hours by day. Raises as `read_load`."""
     first = date(2016, 1, 1)
-    _, values = read_load(data / LOAD, first, date(2016, 12, 31))
+    _, values = load_of_days(data, first, 366)
     terms: dict[str, Any] = {
         "alpha": "1",
         "resolution": "0.001",

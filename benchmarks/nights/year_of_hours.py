@@ -89,8 +89,7 @@ class Year:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fill the year; print a line for each mark."""
-    options = parser(__doc__)
-    options.add_argument("--marks", type=int, nargs="+", default=[100, 1_000, 4_000, 8_760])
+    options = parser(__doc__, marks=[100, 1_000, 4_000, 8_760])
     marks = sorted(options.parse_args(arguments).marks)
     show(" | ".join(["hours", *TIMED, "bytes of the catalogue"]))
     with tempfile.TemporaryDirectory() as scratch:
