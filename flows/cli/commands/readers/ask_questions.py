@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from flows.cli.commands.readers.export_rows import signed_by
+from flows.cli.commands.readers.export_rows import check_table, signed_by, write_rows
 from flows.cli.console import Terminal
 from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app, parse_exactly
 from optstream.catalogue.about import read_about
@@ -108,21 +108,10 @@ def ask(
         question = Question(NAME, kind, window // minutes, bound, named, level)  # type: ignore[arg-type]
         rows = ask_folder(folder, [question], first, last, public_key=keys)
     if output is not None:
-        _write(rows, output)
+        check_table(output)
+        write_rows(rows, output, as_parquet=output.suffix == ".parquet")
     about = read_about(storage, None if keys is None else signed_by(storage, keys, ABOUT))
     _show(rows, output, partial(called, facts=about.nodes), Terminal(as_json))
-
-
-def _write(rows: pl.DataFrame, output: Path) -> None:
-    if output.suffix not in (".csv", ".parquet"):
-        raise WordsError(f"--output must end in .csv or .parquet; got {output.name!r}")
-    if output.exists():
-        raise WordsError(f"{output} is there already; name another file, or remove it")
-    with output.open("xb") as written:
-        if output.suffix == ".parquet":
-            rows.write_parquet(written)
-        else:
-            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
 
 
 def _show(rows: pl.DataFrame, output: Path | None, named: Callable[[str], str], terminal: Terminal) -> None:

@@ -79,14 +79,8 @@ def export(
     else:
         rows = with_names(rows, about.nodes)
     described = output.with_name(output.name + METADATA)
-    for file in (output, described) if kind == "csv" else (output,):
-        if file.exists():
-            raise WordsError(f"{file} is there already; name another file, or remove it")
-    with output.open("xb") as written:
-        if kind == "parquet":
-            rows.write_parquet(written)
-        else:
-            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
+    check_new(output, *([described] if kind == "csv" else []))
+    write_rows(rows, output, as_parquet=kind == "parquet")
     if kind == "csv":
         columns = exported_columns(catalogue.value_column, rows.columns)
         with described.open("xb") as written:
@@ -102,6 +96,29 @@ def _period(daily: bool, weekly: bool, monthly: bool) -> Period | None:
     if len(asked) > 1:
         raise WordsError("--daily, --weekly and --monthly are different files; export them one by one")
     return asked[0] if asked else None
+
+
+def check_table(output: Path) -> None:
+    """Raise WordsError unless a file is new, and to be CSV or Parquet by its name."""
+    if output.suffix not in (".csv", ".parquet"):
+        raise WordsError(f"--output must end in .csv or .parquet; got {output.name!r}")
+    check_new(output)
+
+
+def check_new(*files: Path) -> None:
+    """Raise WordsError for a file that is there already: none is overwritten."""
+    for file in files:
+        if file.exists():
+            raise WordsError(f"{file} is there already; name another file, or remove it")
+
+
+def write_rows(rows: pl.DataFrame, output: Path, *, as_parquet: bool) -> None:
+    """Write a new file of rows, as Parquet or else as CSV."""
+    with output.open("xb") as written:
+        if as_parquet:
+            rows.write_parquet(written)
+        else:
+            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
 
 
 def signed_by(storage: Storage, keys: list[Path], name: str) -> Callable[[bytes], str]:
