@@ -6,9 +6,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
-from flows.cli.show.ledger_book import plain_sum, rounded_up
+from flows.cli.show.ledger_book import plain_sum
 from tasks.planning.currencies import Currencies
 from tasks.planning.preview import DryRun, Level, Period, dry_run_document
+from tasks.reports.numbers import at_most
 
 WIDTH = 80
 
@@ -46,7 +47,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         _show_currencies(found, found.currencies, terminal)
     for n_days, loss in found.horizons:
         terminal.say(
-            f"a customer's {n_days} days: epsilon up to {rounded_up(loss.epsilon)} "
+            f"a customer's {n_days} days: epsilon up to {at_most(loss.epsilon)} "
             f"at delta {float(loss.delta):g}; {plain_sum(loss)}"
         )
 
