@@ -111,26 +111,23 @@ def _figure(
 
 
 def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
-    places, values, errors, before = [], [], [], None
-    gap = np.array([np.nan])
-    for day, day_values, day_errors in zip(recent.days, recent.values, recent.model, strict=True):
-        if before is not None and day - before > timedelta(days=1):
-            places.append(gap * 0 + UNITS_A_DAY * (day - recent.first).days)
-            values.append(gap)
-            errors.append(gap)
-        own, n_steps = day_values[number], day_values.shape[1]
-        start = (day - recent.first).days
-        places.append(UNITS_A_DAY * (start + (np.arange(n_steps) + 0.5) / n_steps))
-        values.append(own)
-        errors.append(day_errors[number])
-        before = day
     n_days = (recent.last - recent.first).days + 1
+    known = {
+        (day - recent.first).days: (values[number], errors[number])
+        for day, values, errors in zip(recent.days, recent.values, recent.model, strict=True)
+    }
+    gap = np.array([np.nan])
+    days = [known.get(offset, (gap, gap)) for offset in range(n_days)]
+    places = [
+        UNITS_A_DAY * (offset + (np.arange(own.size) + 0.5) / own.size)
+        for offset, (own, _) in enumerate(days)
+    ]
     x_labels = _that_fit(
         (f"{day.day} {MONTHS[day.month - 1]}", round(100 * offset / n_days, 2))
         for offset in range(0, n_days, 7 if n_days > 14 else -(-n_days // 5))
         if (day := recent.first + timedelta(days=offset))
     )
-    all_places, all_values, all_errors = (np.concatenate(parts) for parts in (places, values, errors))
+    all_places, all_values, all_errors = map(np.concatenate, (places, *zip(*days, strict=True)))
     title = f"Step by step{_in(unit)}, {day_in_words(recent.first)} to {day_in_words(recent.last)}"
     words = f"{subject}, step by step"
     return plot_of(title, UNITS_A_DAY * n_days, all_places, all_values, all_errors, x_labels, words, unit)
