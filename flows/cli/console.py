@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,6 +14,9 @@ from rich.table import Column, Table
 from tasks.config import Settings
 from tasks.release.day import Ended, Status
 from tasks.release.records.outcomes import Budget
+
+if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
 
 MARKS = {
     Status.PUBLISHED: "[green]published[/]",
@@ -52,6 +56,19 @@ class Terminal:
         else:
             print(label, flush=True)
             yield
+
+    @contextmanager
+    def bar(
+        self, *columns: "ProgressColumn", total: float | None = None, transient: bool = True, **fields: Any
+    ) -> Iterator[Callable[..., None] | None]:
+        """Show a bar; give what moves it on, or None where nobody watches. fields: that columns show."""
+        if not self.is_watched:
+            yield None
+            return
+        from rich.progress import Progress
+
+        with Progress(*columns, console=self.console, transient=transient) as shown:
+            yield partial(shown.update, shown.add_task("", total=total, **fields))
 
     def say(self, text: str) -> None:
         """A line for people."""

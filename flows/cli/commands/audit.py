@@ -1,15 +1,13 @@
 """`optstream audit`: a progress bar, a line for each audit, a document, a chart."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from flows.cli.console import Terminal
 from flows.cli.options import Json, WordsError, day_option, examples, new_app
@@ -95,7 +93,14 @@ def audit_and_show(
     Raises ParameterError as `run_audit` and `draw_audit`.
     """
     rows: list[AuditRow] = []
-    with _progress(terminal, len(cases) * 2 * n_runs) as told:
+    finished: dict[str, int] = {}
+    with terminal.bar(total=len(cases) * 2 * n_runs) as update:
+
+        def told(name: str, done: int, _: int) -> None:
+            finished[name] = done
+            if update is not None:
+                update(completed=sum(finished.values()), description=name)
+
         for row in run_audit(cases, n_runs=n_runs, seed=seed, secure=secure, progress=told):
             rows.append(row)
             terminal.say(line(row))
@@ -124,20 +129,3 @@ def line(row: AuditRow) -> str:
         f"(claimed {result.claimed:.4g}{accountant})  {result.mechanism}: {result.neighbours} "
         f"[{effort}, {row.seconds:.1f} s]"
     )
-
-
-@contextmanager
-def _progress(terminal: Terminal, total: int) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar over all runs of all audits, where somebody watches."""
-    if not terminal.is_watched:
-        yield None
-        return
-    with Progress(console=terminal.console, transient=True) as bar:
-        shown = bar.add_task("audit", total=total)
-        finished: dict[str, int] = {}
-
-        def told(name: str, done: int, _: int) -> None:
-            finished[name] = done
-            bar.update(shown, completed=sum(finished.values()), description=name)
-
-        yield told

@@ -1,14 +1,13 @@
 """`optstream evaluate` and `optstream learn-proxy`: what public data say of how to release a stream."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from flows.cli.console import Terminal
 from flows.cli.options import (
@@ -31,7 +30,6 @@ from tasks.studies.evaluation.data import SIMULATED, read_study_data, simulated_
 from tasks.studies.evaluation.findings import FINDINGS
 from tasks.studies.evaluation.means import Results
 from tasks.studies.evaluation.page import write_page
-from tasks.studies.evaluation.run import Progress as Told
 from tasks.studies.evaluation.run import check_installed
 from tasks.studies.evaluation.run import evaluate as run
 from tasks.studies.evaluation.store import Store, Terms
@@ -117,7 +115,9 @@ def evaluate(
         read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
     name = data if data == SIMULATED else "public series"
     store = Store(into, Terms.of(read, name=name, seed=seed, public=public))
-    with _progress(terminal) as told:
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with terminal.bar(*columns) as update:
+        told = None if update is None else lambda done, total: update(completed=done, total=total)
         frame = run(experiments, read, store, processes=processes, progress=told)
     terminal.say(f"{len(experiments)} experiments, {frame.height:,} figures in {into / 'results.parquet'}")
     if not public:
@@ -136,18 +136,6 @@ def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> 
     if short:
         chosen = [one.short() for one in chosen]
     return chosen if trials is None else [one.limited(trials) for one in chosen]
-
-
-@contextmanager
-def _progress(terminal: Terminal) -> Iterator[Told | None]:
-    """A bar over all trials, where somebody watches."""
-    if not terminal.is_watched:
-        yield None
-        return
-    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal.console, transient=True) as bar:
-        shown = bar.add_task("trials", total=None)
-        yield lambda done, total: bar.update(shown, completed=done, total=total)
 
 
 @app.command(
