@@ -5,6 +5,7 @@ content security policy names by its hash, and loads files of its own folder alo
 same bytes: no clock, no host, no language of the machine.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -28,7 +29,6 @@ from tasks.reports.curves import CurveFiles
 from tasks.reports.drawing.calendar import (
     Mark,
     counted,
-    last_marks,
     level_rows,
     marks_of_days,
     marks_of_facts,
@@ -86,8 +86,8 @@ def _values(
     """What both templates set in. most_figures: of nodes, drawn without a script; all by default."""
     value = facts.catalogue.value_column
     unit, quantity = numbers.unit_of(value), numbers.quantity_of(value)
-    listed, last = facts.listed, last_marks(marks)
-    by_level = [sum(node.level == level for node in facts.nodes) for level in _levels(facts)]
+    listed, last = facts.listed, marks[-RECENT_DAYS:]
+    by_level = [n for _, n in sorted(Counter(node.level for node in facts.nodes).items())]
     found = stretches(marks)
     return {
         "facts": facts,
@@ -125,10 +125,6 @@ def _values(
         "snippets": snippets(value, facts.nodes[0].name) if facts.nodes else (),
         "document": None if facts.statement is None else facts.statement.to_document(),
     }
-
-
-def _levels(facts: PublicFacts) -> range:
-    return range(max((node.level for node in facts.nodes), default=-1) + 1)
 
 
 @cache
