@@ -16,13 +16,16 @@ from tasks.contracts.results import PRIVATE_PERIOD, RAW, USER, newest_results
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import BudgetSummary
-from tasks.monitoring.compared import Comparison
+from tasks.monitoring.compared import Comparison, far_regions
 from tasks.monitoring.deadlines import last_ended
-from tasks.monitoring.missing_covariates import missing_covariates
-from tasks.monitoring.newest_release import newest_published, newest_release
+from tasks.monitoring.newest_release import (
+    missing_covariates,
+    newest_published,
+    newest_release,
+    unlike_days,
+)
 from tasks.monitoring.published_files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
-from tasks.monitoring.unlike import far_regions, unlike_days
 from tasks.release.records.outcomes import Budget, budget_of
 from tasks.studies.audit_record import AuditRecord, last_audit
 
