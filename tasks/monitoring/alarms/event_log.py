@@ -30,13 +30,9 @@ OVER = (9, "INFO")
 
 def transitions(before: Memory, after: Memory) -> Iterator[tuple[str, Alarm]]:
     """Yield "alarm" with each alarm that began between two looks, "resolved" with each that ended. Pure."""
-    lasting = [{key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after)]
-    for key, alarm in lasting[1].items():
-        if key not in lasting[0]:
-            yield "alarm", alarm
-    for key, alarm in lasting[0].items():
-        if key not in lasting[1]:
-            yield "resolved", alarm
+    old, new = ({key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after))
+    yield from (("alarm", alarm) for key, alarm in new.items() if key not in old)
+    yield from (("resolved", alarm) for key, alarm in old.items() if key not in new)
 
 
 def line_of(what: str, alarm: Alarm, now: datetime) -> str:
