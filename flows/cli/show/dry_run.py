@@ -114,13 +114,10 @@ def _expected(period: Period) -> Table:
 def _bands(period: Period) -> Table:
     table = plain_table("level", "nodes", "typical", "least", "most", n_texts=1)
     for level in period.levels:
-        table.add_row(short_name(level), str(level.n_nodes), *_band(level))
+        assert level.band is not None
+        figures = (level.band.typical, level.band.least, level.band.most)
+        table.add_row(short_name(level), str(level.n_nodes), *(f"{value:.6g}" for value in figures))
     return table
-
-
-def _band(level: Level) -> list[str]:
-    assert level.band is not None
-    return [f"{value:.6g}" for value in (level.band.typical, level.band.least, level.band.most)]
 
 
 def _suggestions(found: DryRun) -> Table:

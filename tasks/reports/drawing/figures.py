@@ -1,6 +1,6 @@
 """The curves of a node, ready for a page: paths, labels, words for those who do not see them, a table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -104,10 +104,13 @@ def _figure(
     if daily.n_days > n_recent:
         plots.append(_daily_plot(daily, number, subject, unit))
     split = daily.n_days - n_recent
-    days = [_day_row(daily, number, column) for column in range(daily.n_days - 1, split - 1, -1)]
-    months = list(_month_rows(daily, number, split))
-    known = [row for row in days if row is not None]
-    return Figure(node, place, tuple(plots), tuple(known), tuple(reversed(months)))
+    days = tuple(
+        _row(daily, number, day_in_words(daily.first + timedelta(days=column)), column, column + 1)
+        for column in reversed(range(split, daily.n_days))
+        if np.isfinite(daily.mean[number, column])
+    )
+    months = tuple(_month_rows(daily, number, split))
+    return Figure(node, place, tuple(plots), days, months[::-1])
 
 
 def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
@@ -207,13 +210,6 @@ def plot_of(
     )
 
 
-def _day_row(daily: Daily, number: int, column: int) -> TableRow | None:
-    if not np.isfinite(daily.mean[number, column]):
-        return None
-    day = daily.first + timedelta(days=column)
-    return _row(day_in_words(day), *(part[number, [column]] for part in _parts(daily)))
-
-
 def _month_rows(daily: Daily, number: int, stop: int) -> Iterator[TableRow]:
     """The months of the columns before `stop`, rising; those without a day are left out."""
     start = 0
@@ -224,20 +220,18 @@ def _month_rows(daily: Daily, number: int, stop: int) -> Iterator[TableRow]:
         n_known = int(np.isfinite(daily.mean[number, start:end]).sum())
         if n_known:
             name = f"{MONTHS[day.month - 1]} {day.year}, {n_known} day{'' if n_known == 1 else 's'}"
-            yield _row(name, *(part[number, start:end] for part in _parts(daily)))
+            yield _row(daily, number, name, start, end)
         start = end
 
 
-def _parts(daily: Daily) -> Sequence[Values]:
-    return (daily.mean, daily.least, daily.most, daily.noise)
-
-
-def _row(when: str, mean: Values, least: Values, most: Values, noise: Values) -> TableRow:
+def _row(daily: Daily, number: int, when: str, start: int, end: int) -> TableRow:
+    """The row of a node's columns from `start` on, before `end`."""
+    noise = daily.noise[number, start:end]
     said = noise[np.isfinite(noise)]
     return TableRow(
         when,
-        shown(float(np.nanmean(mean))),
-        shown(float(np.nanmin(least))),
-        shown(float(np.nanmax(most))),
+        shown(float(np.nanmean(daily.mean[number, start:end]))),
+        shown(float(np.nanmin(daily.least[number, start:end]))),
+        shown(float(np.nanmax(daily.most[number, start:end]))),
         shown(float(said.mean()) if said.size else float("nan")),
     )
