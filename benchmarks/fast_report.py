@@ -130,14 +130,10 @@ def spread(errors: Values) -> float:
 
 
 def epsilons(series: Values, seed: int) -> dict[str, tuple[float, float]]:
-    """Return what figures 16 and 18 cost at alpha = 1: of the whole series, and of the worst year.
+    """Return what figures 16 and 18 cost at alpha = 1, by name: of the whole series, and of the worst year.
 
-    Args:
-        series: Integer counts, (T,), of a length in `YEAR`.
-        seed: Of the noise, which decides what is measured where a year is kept.
-
-    Returns:
-        The accountant's, by name. Algorithm 3 may measure any M steps, as far as it is known beforehand.
+    The accountant's figures; Algorithm 3 may measure any M steps, as far as it is known beforehand. seed: of
+    the noise, which decides what is measured where a year is kept.
     """
     n_steps, most = series.size, series.size // 4
     taken = np.isin(np.arange(n_steps), sampled(n_steps, most)).astype(int)

@@ -198,12 +198,7 @@ def points_without_noise(region: Values, seed: int) -> Iterator[tuple[str, float
 def least_error(day: Values, n_points: int) -> float:
     """Return the mean error of the best line through so many of a day's points, held at both ends.
 
-    Args:
-        day: (n_steps,).
-        n_points: At least one.
-
-    Returns:
-        By dynamic programming over the last point: exact.
+    By dynamic programming over the last point: exact.
     """
     n = day.size
     between = np.full((n, n), np.inf)
