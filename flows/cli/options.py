@@ -107,6 +107,16 @@ def period_option(name: str, help: str) -> Any:
     return typer.Option(name, parser=parse_period, metavar="DATE", help=help)
 
 
+def flag(name: str, help: str) -> Any:
+    """An option that is given or not."""
+    return typer.Option(name, help=help)
+
+
+def asks(metavar: str, help: str) -> Any:
+    """An option that takes what its help calls so."""
+    return typer.Option(metavar=metavar, help=help)
+
+
 DEFAULT_CONFIG = Path("optstream.toml")
 REASON = typer.Option("--reason", help="Why, in a few words without any value; it is kept permanently.")
 Config = Annotated[

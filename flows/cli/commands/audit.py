@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import Json, WordsError, day_option, examples, new_app
+from flows.cli.options import Json, WordsError, day_option, examples, flag, new_app
 from optstream.audit import Case
 from tasks.config import load_settings
 from tasks.studies.audit import (
@@ -44,12 +44,12 @@ app = new_app()
 def audit(
     runs: Annotated[int, typer.Option(min=400, help="Runs of each side of a pair of neighbours.")] = 4000,
     only: Annotated[str, typer.Option(help="Only audits whose name contains this.")] = "",
-    days: Annotated[bool, typer.Option("--days", help="Days of 46, 48 and 50 steps too; slow.")] = False,
+    days: Annotated[bool, flag("--days", "Days of 46, 48 and 50 steps too; slow.")] = False,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="Audit the mechanism of this configuration instead.")
     ] = None,
     day: Annotated[date | None, day_option("--date", "With --config: as on this day.")] = None,
-    secure: Annotated[bool, typer.Option("--secure", help="Draw noise as it is published; slower.")] = False,
+    secure: Annotated[bool, flag("--secure", "Draw noise as it is published; slower.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the JSON document here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,

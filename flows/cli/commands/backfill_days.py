@@ -17,8 +17,10 @@ from flows.cli.options import (
     Json,
     Last,
     WordsError,
+    asks,
     days_between,
     examples,
+    flag,
     new_app,
     periods_asked,
 )
@@ -51,15 +53,12 @@ def backfill(
     first: First,
     last: Last,
     config: Configs = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what is missing and what it would cost.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what is missing and what it would cost.")] = False,
     workers: Annotated[
         int, typer.Option(min=1, max=64, metavar="N", help="Months at once, each in a process of its own.")
     ] = 1,
     dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Months on the Dask cluster there, such as tcp://host:8786."),
+        str | None, asks("ADDRESS", "Months on the Dask cluster there, such as tcp://host:8786.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -17,9 +17,11 @@ from flows.cli.options import (
     Json,
     Last,
     WordsError,
+    asks,
     day_option,
     days_between,
     examples,
+    flag,
     new_app,
 )
 from flows.cli.show.advice import advise_and_show
@@ -47,15 +49,13 @@ app = new_app()
 def evaluate(
     data: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER",
-            help="The folder of the public series, or `simulated`: made-up ones. With --config: a folder of "
+        asks(
+            "FOLDER",
+            "The folder of the public series, or `simulated`: made-up ones. With --config: a folder of "
             "public dumps in the stream's own layout.",
         ),
     ] = "simulated",
-    into: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where results go; a run that stopped goes on.")
-    ] = None,
+    into: Annotated[Path | None, asks("FOLDER", "Where results go; a run that stopped goes on.")] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -75,17 +75,12 @@ def evaluate(
     only: Annotated[
         list[int] | None, typer.Option(min=1, max=12, help="Only this experiment; may be repeated.")
     ] = None,
-    short: Annotated[bool, typer.Option("--short", help="February only, at most three trials.")] = False,
+    short: Annotated[bool, flag("--short", "February only, at most three trials.")] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each cell.")] = None,
     public: Annotated[
-        bool,
-        typer.Option(
-            "--public", help="Declare the data public: anybody may then read how far releases miss."
-        ),
+        bool, flag("--public", "Declare the data public: anybody may then read how far releases miss.")
     ] = False,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE.md", help="Write the page, and its figures beside it.")
-    ] = None,
+    page: Annotated[Path | None, asks("FILE.md", "Write the page, and its figures beside it.")] = None,
     processes: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
@@ -144,17 +139,11 @@ def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> 
     )
 )
 def learn_proxy(
-    data: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Public dumps, region=…/date=…, in the stream's layout.")
-    ],
-    name: Annotated[
-        str, typer.Option(metavar="TEXT", help="What they are, as the lineage of releases will say.")
-    ],
+    data: Annotated[Path, asks("FOLDER", "Public dumps, region=…/date=…, in the stream's layout.")],
+    name: Annotated[str, asks("TEXT", "What they are, as the lineage of releases will say.")],
     first: First,
     last: Last,
-    country: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Whose public holidays they have, such as FR.")
-    ] = None,
+    country: Annotated[str | None, asks("CODE", "Whose public holidays they have, such as FR.")] = None,
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
 ) -> None:

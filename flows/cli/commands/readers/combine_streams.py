@@ -8,7 +8,7 @@ import typer
 
 from flows.cli.commands.readers.export_rows import check_table, write_rows
 from flows.cli.console import Terminal
-from flows.cli.options import Json, PublicKeys, day_option, examples, new_app
+from flows.cli.options import Json, PublicKeys, asks, day_option, examples, new_app
 from optstream.catalogue.reading.combine import SUSPECT, combine_published
 
 app = new_app()
@@ -21,16 +21,9 @@ app = new_app()
     )
 )
 def combine(
-    total: Annotated[
-        str, typer.Option(metavar="FOLDER", help="The published folder of the stream that is the sum.")
-    ],
-    part: Annotated[
-        list[str],
-        typer.Option(metavar="FOLDER", help="That of a part; given for each of them, at least two."),
-    ],
-    output: Annotated[
-        Path, typer.Option(metavar="FILE", help="A .csv or .parquet file to write; none is overwritten.")
-    ],
+    total: Annotated[str, asks("FOLDER", "The published folder of the stream that is the sum.")],
+    part: Annotated[list[str], asks("FOLDER", "That of a part; given for each of them, at least two.")],
+    output: Annotated[Path, asks("FILE", "A .csv or .parquet file to write; none is overwritten.")],
     first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
     public_key: PublicKeys = None,
