@@ -78,10 +78,11 @@ def encode(kind: str, first: date, steps: Sequence[int], start: int, columns: Ma
     return b"".join([MAGIC, struct.pack("<I", len(text)), text, *(one.tobytes() for one in arrays)])
 
 
-def of_days(daily: Daily, start: int = 0) -> bytes:
-    """Return the means of all days of `daily`, the first node's number being `start`."""
-    columns = {"value": daily.mean, "noise": daily.noise, "model": daily.model}
-    return encode("days", daily.first, daily.steps, start, columns)
+def of_days(daily: Daily, nodes: range | None = None) -> bytes:
+    """Return the means of all days of `daily`, of all nodes or of those with these numbers."""
+    some = nodes or range(len(daily.mean))
+    columns = {"value": daily.mean[some], "noise": daily.noise[some], "model": daily.model[some]}
+    return encode("days", daily.first, daily.steps, some.start, columns)
 
 
 def of_recent(recent: Recent) -> bytes:
@@ -167,9 +168,7 @@ def _days(
 ) -> Iterator[bytes]:
     daily = daily_of(entries, [node.name for node in facts.explored])
     for block in _blocks(facts.explored):
-        some = slice(block.start, block.stop)
-        parts = {name: getattr(daily, name)[some] for name in ("mean", "least", "most", "noise", "model")}
-        yield of_days(Daily(first=daily.first, steps=daily.steps, **parts), block.start)
+        yield of_days(daily, block)
 
 
 def _steps(place: Storage, facts: PublicFacts, entries: Sequence[Entry]) -> Iterator[bytes]:
@@ -182,8 +181,7 @@ def _steps(place: Storage, facts: PublicFacts, entries: Sequence[Entry]) -> Iter
         except PublicationError:
             continue  # damaged since it was summed up: a gap, and `optstream ledger verify` names it
     for block in _blocks(facts.explored):
-        some = slice(block.start, block.stop)
-        part = {day: {name: one[some] for name, one in columns.items()} for day, columns in days.items()}
+        part = {day: {name: one[block] for name, one in columns.items()} for day, columns in days.items()}
         yield of_steps(first, n_days, part, block.start)
 
 

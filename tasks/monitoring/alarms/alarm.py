@@ -52,14 +52,8 @@ class Kind(StrEnum):
 class Alarm:
     """What a person should act on; it holds no reading, no count of rows and no secret.
 
-    Attributes:
-        kind: What happened.
-        stream: Name of the stream.
-        words: Which rule is broken, and the remedy.
-        day: None where it is about none.
-        node: None where it is about none.
-        suggestion: The node that was probably meant, if any.
-        severity: Whether a day is lost if nobody acts.
+    words: which rule is broken, and the remedy. day, node: None where it is about none. suggestion: the node
+    that was probably meant, if any. severity: whether a day is lost if nobody acts.
     """
 
     kind: Kind
