@@ -54,10 +54,11 @@ def panels(
         "y:Q", title=y_title, scale=alt.Scale(type="log" if log_y else "linear", zero=False, nice=not log_y),
         axis=alt.Axis(tickCount=5, format=y_format),
     )  # fmt: skip
-    colors, dashes, shapes = (
+    looks: list[dict[str, Any]] = [
         {"scale": alt.Scale(domain=list(series), range=list(own)), "legend": legend}
         for own in zip(*STYLES[: len(series)], strict=True)
-    )
+    ]
+    colors, dashes, shapes = looks
     base = alt.Chart().encode(x=x, y=y, color=alt.Color("series:N", **colors))
     dash, shape = alt.StrokeDash("series:N", **dashes), alt.Shape("series:N", **shapes)
     layers = alt.layer(
