@@ -101,7 +101,7 @@ def hierarchy_file(folder: Path, parents: Mapping[str, str]) -> None:
 
 def dump_of_all(settings: Settings, day: date, parts: Iterable[pl.DataFrame]) -> None:
     """Write the dump of a day that holds all leaves, a file a part."""
-    into = settings.input_folder / place_of(EVERY, day)
+    into = settings.folder / "dumps" / place_of(EVERY, day)
     into.mkdir(parents=True)
     for number, part in enumerate(parts):
         part.write_parquet(into / f"part-{number:07d}.parquet")

@@ -30,6 +30,8 @@ from optstream.catalogue.layout import CURVES, curves_file, is_hash
 from optstream.catalogue.reading.columns import read_columns
 from optstream.errors import PublicationError
 from tasks.reports.facts import Daily, Node, PublicFacts, Recent, as_values
+from tasks.reports.public import daily_of
+from tasks.reports.summaries import Summaries
 
 Values = NDArray[np.float64]
 Put = Callable[[Iterable[bytes]], Sequence[str]]
@@ -113,13 +115,13 @@ def of_steps(first: date, n_days: int, days: Mapping[date, Mapping[str, Values]]
 def make_curves(
     place: Storage,
     facts: PublicFacts,
-    daily_of: Callable[[Sequence[Entry], Sequence[str]], Daily],
+    summaries: Summaries,
     known: Mapping[str, Sequence[str]],
     put: Put,
 ) -> tuple[CurveFiles, dict[str, list[str]]]:
     """Put all files of figures that the page of these facts names; return their names, and what is known now.
 
-    daily_of: returns the days of some entries and nodes. known: hashes of files by what they were made of, as
+    summaries: of the listed files. known: hashes of files by what they were made of, as
     the last time returned them; the names are the same whatever is known. Raises PublicationError if the
     folder cannot be written.
     """
@@ -136,7 +138,7 @@ def make_curves(
             key = _key(kind, facts, entries)
             hashes = list(known.get(key, ()))
             if not hashes or not there.issuperset(hashes):
-                made = _days(facts, entries, daily_of) if kind == "days" else _steps(place, facts, entries)
+                made = _days(facts, entries, summaries) if kind == "days" else _steps(place, facts, entries)
                 hashes = list(put(made))
             kept[key] = hashes
             named[kind][name] = [curves_file(digest) for digest in hashes]
@@ -161,12 +163,8 @@ def _blocks(nodes: Sequence[Node]) -> Iterator[range]:
         yield range(start, min(start + BLOCK, len(nodes)))
 
 
-def _days(
-    facts: PublicFacts,
-    entries: Sequence[Entry],
-    daily_of: Callable[[Sequence[Entry], Sequence[str]], Daily],
-) -> Iterator[bytes]:
-    daily = daily_of(entries, [node.name for node in facts.explored])
+def _days(facts: PublicFacts, entries: Sequence[Entry], summaries: Summaries) -> Iterator[bytes]:
+    daily = daily_of(summaries, entries, [node.name for node in facts.explored])
     for block in _blocks(facts.explored):
         yield of_days(daily, block)
 
