@@ -1,6 +1,7 @@
 """The application: which address is answered with what; views and pages are `tasks.ui`."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import quote
@@ -81,7 +82,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
 
     def node_data(request: Request) -> Response:
         found, name, span = _node_asked(looks, request)
-        return JSONResponse(curve_of(found, name, span).to_document())
+        return JSONResponse(asdict(curve_of(found, name, span)))
 
     def contracts(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), request.path_params["file"]

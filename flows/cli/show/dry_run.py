@@ -1,5 +1,6 @@
 """How `optstream run --dry-run` shows what it found."""
 
+from fractions import Fraction
 from textwrap import fill
 
 from rich.markup import escape
@@ -41,7 +42,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
     terminal.say(
         f"\nany {found.window_length} steps lose at most {found.currency} {float(found.epsilon):.6g} by this "
-        f"plan, and may lose {_granted(found)}: it {verdict}"
+        f"plan, and may lose {granted(found, found.grant)}: it {verdict}"
     )
     if found.currencies is not None:
         _show_currencies(found, found.currencies, terminal)
@@ -52,8 +53,9 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         )
 
 
-def _granted(found: DryRun) -> str:
-    return found.model.in_words if found.model and found.currency == "rho" else f"{float(found.grant):g}"
+def granted(found: DryRun, grant: Fraction) -> str:
+    """Return what any window may lose, in the currency of a plan."""
+    return found.model.in_words if found.model and found.currency == "rho" else f"{float(grant):g}"
 
 
 def _show_currencies(found: DryRun, told: Currencies, terminal: Terminal) -> None:

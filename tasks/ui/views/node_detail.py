@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
 import polars as pl
 
@@ -32,17 +31,10 @@ class Series:
 
 @dataclass(frozen=True)
 class NodeCurve:
-    """Lines of equal length. at: starts of steps in seconds since 1970, rising."""
+    """Lines of equal length. at: starts of steps in seconds since 1970, rising; None: not published."""
 
     at: tuple[int, ...]
     series: tuple[Series, ...]
-
-    def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document: null for what is not published."""
-        return {
-            "at": self.at,
-            "series": [{"label": one.label, "kind": one.kind, "values": one.values} for one in self.series],
-        }
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """The lines of a node's page, and the days that it asks for."""
 
+from dataclasses import asdict
 from datetime import date
 from zoneinfo import ZoneInfo
 
@@ -66,7 +67,7 @@ def test_what_was_replaced_lies_over_it_at_the_same_times():
 def test_nothing_published_is_no_line_of_anything():
     curve = node_curve(rows(), "FR", ("84",), BEGIN)
     assert curve.at == ()
-    assert curve.to_document()["series"][0] == {"label": "FR", "kind": "value", "values": ()}
+    assert asdict(curve.series[0]) == {"label": "FR", "kind": "value", "values": ()}
 
 
 def test_children_beyond_those_that_are_stacked_are_one_and_the_stack_is_the_node():
