@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,9 +14,6 @@ from rich.table import Column, Table
 from tasks.config import Settings
 from tasks.release.day import Ended, Status
 from tasks.release.records.outcomes import Budget
-
-if TYPE_CHECKING:
-    from rich.progress import ProgressColumn
 
 MARKS = {
     Status.PUBLISHED: "[green]published[/]",
@@ -59,9 +56,9 @@ class Terminal:
 
     @contextmanager
     def bar(
-        self, *columns: "ProgressColumn", total: float | None = None, transient: bool = True, **fields: Any
+        self, *columns: Any, total: float | None = None, transient: bool = True, **fields: Any
     ) -> Iterator[Callable[..., None] | None]:
-        """Show a bar; give what moves it on, or None where nobody watches. fields: that columns show."""
+        """Show a bar of rich's columns; give what moves it on, or None where nobody watches."""
         if not self.is_watched:
             yield None
             return

@@ -69,16 +69,9 @@ def figures_of(facts: PublicFacts, unit: str, quantity: str, most: int | None = 
     if facts.daily is None or facts.recent is None:
         return ()
     named = partial(called, facts=facts.about.nodes)
+    draw = partial(_figure, facts.daily, facts.recent, unit)
     return tuple(
-        _figure(
-            facts.daily,
-            facts.recent,
-            number,
-            node,
-            f"{quantity} of {named(node.name)}",
-            unit,
-            _place(facts, node),
-        )
+        draw(number, node, f"{quantity} of {named(node.name)}", _place(facts, node))
         for number, node in enumerate(facts.nodes[: facts.n_drawn][:most])
     )
 
@@ -91,13 +84,7 @@ def _place(facts: PublicFacts, node: Node) -> str:
 
 
 def _figure(
-    daily: Daily,
-    recent: Recent,
-    number: int,
-    node: Node,
-    subject: str,
-    unit: str,
-    place: str,
+    daily: Daily, recent: Recent, unit: str, number: int, node: Node, subject: str, place: str
 ) -> Figure:
     plots = [_recent_plot(recent, number, subject, unit)]
     n_recent = (recent.last - recent.first).days + 1
