@@ -42,17 +42,6 @@ class Figure:
         """Return what its files are called, without their ending."""
         return f"figure-{self.number}"
 
-    def value(self, series: str, x: float, column: str | None = None, row: str | None = None) -> float:
-        """Return the y of one point; column, row: None for any. Raises ValueError for none, or several."""
-        (found,) = (
-            point.y
-            for point in self.points
-            if (point.series, point.x) == (series, x)
-            and column in (None, point.column)
-            and row in (None, point.row)
-        )
-        return found
-
     def document(self) -> dict[str, Any]:
         """Return it for machines: title, axes, and each point as a list in the order of `columns`."""
         return {
