@@ -18,6 +18,7 @@ from flows.ui.guard import OPEN, Guard
 from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from optstream.stream import day_of, period_from
+from tasks.config import Settings
 from tasks.contracts.results import folder_of
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.prometheus import metrics_text
@@ -52,7 +53,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
 
     def stream(request: Request) -> Response:
         found = looks.of(request.path_params["name"])
-        return html("stream", home=_home(found), **stream_page(found, clock()))
+        return html("stream", home=_home(found.stream), **stream_page(found, clock()))
 
     def day(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), _day(request.path_params["day"])
@@ -63,26 +64,24 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         shown = day_page(found, facts, wanted, runs)
         if shown is None:
             raise HTTPException(404)
-        return html("day", home=_home(found), runs_problem=problem, **shown)
+        return html("day", home=_home(found.stream), runs_problem=problem, **shown)
 
     def nodes(request: Request) -> Response:
         found, asked = looks.of(request.path_params["name"]), request.query_params.get("find", "")[:100]
         if found.settings is None:
             raise HTTPException(404)
         hits = find_nodes(found.settings, asked)
-        values = {"asked": asked, "hits": hits, "name": found.stream, "home": _home(found)}
+        values = {"asked": asked, "hits": hits, "name": found.stream, "home": _home(found.stream)}
         return html("nodes", refreshes=False, most=MOST_FOUND, **values)
 
     def node(request: Request) -> Response:
-        found, name, span = _node_asked(looks, request)
-        shown = node_page(found, name, span)
-        home = _home(found)
-        address = f"{home}/nodes/{quote(name, safe='')}"
-        return html("node", refreshes=False, name=found.stream, home=home, address=address, **shown)
+        (settings, node, span), stream = _node_asked(looks, request), request.path_params["name"]
+        address = f"{_home(stream)}/nodes/{quote(node, safe='')}"
+        shown = node_page(settings, node, span)
+        return html("node", refreshes=False, name=stream, home=_home(stream), address=address, **shown)
 
     def node_data(request: Request) -> Response:
-        found, name, span = _node_asked(looks, request)
-        return JSONResponse(asdict(curve_of(found, name, span)))
+        return JSONResponse(asdict(curve_of(*_node_asked(looks, request))))
 
     def contracts(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), request.path_params["file"]
@@ -126,8 +125,8 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
     return Starlette(routes=routes, middleware=[guard], exception_handlers=refused)
 
 
-def _home(found: Snapshot) -> str:
-    return f"/streams/{quote(found.stream, safe='')}"
+def _home(stream: str) -> str:
+    return f"/streams/{quote(stream, safe='')}"
 
 
 def _day(text: str) -> date:
@@ -146,7 +145,7 @@ def _shown_for(found: Snapshot, wanted: date) -> date:
     return next((one.day for one in own if not one.state.is_done), own[-1].day if own else wanted)
 
 
-def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
+def _node_asked(looks: Looks, request: Request) -> tuple[Settings, str, Span]:
     """The stream, the node and the days that an address names; the newest published day without any."""
     found, name = looks.of(request.path_params["name"]), request.path_params["node"]
     view, settings = found.view, found.settings
@@ -158,7 +157,7 @@ def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
     span = Span(*(day_of(_day(asked[key]) if key in asked else newest) for key in ("from", "to")))
     if not 1 <= span.n_days <= MOST_DAYS:
         raise HTTPException(404)
-    return found, name, span
+    return settings, name, span
 
 
 def _not_found(_: Request, error: Exception) -> Response:
