@@ -26,6 +26,6 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
 
 What they measure on is made in `inputs`: `configuration_text` and `fixture` make streams (dumps, published
 days), `exact_meters` a large day of meters; `public_data` has the public series. What they share besides is
-in `harness`: `measure` times and prints, `prefect_server` runs a server. `peers` has `bare_script` and
-`naive_program`.
+in `harness`: `measure` times and prints, `step_watch` notes what each step of a night takes, `prefect_server`
+runs a server. `peers` has `bare_script` and `naive_program`.
 """
