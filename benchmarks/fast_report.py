@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -62,10 +61,8 @@ OURS: dict[str, Callable[[str, int], Mechanism]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    options = parser(__doc__)
-    options.add_argument("--data", type=Path, required=True, help="folder of the public series")
+    options = parser(__doc__, data=True, seed=0)
     options.add_argument("--trials", type=int, default=30, help="of each figure (default: 30)")
-    options.add_argument("--seed", type=int, default=0)
     given = options.parse_args(arguments)
     series = {"flu": read_flu(given.data), "unemployment": read_unemployment(given.data)}
     cut = {name: values[: STEPS[name]] for name, values in series.items()}
@@ -133,14 +130,10 @@ def spread(errors: Values) -> float:
 
 
 def epsilons(series: Values, seed: int) -> dict[str, tuple[float, float]]:
-    """Return what figures 16 and 18 cost at alpha = 1: of the whole series, and of the worst year.
+    """Return what figures 16 and 18 cost at alpha = 1, by name: of the whole series, and of the worst year.
 
-    Args:
-        series: Integer counts, (T,), of a length in `YEAR`.
-        seed: Of the noise, which decides what is measured where a year is kept.
-
-    Returns:
-        The accountant's, by name. Algorithm 3 may measure any M steps, as far as it is known beforehand.
+    The accountant's figures; Algorithm 3 may measure any M steps, as far as it is known beforehand. seed: of
+    the noise, which decides what is measured where a year is kept.
     """
     n_steps, most = series.size, series.size // 4
     taken = np.isin(np.arange(n_steps), sampled(n_steps, most)).astype(int)

@@ -85,10 +85,8 @@ def year(epsilon: str, n_nights: int = 365) -> tuple[float, float]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each size from small to large, and the year if it is asked for; print."""
-    options = parser(__doc__)
+    options = parser(__doc__, epsilon="0.1", year=False)
     options.add_argument("--nodes", type=int, nargs="*", default=[13, 125, 250, 500, 1000])
-    options.add_argument("--epsilon", default="0.1")
-    options.add_argument("--year", action="store_true")
     given = options.parse_args(arguments)
     if any(count < 3 for count in given.nodes):
         options.error("--nodes must be at least 3: a nation and two leaves")

@@ -9,14 +9,13 @@ absolute errors in MW a step. The load is public, so errors may be printed. Nois
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
-from benchmarks.harness.measure import a_day, command, parser, show, table
+from benchmarks.harness.measure import a_day, command, parser, show, table, tracked
+from benchmarks.inputs.public_data import load_of_days
 from optstream import PrivacyModel, simulated_noise
 from optstream.evaluation.build import KNOWN_LOAD_MW
 from optstream.mechanisms import HistoryInformed
@@ -45,11 +44,9 @@ def errors_of(mechanism: HistoryInformed, load: Values, first_step: int, trials:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run every epsilon and beginning, with the proxy and without, and print."""
-    options = parser(__doc__, data=True)
+    options = parser(__doc__, data=True, epsilon=["1", "0.1", "0.01"], trials=3)
     options.add_argument("--proxy", nargs=2, type=a_day, default=[date(2013, 1, 2), date(2013, 12, 31)])
     options.add_argument("--begins", nargs="+", type=a_day, default=[date(2016, 2, 1), date(2016, 6, 1)])
-    options.add_argument("--epsilon", nargs="+", default=["1", "0.1", "0.01"])
-    options.add_argument("--trials", type=int, default=3)
     given = options.parse_args(arguments)
     _, proxy = read_load(given.data / LOAD, *given.proxy)
     years = range(given.proxy[0].year, max(given.begins).year + 1)
@@ -58,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     learned = learn_from_public(replace(public, first_step=CALENDAR.first_step(given.proxy[0])), days)
     rows = table(["ε", "begins", "prior", "m x L"], ["first day", "first week", "days 8 to 28"])
     cases = [(epsilon, begins) for epsilon in given.epsilon for begins in given.begins]
-    for epsilon, begins in track(cases, console=Console(stderr=True)):
-        _, load = read_load(given.data / LOAD, begins, begins + timedelta(days=N_DAYS - 1))
+    for epsilon, begins in tracked(cases):
+        _, load = load_of_days(given.data, begins, N_DAYS)
         general = HistoryInformed(PrivacyModel(epsilon, 48, 1), scale=KNOWN_LOAD_MW, days=days)
         for name, mechanism in (("general", general), ("proxy", replace(general, components=learned))):
             missed = errors_of(mechanism, load, CALENDAR.first_step(begins), given.trials)

@@ -29,6 +29,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, in_process, parser, show, table, timed
+from benchmarks.harness.step_watch import peak
 from benchmarks.inputs.exact_meters import DAY, EXPECTED, ORDERS, Size, lay_out
 from benchmarks.inputs.fixture import STEPS, dump_of
 from optstream.stream.private_period import open_private_period
@@ -99,10 +100,9 @@ def one(what: str, config: Path) -> Run:
     """Measure in this process."""
     taken, found = timed(lambda: MEASURED[what](config))
     units = np.rint(found * 1000).astype(np.int64) if what == "bare" else found
-    # Not getrusage: what it says may be the parent's peak.
-    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line)
     exact = np.array_equal(units, np.load(config.parent / EXPECTED))
-    return Run(taken.wall, taken.processor, int(line.split()[1]) / 1024, exact)
+    # not getrusage: what it says may be the parent's peak
+    return Run(taken.wall, taken.processor, 1024 * peak(), exact)
 
 
 def measure(config: Path, repeats: int) -> dict[str, Run]:
@@ -159,17 +159,14 @@ def report(found: dict[str, dict[str, Run]]) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Lay out where nothing lies yet, measure, print."""
-    options = parser(__doc__)
+    options = parser(__doc__, regions=Size.regions, repeats=5, seed=1)
     options.add_argument("--one", nargs=2, metavar=("WHAT", "CONFIG"), help=argparse.SUPPRESS)
     options.add_argument(
         "--into", type=Path, metavar="FOLDER", help="keep the dumps here, and use them again"
     )
     options.add_argument("--orders", nargs="+", choices=ORDERS, default=ORDERS)
     options.add_argument("--customers", type=int, default=Size.customers, help="in a region")
-    options.add_argument("--regions", type=int, default=Size.regions)
     options.add_argument("--decimals", type=int, choices=(3, 4, 5, 6), default=Size.decimals)
-    options.add_argument("--repeats", type=int, default=5)
-    options.add_argument("--seed", type=int, default=1)
     given = options.parse_args(arguments)
     if given.one:
         print(json.dumps(asdict(one(given.one[0], Path(given.one[1])))))

@@ -16,11 +16,9 @@ from fractions import Fraction
 from multiprocessing import get_context
 
 import numpy as np
-from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
-from benchmarks.harness.measure import command, parser, show, table, timed
+from benchmarks.harness.measure import command, parser, show, table, timed, tracked
 from benchmarks.inputs.public_data import SERIES, PublicSeries
 from optstream import AggregationTree, EquallySpaced, OptStream, PrivacyModel, secure_noise, simulated_noise
 from optstream.measurement import L1Sampling
@@ -137,7 +135,7 @@ def compare(series: Mapping[str, PublicSeries], trials: int, seed: int, processe
             ]
             for key in keys
         }
-        watched = track(jobs.items(), "rows", len(jobs), console=Console(stderr=True))
+        watched = tracked(jobs.items(), "rows")
         return {key: together([job.result() for job in running]) for key, running in watched}
 
 

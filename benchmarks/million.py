@@ -17,8 +17,7 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import date
 from math import isqrt
 from pathlib import Path
@@ -37,9 +36,9 @@ from benchmarks.harness.measure import (
     table,
     timed,
 )
+from benchmarks.harness.step_watch import StepWatch, peak
 from benchmarks.inputs.configuration_text import configuration, equal_shares
-from benchmarks.inputs.fixture import stream
-from flows.cli.console import Terminal
+from benchmarks.inputs.fixture import dump_of_all, hierarchy_file, stamps_of, stream
 from flows.orchestration.environment import connect
 from tasks.config import Settings, load_settings
 from tasks.ingest.arrival.parts import EVERY, place_of
@@ -78,20 +77,14 @@ def visits(mechanism: str, **tables: Mapping[str, object]) -> str:
 def prepared(folder: Path, n_leaves: int, mechanism: str, *, is_metered: bool) -> Settings:
     """Write hierarchy, configuration and the dump of one day; return the settings."""
     regions = isqrt(n_leaves)
-    lines = ["node,parent", "all,", *(f"r{region},all" for region in range(regions))]
-    lines += [f"l{leaf},r{leaf % regions}" for leaf in range(n_leaves)]
-    (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
+    parents = {"all": ""} | {f"r{region}": "all" for region in range(regions)}
+    hierarchy_file(folder, parents | {f"l{leaf}": f"r{leaf % regions}" for leaf in range(n_leaves)})
     schema = "metered" if is_metered else "aggregated"
     settings = stream(folder, visits(mechanism, input={"schema": schema}))
-    into = folder / "dumps" / place_of(EVERY, DAY)
-    into.mkdir(parents=True)
-    stamps = pl.Series(settings.calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
-    rng, n_steps = np.random.default_rng(0), len(stamps)
-    a_file = max(1, ROWS_A_FILE // n_steps // (CUSTOMERS if is_metered else 1))
-    for first in range(0, n_leaves, a_file):
-        leaves = np.arange(first, min(first + a_file, n_leaves))
-        _rows(leaves, stamps, rng, is_metered=is_metered).write_parquet(into / f"part-{first:07d}.parquet")
-    (into / "_SUCCESS").touch()
+    stamps, rng = stamps_of(settings, DAY), np.random.default_rng(0)
+    a_file = max(1, ROWS_A_FILE // len(stamps) // (CUSTOMERS if is_metered else 1))
+    files = (np.arange(first, min(first + a_file, n_leaves)) for first in range(0, n_leaves, a_file))
+    dump_of_all(settings, DAY, (_rows(leaves, stamps, rng, is_metered=is_metered) for leaves in files))
     return settings
 
 
@@ -112,38 +105,9 @@ def _rows(
     return frame
 
 
-class Measured(Terminal):
-    """Takes the terminal's place and notes what each step took, and the most memory within it."""
-
-    def __init__(self) -> None:
-        super().__init__(as_json=True)
-        self.seconds: dict[str, float] = {}
-        self.gib: dict[str, float] = {}
-
-    @contextmanager
-    def step(self, label: str) -> Iterator[None]:
-        """Measure one step; `label` is "name, n days"."""
-        forget_peak()
-        began, name = processor(), label.partition(",")[0]
-        yield
-        self.seconds[name], self.gib[name] = processor() - began, peak()
-
-
-def forget_peak() -> None:
-    """Let the kernel count this process's most memory anew (Linux)."""
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
-def peak(process: str = "self") -> float:
-    """Return the most memory of a process since then, GiB."""
-    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
-    kib = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
-    return int(kib) / 2**20
-
-
 def one_night(file: Path) -> dict[str, dict[str, float]]:
     """Release the day; return seconds and GiB of each step."""
-    watch, began = Measured(), processor()
+    watch, began = StepWatch(), processor()
     settings = load_settings(file)
     connect(settings.trusted_folder)
     from flows.orchestration.release import run_days
@@ -181,10 +145,8 @@ def measured(n_leaves: int, mechanism: str, *, is_metered: bool) -> dict[str, An
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each number of leaves in a process of its own, and print the table."""
-    options = parser(__doc__)
-    options.add_argument("--leaves", type=int, nargs="+", default=[10_000, 100_000])
+    options = parser(__doc__, leaves=[10_000, 100_000], metered=False)
     options.add_argument("--mechanism", default="OptStream", choices=["OptStream", "Laplace"])
-    options.add_argument("--metered", action="store_true")
     options.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options.add_argument("--night", type=Path, help=argparse.SUPPRESS)
     given = options.parse_args(arguments)

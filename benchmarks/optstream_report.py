@@ -54,9 +54,8 @@ Row = tuple[str, str, Calibration, Point]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    options = parser(__doc__, data=True)
+    options = parser(__doc__, data=True, seed=2016)
     options.add_argument("--trials", type=int, default=30, help="of each row (default: 30)")
-    options.add_argument("--seed", type=int, default=2016)
     given = options.parse_args(arguments)
     regions, load = read_load(given.data / LOAD, FIRST, date(2016, 12, 31))
     means = table(["region"], ["Table 2, MW", "public series, MW", "difference"])
@@ -199,12 +198,7 @@ def points_without_noise(region: Values, seed: int) -> Iterator[tuple[str, float
 def least_error(day: Values, n_points: int) -> float:
     """Return the mean error of the best line through so many of a day's points, held at both ends.
 
-    Args:
-        day: (n_steps,).
-        n_points: At least one.
-
-    Returns:
-        By dynamic programming over the last point: exact.
+    By dynamic programming over the last point: exact.
     """
     n = day.size
     between = np.full((n, n), np.inf)

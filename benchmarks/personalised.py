@@ -12,6 +12,7 @@ simulated; the inputs are made up or public, so errors may be printed.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,6 @@ from optstream.mechanisms.w_event.personalised import (
     Personalised,
     PersonalisedBudgetAbsorption,
     PersonalisedBudgetDistribution,
-    PersonalisedRelease,
 )
 from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
 from optstream.privacy import worst_window
@@ -39,7 +39,8 @@ GUARANTEES = {
     "one window, 40 steps": (("0.2", 40), ("0.4", 40), ("0.6", 40), ("1", 40)),
     "one epsilon, 0.2": (("0.2", 40), ("0.2", 80), ("0.2", 120), ("0.2", 160)),
 }
-Release = Callable[[Counts, tuple[CustomerClass, ...], NoiseSource], NDArray[np.float64]]
+Classes = tuple[CustomerClass, ...]
+Release = Callable[[Counts, Classes, NoiseSource], NDArray[np.float64]]
 
 
 def shares_counted(generator: np.random.Generator) -> Iterator[tuple[str, NDArray[np.float64]]]:
@@ -62,70 +63,49 @@ def streams(data: Path | None, generator: np.random.Generator) -> Iterator[tuple
         yield "trips by borough", int(trips.sum(0).max()), classes.astype(np.int64)
 
 
-def personalised(kind: type[Personalised]) -> Release:
-    """Return what releases by one of the two, after a look at what it cost each class."""
-
-    def release(
-        counts: Counts, classes: tuple[CustomerClass, ...], noise: NoiseSource
-    ) -> NDArray[np.float64]:
-        found = kind(classes).release(counts, noise=noise)
-        check(found, classes)
-        return found.values
-
-    return release
-
-
-def check(found: PersonalisedRelease, classes: tuple[CustomerClass, ...]) -> None:
-    """Raise RuntimeError where a window of a class was charged more than its epsilon."""
+def personalised(
+    kind: type[Personalised], counts: Counts, classes: Classes, noise: NoiseSource
+) -> NDArray[np.float64]:
+    """Release by one of the two. Raises RuntimeError where a class was charged more than its epsilon."""
+    found = kind(classes).release(counts, noise=noise)
     for spends, own in zip(found.spends, classes, strict=True):
         if worst_window(spends, own.window_length).epsilon > own.epsilon:
             raise RuntimeError(f"a window of class {own.name} was charged more than its epsilon")
+    return found.values
 
 
-def for_all(kind: type[PublishByDistance]) -> Release:
-    """Return what gives everybody the least epsilon in the longest window."""
-
-    def release(
-        counts: Counts, classes: tuple[CustomerClass, ...], noise: NoiseSource
-    ) -> NDArray[np.float64]:
-        least = min(one.epsilon for one in classes)
-        model = PrivacyModel(least, max(one.window_length for one in classes), 1, resolution=1)
-        return kind(model).release(counts.sum(0), noise=noise).values
-
-    return release
+def for_all(
+    kind: type[PublishByDistance], counts: Counts, classes: Classes, noise: NoiseSource
+) -> NDArray[np.float64]:
+    """Give everybody the least epsilon in the longest window."""
+    least = min(one.epsilon for one in classes)
+    model = PrivacyModel(least, max(one.window_length for one in classes), 1, resolution=1)
+    return kind(model).release(counts.sum(0), noise=noise).values
 
 
-def apart(kind: type[PublishByDistance]) -> Release:
-    """Return what releases each class by itself, for no customer is in two, and adds up."""
-
-    def release(
-        counts: Counts, classes: tuple[CustomerClass, ...], noise: NoiseSource
-    ) -> NDArray[np.float64]:
-        models = [PrivacyModel(one.epsilon, one.window_length, 1, resolution=1) for one in classes]
-        each = [
-            kind(model).release(own, noise=noise).values for model, own in zip(models, counts, strict=True)
-        ]
-        total: NDArray[np.float64] = np.sum(each, axis=0)
-        return total
-
-    return release
+def apart(
+    kind: type[PublishByDistance], counts: Counts, classes: Classes, noise: NoiseSource
+) -> NDArray[np.float64]:
+    """Release each class by itself, for no customer is in two, and add up."""
+    models = [PrivacyModel(one.epsilon, one.window_length, 1, resolution=1) for one in classes]
+    each = [kind(model).release(own, noise=noise).values for model, own in zip(models, counts, strict=True)]
+    total: NDArray[np.float64] = np.sum(each, axis=0)
+    return total
 
 
 RELEASES: dict[str, Release] = {
-    "BudgetDistribution": for_all(BudgetDistribution),
-    "PersonalisedBudgetDistribution": personalised(PersonalisedBudgetDistribution),
-    "BudgetDistribution, by class": apart(BudgetDistribution),
-    "BudgetAbsorption": for_all(BudgetAbsorption),
-    "PersonalisedBudgetAbsorption": personalised(PersonalisedBudgetAbsorption),
-    "BudgetAbsorption, by class": apart(BudgetAbsorption),
+    "BudgetDistribution": partial(for_all, BudgetDistribution),
+    "PersonalisedBudgetDistribution": partial(personalised, PersonalisedBudgetDistribution),
+    "BudgetDistribution, by class": partial(apart, BudgetDistribution),
+    "BudgetAbsorption": partial(for_all, BudgetAbsorption),
+    "PersonalisedBudgetAbsorption": partial(personalised, PersonalisedBudgetAbsorption),
+    "BudgetAbsorption, by class": partial(apart, BudgetAbsorption),
 }
 
 
 def main() -> None:
     """Print a table of mean absolute errors for each set of guarantees."""
-    asked = parser(__doc__, data=False)
-    asked.add_argument("--trials", type=int, default=5)
-    given = asked.parse_args()
+    given = parser(__doc__, data=False, trials=5).parse_args()
     generator = np.random.default_rng(0)
     known = list(streams(given.data, generator))
     for title, guarantees in GUARANTEES.items():

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, fastest, in_words, parser, show, table, timed
 from benchmarks.inputs.fixture import STEPS, french_tree, optstream
+from benchmarks.inputs.public_data import load_of_days
 from benchmarks.peers.naive_program import naive_program
 from optstream import AggregationTree, secure_noise, simulated_noise
 from optstream.estimation import make_consistent
 from optstream.noise import NoiseSource
 from optstream.stream import Measured
-from tasks.studies.evaluation.data import LOAD, read_load
 
 SEED = 20160201
 SAMPLINGS = {"equally spaced": False, "L1": True}
@@ -193,7 +193,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     load = 4500 + 500 * np.random.default_rng(SEED).standard_normal((given.periods, 12, STEPS))
     loads = {"made up": (tree, load)}
     if given.data:
-        _, real = read_load(given.data / LOAD, date(2016, 1, 1), date(2016, 12, 31))
+        _, real = load_of_days(given.data, date(2016, 1, 1), 366)
         loads["2016"] = (tree, real[: given.periods])
     show_years(loads, show_batch(tree, load, given.programs))
     show_noise()

@@ -28,7 +28,6 @@ from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from tasks.reports import public_facts, public_page
 from tasks.reports.curves import make_curves
-from tasks.reports.public import daily_of
 from tasks.reports.summaries import Summaries
 from tasks.reports.write import only_named, write_public_page
 from tests.browser import find_chromium, running_chromium, visit
@@ -66,9 +65,7 @@ ASK = """async () => {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print a line each."""
-    options = parser(__doc__)
-    options.add_argument("--days", type=int, default=3650)
-    options.add_argument("--nodes", type=int, default=13)
+    options = parser(__doc__, days=3650, nodes=13)
     options.add_argument("--folder", type=Path, help="a folder that was laid out before")
     given = options.parse_args(arguments)
     with tempfile.TemporaryDirectory() as scratch:
@@ -95,13 +92,12 @@ def make(folder: Path, kept: Path) -> None:
     first, (_, summaries) = timed(lambda: public_facts(place, read_catalogue(place), Summaries.empty()))
     summaries.write(kept)
     nightly, (facts, _) = timed(lambda: public_facts(place, read_catalogue(place), Summaries.read(kept)))
-    daily = functools.partial(daily_of, summaries)
-    figures, (curves, known) = timed(lambda: make_curves(place, facts, daily, {}, only_named))
+    figures, (curves, known) = timed(lambda: make_curves(place, facts, summaries, {}, only_named))
     rendering, page = timed(lambda: public_page(facts, curves))
     write_public_page(folder)
     newest = next(key for key in reversed(known))
     last_month = {key: hashes for key, hashes in known.items() if key != newest}
-    one_month, _ = timed(lambda: make_curves(place, facts, daily, last_month, only_named))
+    one_month, _ = timed(lambda: make_curves(place, facts, summaries, last_month, only_named))
     show(
         f"polars' scan of all files, daily means: {bare.wall:.2f} s",
         f"read, nothing kept: {first.wall:.2f} s",

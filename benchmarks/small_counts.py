@@ -18,10 +18,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
-from benchmarks.harness.measure import command, parser, show, table, timed
+from benchmarks.harness.measure import command, parser, show, table, timed, tracked
 from optstream import PrivacyModel, simulated_noise
 from optstream.estimation.hierarchy.rounding import rounded_units
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
@@ -29,7 +27,7 @@ from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
 FIRST, SLOTS, LEARNED_DAYS = date(2024, 1, 1), 24, 28
-SHARES = ("1/3", "1/6", "1/2")
+SHARES = ["1/3", "1/6", "1/2"]
 KNOWN_TRIPS = 0.3
 """How many trips an hour a typical zone is taken to have: a round number, publicly known."""
 EMPTY, BUSY = 0.02, 0.5
@@ -61,7 +59,7 @@ def released(
     """Release day after day; return what is published, and the bands, of every so many days once learned."""
     found, state = {}, None
     days = range(trips.shape[1] // SLOTS)
-    for day in track(days, console=Console(stderr=True)):
+    for day in tracked(days):
         noise, step = simulated_noise([seed, day]), day * SLOTS
         measured = mechanism.measure(trips[:, step : step + SLOTS], noise=noise, first_step=step, state=state)
         state = measured.state
@@ -87,16 +85,12 @@ def peer(tree: AggregationTree, trips: Values, days: Sequence[int], seed: int, e
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Release the days, compare with the truth and print."""
-    options = parser(__doc__, data=True)
-    for name, usual in (("--seed", 11), ("--every", 4), ("--days", 121)):
-        options.add_argument(name, type=int, default=usual)
-    options.add_argument("--epsilon", default="1")
-    options.add_argument("--shares", nargs="+", default=SHARES)
+    options = parser(__doc__, data=True, seed=11, every=4, days=121, epsilon="1", shares=SHARES)
     given = options.parse_args(arguments)
     tree, trips = read_trips(given.data, given.days)
     model = PrivacyModel(given.epsilon, SLOTS, 1, resolution=1)
     pattern = HistoryInformed(model, scale=KNOWN_TRIPS, days=PublicDays.from_date(FIRST, SLOTS), counts=True)
-    shares = "model" if list(given.shares) == ["model"] else given.shares
+    shares = "model" if given.shares == ["model"] else given.shares
     mechanism = HistoryInformedTree(pattern, tree, shares)
     taken, found = timed(lambda: released(mechanism, trips, given.every, given.seed))
     days = sorted(found)

@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
 from benchmarks.harness.share_held import share
+from benchmarks.inputs.public_data import load_of_days
 from benchmarks.small_counts import FIRST, KNOWN_TRIPS, read_trips
 from optstream import PrivacyModel, simulated_noise
 from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors
@@ -40,7 +41,6 @@ from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedT
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 from tasks.covariates.public_holidays import public_holidays
-from tasks.studies.evaluation.data import LOAD, read_load
 
 LOAD_FIRST, WEEKS_APART, LOAD_WEEKS = date(2013, 1, 7), 11, 191
 """Where the load of a seed begins: so many weeks after that of the one before, around again after so many."""
@@ -86,7 +86,7 @@ def by_threes(names: Sequence[str]) -> list[list[str]]:
 def load_case(folder: Path, n_days: int, unit: float, seed: int) -> Case:
     """Return a seed's load in units of so many MW: nation and regions."""
     first = LOAD_FIRST + timedelta(weeks=WEEKS_APART * seed % LOAD_WEEKS)
-    names, load = read_load(folder / LOAD, first, first + timedelta(days=n_days - 1))
+    names, load = load_of_days(folder, first, n_days)
     tree = AggregationTree.from_parents({"FR": None, **dict.fromkeys(names, "FR")})
     questions = {"region": [[name] for name in names], "three regions": by_threes(names), "nation": [["FR"]]}
     return Case(first, tree, load if unit == 1.0 else np.rint(load / unit), questions)
@@ -247,13 +247,8 @@ def case_of(of: str, given: Namespace, seed: int) -> Case:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    options = parser(__doc__)
-    options.add_argument("--data", type=Path, required=True, metavar="FOLDER")
+    options = parser(__doc__, data=True, days=98, epsilon=["1", "0.1", "0.01"], seeds=16, zones=8)
     options.add_argument("--of", choices=("load", "trips", "visits"), default="load")
-    options.add_argument("--days", type=int, default=98)
-    options.add_argument("--epsilon", nargs="+", default=["1", "0.1", "0.01"])
-    options.add_argument("--seeds", type=int, default=16)
-    options.add_argument("--zones", type=int, default=8)
     given = options.parse_args(arguments)
     for epsilon in given.epsilon:
         cases = [case_of(given.of, given, seed) for seed in range(given.seeds)]

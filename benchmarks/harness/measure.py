@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from rich.console import Console
+from rich.progress import track
 from rich.table import Table
 
 from optstream.errors import OptStreamError
@@ -105,11 +106,11 @@ def show(*lines: str | Table) -> None:
         console.print(line)
 
 
-def parser(document: str | None, *, data: bool | None = None) -> argparse.ArgumentParser:
+def parser(document: str | None, *, data: bool | None = None, **usual: Any) -> argparse.ArgumentParser:
     """Return a parser whose help is a module's docstring.
 
     data: whether it has --data, the folder of public series, and needs it; the environment's OPTSTREAM_DATA
-    stands in for it.
+    stands in for it. usual: further options with their defaults; False is a flag, a list takes several.
     """
     made = argparse.ArgumentParser(
         description=document, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
@@ -121,7 +122,20 @@ def parser(document: str | None, *, data: bool | None = None) -> argparse.Argume
             required=data and given is None,
             help="the folder of the public series (default: the environment's OPTSTREAM_DATA)",
         )  # fmt: skip
+    for name, default in usual.items():
+        told: dict[str, Any] = {"default": default, "help": "(default: %(default)s)"}
+        if default is False:
+            made.add_argument(f"--{name}", action="store_true")
+        elif isinstance(default, list):
+            made.add_argument(f"--{name}", nargs="+", type=type(default[0]), **told)
+        else:
+            made.add_argument(f"--{name}", type=type(default), **told)
     return made
+
+
+def tracked(items: Iterable[T], what: str = "Working...") -> Iterable[T]:
+    """Return the items, with a bar on standard error of how many are done."""
+    return track(items, what, console=Console(stderr=True))
 
 
 def a_day(text: str) -> date:

@@ -5,14 +5,10 @@ from numpy.typing import NDArray
 
 
 def share(held: NDArray[np.float64] | NDArray[np.bool_], draws: NDArray[np.float64]) -> str:
-    """Return a share and its standard error, in percent; what belongs to one draw counts as one.
+    """Return a share and its standard error, such as "94.9% ± 0.5%"; what belongs to one draw counts as one.
 
-    Args:
-        held: (n,), which part of each was held.
-        draws: (n, k), of each k numbers by which its draw is known.
-
-    Returns:
-        Such as "94.9% ± 0.5%"; the error is nan for one draw, and 0 where all or nothing was held.
+    held: (n,), which part of each was held. draws: (n, k), of each k numbers by which its draw is known. The
+    error is nan for one draw, and 0 where all or nothing was held.
     """
     of_draws = np.unique(draws, axis=0, return_inverse=True)[1].ravel()
     away = np.bincount(of_draws, held - held.mean())

@@ -24,12 +24,11 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
-from scipy.stats import spearmanr
 
-from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.harness.measure import command, parser, show, table, tracked
+from benchmarks.history.plans import ranked
 from benchmarks.inputs.configuration_text import configuration
+from benchmarks.inputs.public_data import load_of_days
 from benchmarks.inputs.sectors import SECTORS, by_sector
 from benchmarks.small_counts import FIRST as FIRST_TRIPS
 from benchmarks.small_counts import read_trips
@@ -38,7 +37,6 @@ from tasks.config import Settings, load_settings
 from tasks.planning.advice.candidates import Choice, mechanism_choices, with_scale, with_stream_share
 from tasks.planning.advice.compare_plans import Judge, compare_plans
 from tasks.release.build_mechanism import mechanism_for
-from tasks.studies.evaluation.data import LOAD, read_load
 
 Values = NDArray[np.float64]
 FIRST_LOAD = date(2016, 2, 1)
@@ -98,7 +96,7 @@ def _path(node: str, parents: dict[str, str]) -> list[str]:
 def load_stream(folder: Path, data: Path, n_days: int, name: str = "load", half: slice = slice(None),
                 alpha: str = "10") -> Stream:  # fmt: skip
     """Return the load of these regions and their sum."""
-    names, values = read_load(data / LOAD, FIRST_LOAD, FIRST_LOAD + timedelta(n_days - 1))
+    names, values = load_of_days(data, FIRST_LOAD, n_days)
     parents = {"FR": ""} | dict.fromkeys(names[half], "FR")
     privacy = {"alpha": alpha, "budget_alpha": "10"} if alpha != "10" else {}
     days = [day[half] for day in values]
@@ -107,7 +105,7 @@ def load_stream(folder: Path, data: Path, n_days: int, name: str = "load", half:
 
 def cells_stream(folder: Path, data: Path, n_days: int, *, margin: bool) -> Stream:
     """Return the load of regions and made-up sectors: sectors as a margin, or only cells below regions."""
-    names, values = read_load(data / LOAD, FIRST_LOAD, FIRST_LOAD + timedelta(n_days - 1))
+    names, values = load_of_days(data, FIRST_LOAD, n_days)
     parents = {"FR": ""} | dict.fromkeys(names, "FR")
     if not margin:
         parents |= {f"{region}-{sector}": region for region in names for sector in SECTORS}
@@ -157,7 +155,7 @@ def plans_of(given: Stream, n_judged: int) -> Pairs:
     plans = compare_plans(given.settings, given.scale).plans
     found = [
         found_error(given, plan.choice.settings, n_judged)
-        for plan in track(plans, description=given.settings.stream.name, console=Console(stderr=True))
+        for plan in tracked(plans, given.settings.stream.name)
     ]
     return [plan.choice.label for plan in plans], [plan.relative for plan in plans], found
 
@@ -167,9 +165,7 @@ def plans_of_pair(pair: Sequence[Stream], n_judged: int) -> Pairs:
     errors: dict[tuple[int, str, Fraction], tuple[float, float]] = {}
     for place, given in enumerate(pair):
         judge = Judge.of(given.settings, given.scale)
-        for choice, share in track(
-            list(product(_kinds(given), EIGHTHS)), description="pair", console=Console(stderr=True)
-        ):
+        for choice, share in tracked(list(product(_kinds(given), EIGHTHS)), "pair"):
             settings = with_stream_share(choice.settings, share)
             expected = judge.judged(Choice(choice.label, {}, settings)).relative
             errors[place, choice.label, share] = expected, found_error(given, settings, n_judged)
@@ -190,9 +186,7 @@ def _kinds(given: Stream) -> Iterator[Choice]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compare the order of plans on every stream, and print."""
-    options = parser(__doc__, data=True)
-    options.add_argument("--days", type=int, default=7)
-    options.add_argument("--learned", type=int, default=28)
+    options = parser(__doc__, data=True, days=7, learned=28)
     options.add_argument("--only", nargs="+", choices=SERIES, default=list(SERIES))
     options.add_argument("--plans", action="store_true", help="print the plans too")
     given = options.parse_args(arguments)
@@ -220,10 +214,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 for label, one, other in zip(labels, expected, found, strict=True):
                     every.add_row(label, f"{one:.2%}", f"{other:.2%}")
                 show(every)
-            chosen, best = int(np.argmin(expected)), int(np.argmin(found))
-            rank = f"{spearmanr(expected, found).statistic:.2f}"
-            more = f"{found[chosen] / found[best] - 1:+.1%}"
-            rows.add_row(name, labels[chosen], labels[best], str(len(labels)), rank, more)
+            _, chosen, best, rank, more = ranked(labels, expected, found)
+            rows.add_row(name, chosen, best, str(len(labels)), rank, more)
             show(f"{name}: rank correlation {rank}")
         show(rows)
 

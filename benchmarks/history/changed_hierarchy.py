@@ -105,9 +105,7 @@ def _over(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and print a line for each change and way."""
-    options = parser(__doc__)
-    options.add_argument("--data", type=Path, required=True, metavar="FOLDER")
-    options.add_argument("--seeds", type=int, default=3, help="(default: 3)")
+    options = parser(__doc__, data=True, seeds=3)
     options.add_argument("--only", default="", help="changes whose name holds this text")
     given = options.parse_args(arguments)
     of = with_parts(loads(given.data, CHANGED - timedelta(days=N_BEFORE), N_BEFORE + N_AFTER))

@@ -17,10 +17,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 
-from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.harness.measure import command, parser, show, table, tracked
 from benchmarks.history_proxy import errors_of
 from optstream import PrivacyModel
 from optstream.evaluation.build import KNOWN_LOAD_MW
@@ -56,17 +54,14 @@ KINDS: dict[str, Callable[[Values], Values]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run every epsilon, month and covariate, and print."""
-    options = parser(__doc__, data=True)
-    options.add_argument("--epsilon", nargs="+", default=["0.1", "0.01"])
-    options.add_argument("--month", nargs="+", type=int, default=[2, 6, 10])
+    options = parser(__doc__, data=True, epsilon=["0.1", "0.01"], month=[2, 6, 10], trials=3)
     options.add_argument("--kind", nargs="+", choices=list(KINDS), default=list(KINDS))
-    options.add_argument("--trials", type=int, default=3)
     options.add_argument("--joint", action="store_true", help="with joint noise, each customer in one region")
     given = options.parse_args(arguments)
     days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", [2015, 2016]))
     rows = table(["ε", "month", "covariate"], ["MW a step", "beside none"])
     cases = [(epsilon, month) for epsilon in given.epsilon for month in given.month]
-    for epsilon, month in track(cases, console=Console(stderr=True)):
+    for epsilon, month in tracked(cases):
         first = date(2016, month, 1)
         begins, last = first - timedelta(LEARNED_DAYS), (first + timedelta(31)).replace(day=1) - timedelta(1)
         names, load = read_load(given.data / LOAD, begins, last)

@@ -10,17 +10,17 @@ sectors added up from cells; and with the sectors as a margin. Noise is simulate
 """
 
 from collections.abc import Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.inputs.public_data import load_of_days
 from benchmarks.inputs.sectors import SECTORS, by_sector
 from optstream import PrivacyModel, simulated_noise
 from optstream.mechanisms import Gaussian, Hierarchical, Laplace
 from optstream.stream import AggregationTree, Lattice
-from tasks.studies.evaluation.data import LOAD, read_load
 
 Values = NDArray[np.float64]
 FIRST = date(2016, 2, 1)
@@ -67,12 +67,10 @@ def by_us(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Release the days by every way, and print."""
-    options = parser(__doc__, data=True)
-    options.add_argument("--epsilon", default="1")
+    options = parser(__doc__, data=True, epsilon="1", days=10)
     options.add_argument("--alpha", default="1", help="MW")
-    options.add_argument("--days", type=int, default=10)
     given = options.parse_args(arguments)
-    regions, load = read_load(given.data / LOAD, FIRST, FIRST + timedelta(given.days - 1))
+    regions, load = load_of_days(given.data, FIRST, given.days)
     days, lattice = by_sector(np.array(load)), lattice_of(regions)
     rows = table(["noise", "way"], [f"{name}, MW" for name in LEVELS])
     sizes = lattice.add_up(days).mean(axis=(0, 2))

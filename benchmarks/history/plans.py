@@ -11,18 +11,17 @@ the plan that would be chosen misses more than the best. Noise is simulated, all
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from datetime import date, timedelta
+from datetime import date
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import track
 from scipy.stats import spearmanr
 
-from benchmarks.harness.measure import command, parser, show, table
+from benchmarks.harness.measure import command, parser, show, table, tracked
+from benchmarks.inputs.public_data import load_of_days
 from benchmarks.small_counts import read_trips
 from optstream import PrivacyModel
 from optstream.estimation.gaussian_process.expected_error import expected_error
@@ -31,7 +30,6 @@ from optstream.mechanisms.history_informed.block_choice import planned_blocks
 from optstream.mechanisms.joint_groups import Noise
 from optstream.noise import simulated_noise
 from optstream.stream.public_days import PublicDays
-from tasks.studies.evaluation.data import LOAD, read_load
 
 Values = NDArray[np.float64]
 MEAN = 1000.0
@@ -45,8 +43,7 @@ FEWEST_SHARED = 6
 def streams(folder: Path, n_days: int) -> Iterator[tuple[str, Values, int]]:
     """Yield ten streams, (n_series, n_steps) of mean 1,000 each, with their steps a day."""
     for month in (2, 4, 6, 8, 10):
-        first = date(2016, month, 1)
-        _, load = read_load(folder / LOAD, first, first + timedelta(n_days - 1))
+        _, load = load_of_days(folder, date(2016, month, 1), n_days)
         yield f"load, month {month}", _scaled(np.concatenate(list(load), axis=1)), 48
     tree, trips = read_trips(folder, n_days)
     yield "taxi trips", _scaled(tree.add_up(trips)[tree.levels[1].start : tree.levels[1].stop]), 24
@@ -109,30 +106,36 @@ def found_error(plan: HistoryInformed, values: Values, slots: int, trial: int) -
     return float(np.sqrt(np.mean(missed[len(missed) // 2 :])))
 
 
+def ranked(
+    plans: Sequence[str], expected: Sequence[float], found: Sequence[float]
+) -> tuple[float, str, str, str, str]:
+    """Return the rank correlation of expected and found errors; then as texts the plan that is chosen, the
+    best one, the correlation, and by how much the first misses more.
+    """
+    chosen, best = int(np.argmin(expected)), int(np.argmin(found))
+    rank = float(spearmanr(expected, found).statistic)
+    return rank, plans[chosen], plans[best], f"{rank:.2f}", f"{found[chosen] / found[best] - 1:+.1%}"
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run every stream and plan, and print."""
-    options = parser(__doc__, data=True)
-    options.add_argument("--noise", nargs="+", type=float, default=[0.002, 0.02])
-    options.add_argument("--days", type=int, default=35)
-    options.add_argument("--trials", type=int, default=1)
-    options.add_argument("--streams", type=int, default=10)
+    options = parser(__doc__, data=True, noise=[0.002, 0.02], days=35, trials=1, streams=10)
     given = options.parse_args(arguments)
     rows = table(["noise", "stream", "chosen", "best"], ["rank correlation", "chosen beside best"])
     known = list(streams(given.data, given.days))[: given.streams]
     for noise in given.noise:
         correlations = []
-        for name, values, slots in track(known, console=Console(stderr=True)):
+        for name, values, slots in tracked(known):
             pairs = list(plans(noise, slots, len(values)))
             expected = [error for _, error in pairs]
             found = [
-                np.mean([found_error(plan, values, slots, trial) for trial in range(given.trials)])
+                float(np.mean([found_error(plan, values, slots, trial) for trial in range(given.trials)]))
                 for plan, _ in pairs
             ]
             words = [f"{plan.n_blocks} x {plan.block_length}, {plan.noise}" for plan, _ in pairs]
-            chosen, best = int(np.argmin(expected)), int(np.argmin(found))
-            correlations.append(float(spearmanr(expected, found).statistic))
-            more = f"{found[chosen] / found[best] - 1:+.1%}"
-            rows.add_row(f"{noise}", name, words[chosen], words[best], f"{correlations[-1]:.2f}", more)
+            rank, *cells = ranked(words, expected, found)
+            correlations.append(rank)
+            rows.add_row(f"{noise}", name, *cells)
         rows.add_row(f"{noise}", "mean", "", "", f"{np.mean(correlations):.2f}", "")
     show(rows)
 

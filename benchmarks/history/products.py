@@ -163,11 +163,7 @@ def of_sum(load: Values, mechanism: Any, trial: int) -> Iterator[tuple[str, floa
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run every pair, and print."""
-    options = parser(__doc__, data=True)
-    options.add_argument("--epsilon", nargs="+", type=float, default=[0.1])
-    options.add_argument("--regions", type=int, default=4)
-    options.add_argument("--days", type=int, default=14)
-    options.add_argument("--trials", type=int, default=1)
+    options = parser(__doc__, data=True, epsilon=[0.1], regions=4, days=14, trials=1)
     options.add_argument("--only", nargs="+", choices=KINDS, default=list(KINDS))
     given = options.parse_args(arguments)
     days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", [2015, 2016]))

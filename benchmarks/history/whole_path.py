@@ -15,8 +15,7 @@ import flows  # noqa: F401  before numpy: one thread for linear algebra, as comm
 # isort: split
 import resource
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -24,38 +23,21 @@ import numpy as np
 import polars as pl
 
 from benchmarks.harness.measure import command, parser, processor, show, table
+from benchmarks.harness.step_watch import StepWatch
 from benchmarks.history_cost import LEAF_MW, load_of
 from benchmarks.inputs.configuration_text import configuration, equal_shares
-from benchmarks.inputs.fixture import stream, tree_of
-from flows.cli.console import Terminal
+from benchmarks.inputs.fixture import dump_of_all, hierarchy_file, stamps_of, stream, tree_of
 from flows.orchestration.environment import connect
 from tasks.config import Settings
-from tasks.ingest.arrival.parts import EVERY, place_of
 
 FIRST = date(2025, 1, 6)
-
-
-class Processor(Terminal):
-    """Takes the terminal's place and adds up the processor seconds of each step."""
-
-    def __init__(self) -> None:
-        super().__init__(as_json=True)
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def step(self, label: str) -> Iterator[None]:
-        """Time one step; `label` is "name, n days"."""
-        began, name = processor(), label.partition(",")[0]
-        yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + processor() - began
 
 
 def prepared(folder: Path, n_nodes: int, epsilon: str, days: Sequence[date]) -> Settings:
     """Write hierarchy, configuration and the dumps of these days; return the settings."""
     tree = tree_of(n_nodes)
     parents = (tree.nodes[parent] if parent >= 0 else "" for parent in tree.parents)
-    lines = ["node,parent", *(f"{node},{parent}" for node, parent in zip(tree.nodes, parents, strict=True))]
-    (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
+    hierarchy_file(folder, dict(zip(tree.nodes, parents, strict=True)))
     text = configuration(
         stream={"time_zone": "UTC"},
         mechanism={"name": "HistoryInformed", "scale": LEAF_MW},
@@ -66,16 +48,13 @@ def prepared(folder: Path, n_nodes: int, epsilon: str, days: Sequence[date]) -> 
     )
     settings = stream(folder, text)
     for number, day in enumerate(days):
-        into = folder / "dumps" / place_of(EVERY, day)
-        into.mkdir(parents=True)
-        stamps = pl.Series(settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+        stamps = stamps_of(settings, day)
         columns = {
             "region": np.repeat(np.array(tree.leaves), len(stamps)),
             "timestamp": pl.concat([stamps] * len(tree.leaves)),
             "load_mw": load_of(tree, number).ravel(),
         }
-        pl.DataFrame(columns).write_parquet(into / "part-0.parquet")
-        (into / "_SUCCESS").touch()
+        dump_of_all(settings, day, [pl.DataFrame(columns)])
     return settings
 
 
@@ -95,7 +74,7 @@ def measured(
         nights = {f"a day of fill {number + 1}": own for number, own in enumerate(fills)}
         nights |= {f"night {number + 1}": [day] for number, day in enumerate(days[n_filled:])}
         for name, asked in nights.items():
-            watch, began = Processor(), processor()
+            watch, began = StepWatch(), processor()
             ended = run_days(settings, asked, watch)
             assert all(day.outcome.status == "published" for day in ended), ended
             whole = processor() - began
@@ -107,12 +86,9 @@ def measured(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each number of nodes and print a table for it."""
-    options = parser(__doc__)
-    options.add_argument("--nodes", type=int, nargs="+", default=[13, 270])
-    options.add_argument("--epsilon", default="1")
+    options = parser(__doc__, nodes=[13, 270], epsilon="1", nights=2)
     options.add_argument("--days", type=int, default=31, help="filled in at once (default: 31)")
     options.add_argument("--fills", type=int, default=2, help="one after the other (default: 2)")
-    options.add_argument("--nights", type=int, default=2)
     given = options.parse_args(arguments)
     for n_nodes in given.nodes:
         columns = measured(n_nodes, given.epsilon, given.days, given.fills, given.nights)

@@ -1,6 +1,6 @@
 """Makes the streams that benchmarks measure, in a folder: hierarchy, configuration, dumps, published days."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -25,6 +25,7 @@ from optstream.stream import Calendar
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE
 from tasks.ingest import Dump, discover
+from tasks.ingest.arrival.parts import EVERY, place_of
 from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, region_of, stable_hash
 from tasks.sample_data.simulate import simulate
 
@@ -90,6 +91,26 @@ def stream(
             days=days,
         )
     return settings
+
+
+def hierarchy_file(folder: Path, parents: Mapping[str, str]) -> None:
+    """Write hierarchy.csv: each node and the one above it, "" of the root."""
+    lines = ["node,parent", *(f"{node},{parent}" for node, parent in parents.items())]
+    (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
+
+
+def dump_of_all(settings: Settings, day: date, parts: Iterable[pl.DataFrame]) -> None:
+    """Write the dump of a day that holds all leaves, a file a part."""
+    into = settings.folder / "dumps" / place_of(EVERY, day)
+    into.mkdir(parents=True)
+    for number, part in enumerate(parts):
+        part.write_parquet(into / f"part-{number:07d}.parquet")
+    (into / "_SUCCESS").touch()
+
+
+def stamps_of(settings: Settings, day: date) -> pl.Series:
+    """Return when each step of a day begins."""
+    return pl.Series(settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
 
 
 def metered(dumps: Path, leaves: Iterable[str], time_zone: str = "UTC", day: str = "elapsed") -> str:

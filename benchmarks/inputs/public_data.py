@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -34,42 +34,35 @@ class PublicSeries:
     deviation: float
 
 
+def load_of_days(data: Path, first: date, n_days: int) -> tuple[tuple[str, ...], Values]:
+    """Return the French regions and their load from a day on, (n_days, n_regions, 48)."""
+    return read_load(data / LOAD, first, first + timedelta(days=n_days - 1))
+
+
 def load_of_2016(data: Path) -> PublicSeries:
     """Return the load of the 12 French regions in 2016, half-hours by day. Raises as `read_load`."""
     first = date(2016, 1, 1)
-    _, values = read_load(data / LOAD, first, date(2016, 12, 31))
-    terms: dict[str, Any] = {
-        "alpha": "1",
-        "resolution": "0.001",
-        "n_points": 10,
-        "threshold": "1000",
-        "deviation": 100.0,
-    }
-    return _in_periods("load", "MW", values, CALENDAR.first_step(first), **terms)
+    _, values = load_of_days(data, first, 366)
+    return _in_periods(
+        "load", "MW", values, CALENDAR.first_step(first),
+        alpha="1", resolution="0.001", n_points=10, threshold="1000", deviation=100.0,
+    )  # fmt: skip
 
 
 def flu(data: Path) -> PublicSeries:
     """Return visits for influenza-like illness at age 5 to 24, weekly, whole years from 2006 week 40."""
-    terms: dict[str, Any] = {
-        "alpha": "1",
-        "resolution": "1",
-        "n_points": 10,
-        "threshold": "2000",
-        "deviation": 316.0,
-    }
-    return _in_periods("flu", "visits", _whole_years(read_flu(data), 52), **terms)
+    return _in_periods(
+        "flu", "visits", _whole_years(read_flu(data), 52),
+        alpha="1", resolution="1", n_points=10, threshold="2000", deviation=316.0,
+    )  # fmt: skip
 
 
 def unemployment(data: Path) -> PublicSeries:
     """Return the unemployment level, thousands, monthly, whole years from 1972."""
-    terms: dict[str, Any] = {
-        "alpha": "0.001",
-        "resolution": "0.001",
-        "n_points": 4,
-        "threshold": "50",
-        "deviation": 30.0,
-    }
-    return _in_periods("unemployment", "thousands", _whole_years(read_unemployment(data), 12), **terms)
+    return _in_periods(
+        "unemployment", "thousands", _whole_years(read_unemployment(data), 12),
+        alpha="0.001", resolution="0.001", n_points=4, threshold="50", deviation=30.0,
+    )  # fmt: skip
 
 
 SERIES: dict[str, Callable[[Path], PublicSeries]] = {

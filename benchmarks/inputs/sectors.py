@@ -10,14 +10,8 @@ SECTORS = ("industry", "households", "services")
 def by_sector(load: Values) -> Values:
     """Return the cells of region and sector, sectors of one region in a row; they add up to the load.
 
-    Industry is nearly flat, households peak in the evening, services fill the working hours; how much of a
-    region each has differs from region to region.
-
-    Args:
-        load: (n_days, n_regions, n_steps).
-
-    Returns:
-        (n_days, n_regions * 3, n_steps).
+    From (n_days, n_regions, n_steps) to (n_days, n_regions * 3, n_steps). Industry is nearly flat, households
+    peak in the evening, services fill the working hours; how much of a region each has differs by region.
     """
     n_days, n_regions, n_steps = load.shape
     hours = 24.0 * (np.arange(n_steps) + 0.5) / n_steps

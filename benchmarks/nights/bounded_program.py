@@ -105,8 +105,7 @@ def reconciled(name: str, problem: LeastSquares, tree: AggregationTree) -> NDArr
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure each size in a process of its own, and print the table and the slope."""
-    options = parser(__doc__)
-    options.add_argument("--leaves", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    options = parser(__doc__, leaves=[1000, 10_000, 100_000])
     options.add_argument("--peers", type=int, nargs="*", default=[100, 300])
     options.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = options.parse_args(arguments)

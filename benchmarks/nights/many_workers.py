@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.measure import command, in_process, living_children, parser, processor, show, table
-from benchmarks.million import DAY, peak, prepared
+from benchmarks.harness.step_watch import peak
+from benchmarks.million import DAY, prepared
 from flows.orchestration.workers import CLUSTER, reader_of
 from tasks.config import load_settings
 from tasks.ingest import Dump, discover
@@ -82,10 +83,7 @@ def _in_process(file: Path, *words: str) -> list[float]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Read the same day without a cluster and with each number of workers, and print the table."""
-    options = parser(__doc__)
-    options.add_argument("--leaves", type=int, default=100_000)
-    options.add_argument("--workers", type=int, nargs="+", default=[0, 1, 2, 4])
-    options.add_argument("--metered", action="store_true")
+    options = parser(__doc__, leaves=100_000, workers=[0, 1, 2, 4], metered=False)
     options.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     options.add_argument("--address", help=argparse.SUPPRESS)
     given = options.parse_args(arguments)

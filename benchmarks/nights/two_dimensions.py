@@ -20,10 +20,9 @@ import numpy as np
 import polars as pl
 
 from benchmarks.harness.measure import command, in_process, parser, processor, show, table
-from benchmarks.inputs.fixture import stream
+from benchmarks.inputs.fixture import dump_of_all, hierarchy_file, stamps_of, stream
 from benchmarks.million import DAY, visits
 from tasks.config import Settings
-from tasks.ingest.arrival.parts import EVERY, place_of
 
 LIMIT = 10.0
 """Seconds of a whole night of 200 times 10 cells that were asked."""
@@ -36,7 +35,7 @@ def prepared(folder: Path, n_regions: int, n_sectors: int, mechanism: str, *, ma
     """Write hierarchy, configuration and the dump of one day; return the settings."""
     regions = [f"r{region}" for region in range(n_regions)]
     sectors = [f"s{sector}" for sector in range(n_sectors)]
-    lines = ["node,parent", "all,", *(f"{region},all" for region in regions)]
+    parents = {"all": ""} | dict.fromkeys(regions, "all")
     if margin:
         text = visits(
             mechanism,
@@ -45,20 +44,17 @@ def prepared(folder: Path, n_regions: int, n_sectors: int, mechanism: str, *, ma
             input={"margin": "sector"},
         )
     else:
-        lines += [f"{region}-{sector},{region}" for region in regions for sector in sectors]
+        parents |= {f"{region}-{sector}": region for region in regions for sector in sectors}
         text = visits(mechanism, input={"region": "cell"})
-    (folder / "hierarchy.csv").write_text("\n".join(lines), encoding="utf-8")
+    hierarchy_file(folder, parents)
     settings = stream(folder, text)
-    into = folder / "dumps" / place_of(EVERY, DAY)
-    into.mkdir(parents=True)
-    stamps = pl.Series(settings.calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
+    stamps = stamps_of(settings, DAY)
     cells = pl.DataFrame({"region": regions}).join(pl.DataFrame({"sector": sectors}), how="cross")
     rows = cells.join(pl.DataFrame({"timestamp": stamps}), how="cross").with_columns(
         cell=pl.format("{}-{}", "region", "sector"),
         visits=pl.Series(np.random.default_rng(0).poisson(5.0, cells.height * len(stamps))),
     )
-    rows.write_parquet(into / "part-0.parquet")
-    (into / "_SUCCESS").touch()
+    dump_of_all(settings, DAY, [rows])
     return settings
 
 
@@ -86,11 +82,7 @@ def table_of(found: dict[str, dict[str, float]]) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Release a night of each, and print the table."""
-    options = parser(__doc__)
-    options.add_argument("--regions", type=int, default=200)
-    options.add_argument("--sectors", type=int, default=10)
-    options.add_argument("--mechanism", default="Laplace")
-    given = options.parse_args(arguments)
+    given = parser(__doc__, regions=200, sectors=10, mechanism="Laplace").parse_args(arguments)
     size = given.regions, given.sectors, given.mechanism
     show(f"{given.regions:,} regions times {given.sectors:,} sectors, {given.mechanism}:")
     show(table_of({name: measured(*size, margin=name == MARGIN) for name in (MARGIN, PEER)}))

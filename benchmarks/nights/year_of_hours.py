@@ -22,7 +22,6 @@ import polars as pl
 from benchmarks.harness.measure import command, in_words, parser, show, timed
 from benchmarks.inputs.configuration_text import configuration, leaves_below
 from benchmarks.inputs.fixture import rows_of, statement_of, stream
-from benchmarks.inputs.ledger_history import LEASE
 from optstream.catalogue import publish, stage
 from optstream.catalogue.hours.closed_days import close_days
 from optstream.ledger import Ledger, Reservation, open_ledger
@@ -31,7 +30,7 @@ from tasks.monitoring import watch
 from tasks.planning.backfill_plan import plan_backfill
 from tasks.planning.nightly import days_of_night
 from tasks.release.build_mechanism import mechanism_for
-from tasks.release.run import terms_of
+from tasks.release.run import LEASE, terms_of
 from tasks.reports import write_pages
 from tasks.sample_data.load_shapes import FRENCH_REGIONS
 
@@ -90,8 +89,7 @@ class Year:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Fill the year; print a line for each mark."""
-    options = parser(__doc__)
-    options.add_argument("--marks", type=int, nargs="+", default=[100, 1_000, 4_000, 8_760])
+    options = parser(__doc__, marks=[100, 1_000, 4_000, 8_760])
     marks = sorted(options.parse_args(arguments).marks)
     show(" | ".join(["hours", *TIMED, "bytes of the catalogue"]))
     with tempfile.TemporaryDirectory() as scratch:

@@ -64,10 +64,8 @@ def least_variance(g: int, window: int) -> float:
 
 def main() -> None:
     """Print a row for each size of group."""
-    options = parser(__doc__)
+    options = parser(__doc__, groups=[4, 8, 10, 12, 16, 24], samples=2000)
     options.add_argument("--window", type=int, default=48, help="steps")
-    options.add_argument("--groups", type=int, nargs="+", default=[4, 8, 10, 12, 16, 24])
-    options.add_argument("--samples", type=int, default=2000)
     given = options.parse_args()
     generator = np.random.default_rng(0)
     found = table(["steps a group"], [*(f"p = {power:g}" for power in POWERS), "no norm below"])

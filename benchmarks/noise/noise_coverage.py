@@ -57,9 +57,8 @@ def coverage_of(settings: Settings, n_days: int) -> NDArray[np.float64]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure, and write what was found."""
-    options = parser(__doc__)
+    options = parser(__doc__, days=N_DAYS)
     options.add_argument("--into", type=Path, required=True, metavar="FILE")
-    options.add_argument("--days", type=int, default=N_DAYS, help=f"(default: {N_DAYS})")
     given = options.parse_args(arguments)
     rows = []
     with tempfile.TemporaryDirectory() as folder:

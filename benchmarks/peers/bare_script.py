@@ -1,6 +1,6 @@
 """Adds numpy's Laplace noise to each day's dumps and writes a file: a release without any guarantee.
 
-The peer of `nightly_run` and `backfill`: no validation, ledger, exact noise, consistency or catalogue.
+The peer of `backfill`: no validation, ledger, exact noise, consistency or catalogue.
 
     python -m benchmarks.peers.bare_script DUMPS VALUE-COLUMN INTO FIRST LAST
 """

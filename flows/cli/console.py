@@ -2,8 +2,9 @@
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rich.console import Console
@@ -52,6 +53,19 @@ class Terminal:
         else:
             print(label, flush=True)
             yield
+
+    @contextmanager
+    def bar(
+        self, *columns: Any, total: float | None = None, transient: bool = True, **fields: Any
+    ) -> Iterator[Callable[..., None] | None]:
+        """Show a bar of rich's columns; give what moves it on, or None where nobody watches."""
+        if not self.is_watched:
+            yield None
+            return
+        from rich.progress import Progress
+
+        with Progress(*columns, console=self.console, transient=transient) as shown:
+            yield partial(shown.update, shown.add_task("", total=total, **fields))
 
     def say(self, text: str) -> None:
         """A line for people."""

@@ -41,9 +41,7 @@ def parse_day(text: str) -> date:
     except ValueError:
         hint = ", which stands for all its hours" if "T" in text else ""
         raise typer.BadParameter(f"a date looks like 2016-02-01{hint}; got {text!r}") from None
-    if not 1970 <= day.year <= 2199:
-        raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
-    return day
+    return _in_range(day, text)
 
 
 def parse_period(text: str) -> date:
@@ -54,6 +52,10 @@ def parse_period(text: str) -> date:
         raise typer.BadParameter(
             f"a date looks like 2016-02-01, an hour like 2016-02-01T13; got {text!r}"
         ) from None
+    return _in_range(period, text)
+
+
+def _in_range(period: date, text: str) -> date:
     if not 1970 <= period.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return period
@@ -103,6 +105,16 @@ def day_option(name: str, help: str) -> Any:
 def period_option(name: str, help: str) -> Any:
     """An option that takes a date, or an hour of one."""
     return typer.Option(name, parser=parse_period, metavar="DATE", help=help)
+
+
+def flag(name: str, help: str) -> Any:
+    """An option that is given or not."""
+    return typer.Option(name, help=help)
+
+
+def asks(metavar: str, help: str) -> Any:
+    """An option that takes what its help calls so."""
+    return typer.Option(metavar=metavar, help=help)
 
 
 DEFAULT_CONFIG = Path("optstream.toml")

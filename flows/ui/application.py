@@ -1,6 +1,7 @@
 """The application: which address is answered with what; views and pages are `tasks.ui`."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import date, datetime
 from typing import Any
 from urllib.parse import quote
@@ -17,41 +18,28 @@ from flows.ui.guard import OPEN, Guard
 from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from optstream.stream import day_of, period_from
+from tasks.config import Settings
 from tasks.contracts.results import folder_of
-from tasks.monitoring.alarms.conditions import DEPENDS
-from tasks.monitoring.facts import SUSPECT_DAYS
-from tasks.monitoring.replaced import MOST_SHOWN
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
 from tasks.ui.snapshot import Snapshot
-from tasks.ui.views.day_detail import day_detail
+from tasks.ui.views.day_page import day_page
 from tasks.ui.views.node_detail import MOST_DAYS, Span
 from tasks.ui.views.node_page import MOST_FOUND, curve_of, find_nodes, node_page
 from tasks.ui.views.overview import Need, overview
-from tasks.ui.views.stream_detail import MOST_ALARMS, OPEN_YEARS, stream_detail
+from tasks.ui.views.stream_page import stream_page
 
 DATA_DOCS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; sandbox"
 }
 """Of Great Expectations' pages, whose style stands in them: no script, and no origin of ours."""
-FEW_NODES = 40
-"""That are listed all at once; of more, the leaves are folded."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Starlette:
-    """Return the application.
-
-    Args:
-        looks: The newest look at each stream.
-        secret: User and password, "user:password".
-        clock: The time.
-
-    Returns:
-        An ASGI application that only reads.
-    """
+    """Return an ASGI application that only reads; secret: "user:password"."""
 
     def html(template: str, *, refreshes: bool = True, **values: object) -> Response:
         seconds = int(looks.seconds) if refreshes else 0
@@ -65,27 +53,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
 
     def stream(request: Request) -> Response:
         found = looks.of(request.path_params["name"])
-        detail = stream_detail(found, clock())
-        view = found.view
-        newest = day_of(view.days[-1].day) if view and view.days else None
-        tree = found.settings.tree_of(found.settings.local_day(clock())) if found.settings else None
-        nodes, leaves = ((), ()) if tree is None else (tree.nodes, tree.leaves)
-        return html(
-            "stream",
-            detail=detail,
-            home=_home(found),
-            newest=newest,
-            nodes=nodes,
-            inner=[node for node in nodes if node not in leaves],
-            leaves=leaves,
-            few=FEW_NODES,
-            called=None if found.settings is None else found.settings.called,
-            most=MOST_ALARMS,
-            open_years=OPEN_YEARS,
-            depends=DEPENDS,
-            most_replaced=MOST_SHOWN,
-            replaced_days=SUSPECT_DAYS,
-        )
+        return html("stream", home=_home(found.stream), **stream_page(found, clock()))
 
     def day(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), _day(request.path_params["day"])
@@ -93,37 +61,27 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         known = found.view is not None and wanted in {one.day for one in found.view.days}
         facts = read_day(found.settings, wanted) if found.settings and known else DayFacts()
         runs, problem = looks.runs_on(found, wanted) if known else ((), "")
-        detail = day_detail(found, facts, wanted, runs)
-        if detail is None:
+        shown = day_page(found, facts, wanted, runs)
+        if shown is None:
             raise HTTPException(404)
-        return html(
-            "day",
-            detail=detail,
-            name=found.stream,
-            home=_home(found),
-            most=MOST_ALARMS,
-            runs_problem=problem,
-            depends=DEPENDS,
-        )
+        return html("day", home=_home(found.stream), runs_problem=problem, **shown)
 
     def nodes(request: Request) -> Response:
         found, asked = looks.of(request.path_params["name"]), request.query_params.get("find", "")[:100]
         if found.settings is None:
             raise HTTPException(404)
         hits = find_nodes(found.settings, asked)
-        values = {"asked": asked, "hits": hits, "name": found.stream, "home": _home(found)}
+        values = {"asked": asked, "hits": hits, "name": found.stream, "home": _home(found.stream)}
         return html("nodes", refreshes=False, most=MOST_FOUND, **values)
 
     def node(request: Request) -> Response:
-        found, name, span = _node_asked(looks, request)
-        shown = node_page(found, name, span)
-        home = _home(found)
-        address = f"{home}/nodes/{quote(name, safe='')}"
-        return html("node", refreshes=False, name=found.stream, home=home, address=address, **shown)
+        (settings, node, span), stream = _node_asked(looks, request), request.path_params["name"]
+        address = f"{_home(stream)}/nodes/{quote(node, safe='')}"
+        shown = node_page(settings, node, span)
+        return html("node", refreshes=False, name=stream, home=_home(stream), address=address, **shown)
 
     def node_data(request: Request) -> Response:
-        found, name, span = _node_asked(looks, request)
-        return JSONResponse(curve_of(found, name, span).to_document())
+        return JSONResponse(asdict(curve_of(*_node_asked(looks, request))))
 
     def contracts(request: Request) -> Response:
         found, wanted = looks.of(request.path_params["name"]), request.path_params["file"]
@@ -167,8 +125,8 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
     return Starlette(routes=routes, middleware=[guard], exception_handlers=refused)
 
 
-def _home(found: Snapshot) -> str:
-    return f"/streams/{quote(found.stream, safe='')}"
+def _home(stream: str) -> str:
+    return f"/streams/{quote(stream, safe='')}"
 
 
 def _day(text: str) -> date:
@@ -187,7 +145,7 @@ def _shown_for(found: Snapshot, wanted: date) -> date:
     return next((one.day for one in own if not one.state.is_done), own[-1].day if own else wanted)
 
 
-def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
+def _node_asked(looks: Looks, request: Request) -> tuple[Settings, str, Span]:
     """The stream, the node and the days that an address names; the newest published day without any."""
     found, name = looks.of(request.path_params["name"]), request.path_params["node"]
     view, settings = found.view, found.settings
@@ -199,7 +157,7 @@ def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
     span = Span(*(day_of(_day(asked[key]) if key in asked else newest) for key in ("from", "to")))
     if not 1 <= span.n_days <= MOST_DAYS:
         raise HTTPException(404)
-    return found, name, span
+    return settings, name, span
 
 
 def _not_found(_: Request, error: Exception) -> Response:

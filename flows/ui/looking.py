@@ -25,12 +25,8 @@ class UnknownStreamError(OptStreamError):
 class Looks:
     """The newest look at each stream.
 
-    Args:
-        configurations: Their files.
-        seconds: Between two rounds.
-        clock: The time.
-        textfile: Where metrics are written after each round, for the node exporter; None for nowhere.
-        runs: Who knows the runs of a stream; None where no orchestrator is asked.
+    seconds: between two rounds. textfile: where metrics are written after each round, for the node exporter;
+    None for nowhere. runs: who knows the runs of a stream; None where no orchestrator is asked.
     """
 
     def __init__(

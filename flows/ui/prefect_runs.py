@@ -25,17 +25,10 @@ SECONDS = 10
 
 
 def runs_of(stream: str, day: date | None = None) -> tuple[StreamRun, ...]:
-    """Return runs of a stream that began, the newest first.
+    """Return runs of a stream that began, the newest first, with their steps and the run that started each.
 
-    Args:
-        stream: Its name.
-        day: Of which the runs are asked for; None for the last ones of any day.
-
-    Returns:
-        The runs, with their steps and the run that started each.
-
-    Raises:
-        Exception: What Prefect's client raises where the server does not answer.
+    day: of which they are asked for; None for the last ones of any. Raises what Prefect's client raises where
+    the server does not answer.
     """
     asked: dict[str, Any] = {"tags": {"all_": list(tags_of(stream))}, "start_time": {"is_null_": False}}
     if day is not None:

@@ -1,4 +1,4 @@
-"""The published mean of each region of a day beside the median of the days before. Pure."""
+"""The published mean of each region of a day beside the median of the days before."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,9 @@ from math import inf, isfinite, log
 
 import polars as pl
 
-from optstream.catalogue import Entry
+from optstream.catalogue import Catalogue, Entry
+from tasks.config import Settings
+from tasks.monitoring.published_files import kept_figures
 
 FACTOR = 10.0
 """Between the published mean of a day and the median of those before."""
@@ -18,14 +20,10 @@ LEAST_DAYS, MOST_DAYS = 7, 28
 
 @dataclass(frozen=True)
 class Comparison:
-    """A region on a day, by published figures alone.
+    """A region, which is a leaf, on a day, by published figures alone, in the unit of the values.
 
-    Attributes:
-        day: The local day.
-        region: A leaf.
-        mean: Of the day's published values, in the unit of the values.
-        usual: The median of such means of the days before, which is not zero.
-        noise: The most that the standard deviation of the noise in `mean` can be; 0 where no file says.
+    mean: of the day's values. usual: the median of such means of the days before, which is not zero. noise:
+    the most that the standard deviation of the noise in `mean` can be; 0 where no file says.
     """
 
     day: date
@@ -65,16 +63,10 @@ class Comparison:
 
 
 def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]) -> tuple[Comparison, ...]:
-    """Compare the last of these days with the up to 28 before it.
+    """Compare the last of these days, entries that were not withdrawn, with the up to 28 before it.
 
-    Args:
-        kept: The figures that the pages keep (`tasks.monitoring.published_files.kept_figures`).
-        listed: Entries of the catalogue that were not withdrawn, by day.
-        leaves: The regions.
-
-    Returns:
-        A comparison for each region with a figure of that day, and with figures of a week before whose median
-        is not zero; by region's code.
+    kept: as `tasks.monitoring.published_files.kept_figures` gives it. Returns by region's code a comparison
+    for each leaf with a figure of that day, and with figures of a week before whose median is not zero.
     """
     if not listed:
         return ()
@@ -91,4 +83,20 @@ def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]
         Comparison(newest.period, row["node"], row["mean"], row["usual"], row["noise"] or 0.0)
         for row in day.sort("node").iter_rows(named=True)
         if isfinite(row["mean"]) and row["usual"]
+    )
+
+
+def far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Comparison, ...]:
+    """The leaves whose published mean of the newest listed day is ten times the median of the up to 28 listed
+    days before, or a tenth, or of the other sign, and by more than noise explains.
+
+    A region in another unit, or negated, published within its bounds. Of published figures alone, as the
+    pages keep them: it costs no privacy. Empty before a week is listed.
+    """
+    listed = [] if catalogue is None else [one for one in catalogue.entries if not one.withdrawn]
+    kept = kept_figures(settings) if len(listed) > LEAST_DAYS else None
+    if kept is None:
+        return ()
+    return tuple(
+        one for one in compare(kept, listed, settings.tree_of(listed[-1].period).leaves) if one.is_far
     )

@@ -1,11 +1,12 @@
 """The state of each day of the span, from facts and the clock alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
 from itertools import groupby
 
+from optstream.catalogue import Entry
 from optstream.ledger import ReleaseOutline, ReleaseState
 from optstream.stream import Hour, day_of
 from tasks.config import Settings
@@ -83,13 +84,9 @@ _WORST_FIRST = (
 
 
 def by_day(states: Sequence[DayState]) -> tuple[DayState, ...]:
-    """Return the local days of a calendar: days as they are, of hours the worst of each day.
+    """Return the local days of a calendar, rising: days as they are, of hours the worst of each day.
 
-    Args:
-        states: Of days, or of hours, rising.
-
-    Returns:
-        One for each local day; of hours its note says of how many.
+    A day of hours says in its note of how many.
     """
     return tuple(_worst(list(own)) for _, own in groupby(states, key=lambda one: day_of(one.day)))
 
@@ -106,18 +103,17 @@ def _worst(own: Sequence[DayState]) -> DayState:
 
 def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, ...]:
     """Every day of the span, rising."""
-    entries = {} if facts.catalogue is None else {entry.period: entry for entry in facts.catalogue.entries}
-    listed = {day: (one.revision, one.file) for day, one in entries.items() if not one.withdrawn}
+    entries = () if facts.catalogue is None else facts.catalogue.entries
+    listed = {entry.period: entry for entry in entries if not entry.withdrawn}
     accepted = frozenset(settings.watching.accepted_gaps)
     found = []
     for day in facts.days(settings):
-        release = facts.releases.get(day)
-        if release is None:
-            found.append(_unreleased(settings, facts, day, now, day_of(day) in accepted))
+        if day in facts.releases:
+            state = _released(settings, facts, listed.get(day), day, now)
         else:
-            hold = facts.holds.get(day)
-            state = _released(settings, release, hold, listed, day, now, day_of(day) in accepted)
-            found.append(_without_file(state, facts.lost.get(day)))
+            state = _unreleased(settings, facts, day, now)
+        state = _without_file(state, facts.lost.get(day))
+        found.append(replace(state, accepted=day_of(day) in accepted))
     return tuple(found)
 
 
@@ -130,26 +126,17 @@ def _without_file(day: DayState, lost: str | None) -> DayState:
     return replace(day, note=f"{day.note}; the file of revision {day.listed} {lost}")
 
 
-def _released(
-    settings: Settings,
-    release: ReleaseOutline,
-    hold: Hold | None,
-    listed: Mapping[date, tuple[int, str]],
-    day: date,
-    now: datetime,
-    accepted: bool,
-) -> DayState:
-    revision, file = listed.get(day, (None, None))
-    state, note = _of_ledger(settings, release, hold, day, now)
+def _released(settings: Settings, facts: Facts, listed: Entry | None, day: date, now: datetime) -> DayState:
+    release = facts.releases[day]
+    revision, file = (None, None) if listed is None else (listed.revision, listed.file)
+    state, note = _of_ledger(settings, release, facts.holds.get(day), day, now)
     if state in (State.PUBLISHED, State.RESTATED) and revision != release.revision:
         note = "the ledger has it as published, and the published folder does not list it"
     elif not state.is_done and revision is not None:
         note = f"{note}; revision {revision} is published"
     needs_raw = release.state is ReleaseState.RESERVED
     expires = raw_expires(settings, day) if needs_raw else None
-    return DayState(
-        day, state, note, release.revision, revision, file, raw_expires=expires, accepted=accepted
-    )
+    return DayState(day, state, note, release.revision, revision, file, raw_expires=expires)
 
 
 def _of_ledger(
@@ -170,7 +157,7 @@ def _of_ledger(
     return State.FAILED, f"{begun}; its run died or failed, the next one continues"
 
 
-def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime, accepted: bool) -> DayState:
+def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime) -> DayState:
     arrival = facts.arrivals.get(day)
     tree = settings.tree_of(day)
     parts = parts_of(settings, day) if arrival is None else (*arrival.waiting, *arrival.broken)
@@ -183,7 +170,6 @@ def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime, acce
         waiting_for=lacking(tree, leaves),
         levels=touched(tree, leaves),
         raw_expires=raw_expires(settings, day),
-        accepted=accepted,
     )
 
 

@@ -7,11 +7,6 @@ from tasks.config import Settings
 from tasks.config.tables.fields import step_minutes
 
 
-def ends_at(settings: Settings, day: date) -> datetime:
-    """Local midnight after the day, or the end of the hour."""
-    return settings.calendar.ends_at(day)
-
-
 def late_from(settings: Settings, day: date) -> datetime:
     """From then on a day that is not released is an alarm."""
     return settings.clock_after(day, settings.watching.late_after)
@@ -20,7 +15,7 @@ def late_from(settings: Settings, day: date) -> datetime:
 def raw_expires(settings: Settings, day: date) -> datetime | None:
     """When the raw readings of a day are deleted; None where no retention is configured."""
     kept = settings.input.raw_retention_days
-    return None if kept is None else ends_at(settings, day) + timedelta(days=kept)
+    return None if kept is None else settings.calendar.ends_at(day) + timedelta(days=kept)
 
 
 def days_left(expires: datetime, now: datetime) -> int:

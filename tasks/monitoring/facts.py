@@ -16,13 +16,16 @@ from tasks.contracts.results import PRIVATE_PERIOD, RAW, USER, newest_results
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import BudgetSummary
-from tasks.monitoring.compared import Comparison
+from tasks.monitoring.compared import Comparison, far_regions
 from tasks.monitoring.deadlines import last_ended
-from tasks.monitoring.missing_covariates import missing_covariates
-from tasks.monitoring.newest_release import newest_published, newest_release
+from tasks.monitoring.newest_release import (
+    missing_covariates,
+    newest_published,
+    newest_release,
+    unlike_days,
+)
 from tasks.monitoring.published_files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
-from tasks.monitoring.unlike import far_regions, unlike_days
 from tasks.release.records.outcomes import Budget, budget_of
 from tasks.studies.audit_record import AuditRecord, last_audit
 
@@ -95,14 +98,7 @@ class Facts:
         return newest if newest in self.unlike else None
 
     def days(self, settings: Settings) -> list[date]:
-        """Return the days, or hours, to be looked at.
-
-        Args:
-            settings: Of the stream.
-
-        Returns:
-            First to last; empty where there are none.
-        """
+        """Return the days, or hours, to be looked at, first to last."""
         return (
             []
             if self.first is None or self.last is None
@@ -111,21 +107,11 @@ class Facts:
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
-    """Read what is known of a stream.
+    """Read what is known of a stream; live: whether days up to yesterday are expected.
 
-    Opens no dump, and no measurements but those that a plan goes on from and those of the newest release.
-
-    Args:
-        settings: Of the stream.
-        ledger: None before the first run.
-        now: An instant with a time zone.
-        live: Whether days up to yesterday are expected.
-
-    Returns:
-        The facts; a catalogue that cannot be read is one of them.
-
-    Raises:
-        LedgerError: The database refuses, or there is no ledger though days are published.
+    Opens no dump, and no measurements but those that a plan goes on from and those of the newest release. A
+    catalogue that cannot be read is one of the facts. Raises LedgerError if the database refuses, or there is
+    no ledger though days are published.
     """
     # the ledger before the catalogue, which is replaced before the ledger has a day as published
     releases = _releases(settings, ledger)

@@ -15,15 +15,7 @@ from tasks.monitoring.facts import Facts, look
 
 @dataclass(frozen=True)
 class StreamView:
-    """A stream's days and alarms, and the facts that they were judged from.
-
-    Attributes:
-        stream: Name of the stream.
-        at: The moment.
-        facts: What was known.
-        days: Rising.
-        alarms: What a person should act on.
-    """
+    """A stream's days, rising, what a person should act on, and the facts that they were judged from."""
 
     stream: str
     at: datetime
@@ -38,33 +30,14 @@ class StreamView:
 
 
 def view_of(settings: Settings, facts: Facts, now: datetime) -> StreamView:
-    """Judge the facts. Pure: the same facts, settings and instant give the same view.
-
-    Args:
-        settings: Of the stream.
-        facts: What `look` read.
-        now: The instant that deadlines are compared with.
-
-    Returns:
-        Days and alarms.
-    """
+    """Judge the facts. Pure: the same facts, settings and instant give the same view."""
     days = days_of(settings, facts, now)
     return StreamView(settings.stream.name, now, facts, days, alarms_of(settings, facts, days, now))
 
 
 def watch(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool = True) -> StreamView:
-    """Look and judge.
+    """Look and judge; ledger: None before the first run. Raises LedgerError as `look`.
 
-    Args:
-        settings: Of the stream.
-        ledger: None before the first run.
-        now: An instant with a time zone.
-        live: Whether days up to yesterday are expected; else an archive's end is its end.
-
-    Returns:
-        Days and alarms.
-
-    Raises:
-        LedgerError: As for `look`.
+    live: whether days up to yesterday are expected; else an archive's end is its end.
     """
     return view_of(settings, look(settings, ledger, now, live=live), now)

@@ -46,11 +46,7 @@ def but_for_dates(text: str) -> str:
 
 @dataclass(frozen=True)
 class AlarmRun:
-    """Alarms of one kind, severity and node and of periods in a row; or a single one, perhaps of no period.
-
-    Attributes:
-        alarms: The earliest first.
-    """
+    """Alarms of one kind, severity and node and of periods in a row, the earliest first; or a single one."""
 
     alarms: tuple[Alarm, ...]
 
@@ -79,15 +75,10 @@ class AlarmRun:
 
 
 def alarm_runs(alarms: Iterable[Alarm], *, same_words: bool = False) -> tuple[AlarmRun, ...]:
-    """Return alarms with those in a row together. Pure.
+    """Return alarms, which come by period, rising, with those in a row together. Pure.
 
-    Args:
-        alarms: By period, rising; those of no period anywhere.
-        same_words: Whether only those are together that say the same, but for dates and clock times; else
-            the words of the last stand for what others of its kind and node say, too.
-
-    Returns:
-        In the order of their first alarms.
+    same_words: whether only those are together that say the same, but for dates and clock times; else the
+    words of the last stand for what others of its kind and node say, too.
     """
     runs: list[list[Alarm]] = []
     newest: dict[tuple[str, ...], list[Alarm]] = {}

@@ -30,6 +30,8 @@ from optstream.catalogue.layout import CURVES, curves_file, is_hash
 from optstream.catalogue.reading.columns import read_columns
 from optstream.errors import PublicationError
 from tasks.reports.facts import Daily, Node, PublicFacts, Recent, as_values
+from tasks.reports.public import daily_of
+from tasks.reports.summaries import Summaries
 
 Values = NDArray[np.float64]
 Put = Callable[[Iterable[bytes]], Sequence[str]]
@@ -44,9 +46,7 @@ COLUMNS = ("value", "noise", "model")
 class CurveFiles:
     """Names of files, relative to the published folder, by year ("2016") or month ("2016-02") and by block.
 
-    Attributes:
-        days: Empty where the page itself holds the days of all nodes.
-        steps: Of the months with a release.
+    days: empty where the page itself holds the days of all nodes. steps: of the months with a release.
     """
 
     days: Mapping[str, Sequence[str]] = field(default_factory=dict)
@@ -54,17 +54,11 @@ class CurveFiles:
 
 
 def encode(kind: str, first: date, steps: Sequence[int], start: int, columns: Mapping[str, Values]) -> bytes:
-    """Return the bytes of a file of figures.
+    """Return the bytes of a file of figures; the same figures give the same bytes.
 
-    Args:
-        kind: "days" or "steps".
-        first: Its first day.
-        steps: How many steps each of its days has, gaps included as 0.
-        start: Number of its first node.
-        columns: (n_nodes, n_places) each, `value` among them; others that know nothing are left out.
-
-    Returns:
-        The same figures give the same bytes.
+    kind: "days" or "steps". steps: how many each day has from the first on, gaps included as 0. start: number
+    of the first node. columns: (n_nodes, n_places) each, `value` among them; others that know nothing are
+    left out.
     """
     kept = {
         name: columns[name]
@@ -86,10 +80,11 @@ def encode(kind: str, first: date, steps: Sequence[int], start: int, columns: Ma
     return b"".join([MAGIC, struct.pack("<I", len(text)), text, *(one.tobytes() for one in arrays)])
 
 
-def of_days(daily: Daily, start: int = 0) -> bytes:
-    """Return the means of all days of `daily`, the first node's number being `start`."""
-    columns = {"value": daily.mean, "noise": daily.noise, "model": daily.model}
-    return encode("days", daily.first, daily.steps, start, columns)
+def of_days(daily: Daily, nodes: range | None = None) -> bytes:
+    """Return the means of all days of `daily`, of all nodes or of those with these numbers."""
+    some = nodes or range(len(daily.mean))
+    columns = {"value": daily.mean[some], "noise": daily.noise[some], "model": daily.model[some]}
+    return encode("days", daily.first, daily.steps, some.start, columns)
 
 
 def of_recent(recent: Recent) -> bytes:
@@ -120,24 +115,15 @@ def of_steps(first: date, n_days: int, days: Mapping[date, Mapping[str, Values]]
 def make_curves(
     place: Storage,
     facts: PublicFacts,
-    daily_of: Callable[[Sequence[Entry], Sequence[str]], Daily],
+    summaries: Summaries,
     known: Mapping[str, Sequence[str]],
     put: Put,
 ) -> tuple[CurveFiles, dict[str, list[str]]]:
-    """Put all files of figures that the page of these facts names.
+    """Put all files of figures that the page of these facts names; return their names, and what is known now.
 
-    Args:
-        place: The published folder.
-        facts: Of it.
-        daily_of: Returns the days of some entries and nodes.
-        known: Hashes of files by what they were made of, from the last time.
-        put: Of the folder.
-
-    Returns:
-        Their names, and what is known for the next time. The names are the same whatever is known.
-
-    Raises:
-        PublicationError: The folder cannot be written.
+    summaries: of the listed files. known: hashes of files by what they were made of, as
+    the last time returned them; the names are the same whatever is known. Raises PublicationError if the
+    folder cannot be written.
     """
     if facts.daily is None:
         return CurveFiles(), {}
@@ -152,7 +138,7 @@ def make_curves(
             key = _key(kind, facts, entries)
             hashes = list(known.get(key, ()))
             if not hashes or not there.issuperset(hashes):
-                made = _days(facts, entries, daily_of) if kind == "days" else _steps(place, facts, entries)
+                made = _days(facts, entries, summaries) if kind == "days" else _steps(place, facts, entries)
                 hashes = list(put(made))
             kept[key] = hashes
             named[kind][name] = [curves_file(digest) for digest in hashes]
@@ -177,16 +163,10 @@ def _blocks(nodes: Sequence[Node]) -> Iterator[range]:
         yield range(start, min(start + BLOCK, len(nodes)))
 
 
-def _days(
-    facts: PublicFacts,
-    entries: Sequence[Entry],
-    daily_of: Callable[[Sequence[Entry], Sequence[str]], Daily],
-) -> Iterator[bytes]:
-    daily = daily_of(entries, [node.name for node in facts.explored])
+def _days(facts: PublicFacts, entries: Sequence[Entry], summaries: Summaries) -> Iterator[bytes]:
+    daily = daily_of(summaries, entries, [node.name for node in facts.explored])
     for block in _blocks(facts.explored):
-        some = slice(block.start, block.stop)
-        parts = {name: getattr(daily, name)[some] for name in ("mean", "least", "most", "noise", "model")}
-        yield of_days(Daily(first=daily.first, steps=daily.steps, **parts), block.start)
+        yield of_days(daily, block)
 
 
 def _steps(place: Storage, facts: PublicFacts, entries: Sequence[Entry]) -> Iterator[bytes]:
@@ -199,8 +179,7 @@ def _steps(place: Storage, facts: PublicFacts, entries: Sequence[Entry]) -> Iter
         except PublicationError:
             continue  # damaged since it was summed up: a gap, and `optstream ledger verify` names it
     for block in _blocks(facts.explored):
-        some = slice(block.start, block.stop)
-        part = {day: {name: one[some] for name, one in columns.items()} for day, columns in days.items()}
+        part = {day: {name: one[block] for name, one in columns.items()} for day, columns in days.items()}
         yield of_steps(first, n_days, part, block.start)
 
 

@@ -14,15 +14,9 @@ from tasks.reports.render import templates_of
 
 
 def deployment_of(settings: Settings, ledger: Ledger, day: date) -> Deployment:
-    """Return what ledger and configuration add to a stream's card: public facts alone.
+    """Return what ledger and configuration add to a stream's card, as of this day: public facts alone.
 
-    Args:
-        settings: Of the stream.
-        ledger: Open.
-        day: The day whose mechanism and hierarchy it describes.
-
-    Returns:
-        With the configured privacy guarantee alone where the ledger knows no stream of this name yet.
+    With the configured privacy guarantee alone where the ledger knows no stream of this name yet.
     """
     name = settings.stream.name
     guarantees = ledger.guarantees(name) or {0: settings.model}
@@ -41,14 +35,7 @@ def deployment_of(settings: Settings, ledger: Ledger, day: date) -> Deployment:
 
 
 def card_files(deployment: Deployment) -> Mapping[str, Describe]:
-    """Return what makes the card's two files of a published folder: JSON, and the same as a page.
-
-    Args:
-        deployment: As `deployment_of` returns it.
-
-    Returns:
-        By the name of the file.
-    """
+    """Return by name what makes the card's two files of a published folder: JSON, and the same as a page."""
 
     def page(dataset: Dataset) -> bytes:
         return card_page(deployment_card(dataset, deployment))
@@ -57,14 +44,7 @@ def card_files(deployment: Deployment) -> Mapping[str, Describe]:
 
 
 def card_page(card: Mapping[str, Any]) -> bytes:
-    """Return a card as a page. Pure: the same card gives the same bytes.
-
-    Args:
-        card: As `deployment_card` returns it.
-
-    Returns:
-        HTML as UTF-8, in which nothing runs and which fetches nothing.
-    """
+    """Return a card of `deployment_card` as HTML in which nothing runs and which fetches nothing. Pure."""
     environment = templates_of("tasks.reports")
     template = environment.get_template("deployment_card.html.jinja")
     return template.render(card=card["deployment"]).encode()

@@ -8,7 +8,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -25,33 +24,24 @@ POWERS = ("W", "kW", "MW", "GW")
 """Units whose sum over time is an energy: the unit and an h."""
 
 
-@dataclass(frozen=True)
-class Explorer:
-    """What the template sets in. index, curves: JSON. days, recent: base64. script_hash: for the policy."""
+def explorer_of(facts: PublicFacts, curves: CurveFiles | None) -> dict[str, str] | None:
+    """Return what the template sets in: JSON, figures in base64, the script, and its hash for the policy.
 
-    index: str
-    curves: str
-    days: str
-    recent: str
-    script: str
-    script_hash: str
-
-
-def explorer_of(facts: PublicFacts, curves: CurveFiles | None) -> Explorer | None:
-    """Return what the page of these facts explores; None where there is nothing to see."""
+    None where there is nothing to see.
+    """
     if facts.daily is None or facts.recent is None or facts.statement is None:
         return None
     script = script_text()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     files_of = curves or CurveFiles()
-    return Explorer(
-        _as_text(_index(facts)),
-        json.dumps({"days": files_of.days, "steps": files_of.steps}),
-        base64.b64encode(of_days(facts.daily)).decode(),
-        base64.b64encode(of_recent(facts.recent)).decode(),
-        script,
-        f"sha256-{digest}",
-    )
+    return {
+        "index": _as_text(_index(facts)),
+        "curves": json.dumps({"days": files_of.days, "steps": files_of.steps}),
+        "days": base64.b64encode(of_days(facts.daily)).decode(),
+        "recent": base64.b64encode(of_recent(facts.recent)).decode(),
+        "script": script,
+        "script_hash": f"sha256-{digest}",
+    }
 
 
 @cache

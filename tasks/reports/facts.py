@@ -27,13 +27,7 @@ RECENT_DAYS = 28
 
 @dataclass(frozen=True)
 class Node:
-    """A node as the published rows have it.
-
-    Attributes:
-        name: Of the node.
-        parent: None at the root.
-        level: Depth in the tree, root 0.
-    """
+    """A node as the published rows have it; parent: None at the root. level: root 0."""
 
     name: str
     parent: str | None
@@ -44,17 +38,10 @@ class Node:
 class Daily:
     """Each node's days, (n_nodes, n_days), from the first listed day to the last without a gap.
 
-    NaN where nothing is published.
-
-    Attributes:
-        first: The first listed day.
-        mean: Mean of the day's steps.
-        least: The smallest of them.
-        most: The largest of them.
-        noise: Mean of the steps' standard deviations, which is the most that the standard deviation of the
-            day's mean can be (Minkowski); NaN where the files do not say.
-        model: Mean of the steps' posterior standard errors, likewise.
-        steps: (n_days,), how many steps each day has, 0 where nothing is published.
+    Mean, least and most of the day's steps; NaN where nothing is published. noise: the mean of the steps'
+    standard deviations, which is the most that the standard deviation of the day's mean can be (Minkowski);
+    NaN where the files do not say. model: likewise, of the steps' posterior standard errors. steps:
+    (n_days,), how many each day has, 0 where nothing is published.
     """
 
     first: date
@@ -73,15 +60,11 @@ class Daily:
 
 @dataclass(frozen=True, eq=False)
 class Recent:
-    """Each node's steps of the last days.
+    """Each node's steps of the last days, from `first` to `last`, the last listed day.
 
-    Attributes:
-        first: The first of these days.
-        last: The last listed day.
-        days: Those with a release, rising.
-        values: For each of them (n_nodes, n_steps of that day); NaN where the node is not in it.
-        noise: Standard deviations of the same shape; NaN where the file does not say.
-        model: Posterior standard errors, likewise.
+    days: those with a release, rising. values: for each of them (n_nodes, n_steps of that day); NaN where the
+    node is not in it. noise: standard deviations of the same shape; NaN where the file does not say. model:
+    posterior standard errors, likewise.
     """
 
     first: date
@@ -96,11 +79,7 @@ class Recent:
 class LevelError:
     """How large a level's figures are and how wrong: root mean squares over the newest day's nodes and steps.
 
-    Attributes:
-        level: Root 0.
-        size: Of the published figures.
-        error: Of all that is wrong where the release states that, else of the noise alone.
-        is_total: Which of both.
+    error: of all that is wrong where the release states that (`is_total`), else of the noise alone.
     """
 
     level: int
@@ -118,20 +97,15 @@ class LevelError:
 class PublicFacts:
     """A stream by its published folder alone.
 
-    `daily`, `recent` and `statement` are None, and there are no nodes, where every day was withdrawn.
+    `daily`, `recent`, `statement` and `epsilon` are None, and there are no nodes, where every day was
+    withdrawn.
 
-    Attributes:
-        catalogue: As published.
-        statement: Of the newest listed release that is there.
-        nodes: Of that release, root first, level by level.
-        daily: In the nodes' order, for the first of them (`n_drawn`), as many as a page draws.
-        recent: As `daily`.
-        epsilon: The most that any window may lose, the largest that a listed release states; None as above.
-        lost: Of listed days, what their file is: `MISSING` or `DAMAGED`. They are shown as gaps.
-        about: Publisher, licence and names of nodes, as far as they are told.
-        level_errors: Of the newest listed release that is there, where it states errors.
-        has_card: Whether a deployment card lies beside the page.
-        has_answers: Whether questions are answered beside the data.
+    statement: of the newest listed release that is there. nodes: of that release, root first, level by level.
+    daily, recent: in the nodes' order, for the first of them (`n_drawn`), as many as a page draws. epsilon:
+    the most that any window may lose, the largest that a listed release states. lost: of listed days, what
+    their file is, `MISSING` or `DAMAGED`; they are shown as gaps. about: publisher, licence and names of
+    nodes, as far as they are told. level_errors: of the newest listed release that is there, where it states
+    errors. has_card, has_answers: whether a deployment card, and answers to questions, lie beside the page.
     """
 
     catalogue: Catalogue

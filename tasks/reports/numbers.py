@@ -56,7 +56,7 @@ def amount(value: Fraction | float) -> str:
 
 
 def at_most(value: Fraction | float) -> str:
-    """An epsilon of a long span: four decimals, rounded up."""
+    """An epsilon of a long span: four decimals, rounded up: what is lost is never understated."""
     return f"{ceil(value * 10**4) / 10**4:.4f}".rstrip("0").rstrip(".")
 
 

@@ -33,16 +33,10 @@ class DataDoc:
 class OperatorFacts:
     """What only the page of the trusted zone says.
 
-    Attributes:
-        view: The days and alarms.
-        nodes: How many each level has.
-        shares: Of epsilon, by level.
-        charges: What each release of the stream is charged.
-        links: What precedes a file's name in the published folder, for the page to link to it; None into a
-            store.
-        problem: Why data users have no new page; None where they have.
-        horizons: What the last 30 and 365 days lost.
-        data_docs: Of the last weeks.
+    nodes: how many each level has. shares: of epsilon, by level. charges: of each release of the stream.
+    links: what precedes a file's name in the published folder, for the page to link to it; None into a store.
+    problem: why data users have no new page; None where they have. horizons: what the last 30 and 365 days
+    lost. data_docs: of the last weeks.
     """
 
     view: StreamView

@@ -39,20 +39,10 @@ FIGURES = ("mean", "least", "most", "noise", "model")
 def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tuple[PublicFacts, Summaries]:
     """Read the facts of a catalogue's releases, and the summaries of its files for the next time.
 
-    Summaries only spare reading: the facts are the same without any, as long as no old file was altered. A
-    listed file that is missing, or that was read and is not the one that the catalogue names, is
-    `PublicFacts.lost`.
-
-    Args:
-        place: The published folder.
-        catalogue: As read from it.
-        known: Summaries by the hash of the file that they were made from, so that no old file is read again.
-
-    Returns:
-        The facts, and the summaries.
-
-    Raises:
-        PublicationError: The folder cannot be read.
+    known: summaries by the hash of the file that they were made from, so that no old file is read again. They
+    only spare reading: the facts are the same without any, as long as no old file was altered. A listed file
+    that is missing, or that was read and is not the one that the catalogue names, is `PublicFacts.lost`.
+    Raises PublicationError if the folder cannot be read.
     """
     listed = [entry for entry in day_entries(catalogue.entries) if not entry.withdrawn]
     if not listed:
@@ -119,15 +109,9 @@ def _level_errors(rows: pl.DataFrame, value: str) -> tuple[LevelError, ...]:
 
 
 def daily_of(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:
-    """Return the days of some entries, rising, and of some nodes.
+    """Return the days of some entries, at least one, rising, and of some nodes, in the nodes' order.
 
-    Args:
-        summaries: Of their files.
-        listed: At least one; others of their span are gaps.
-        drawn: Names of nodes.
-
-    Returns:
-        In the order of `drawn`.
+    summaries: of the entries' files. Other days of their span are gaps.
     """
     first = listed[0].period
     n_days = (listed[-1].period - first).days + 1

@@ -5,6 +5,7 @@ content security policy names by its hash, and loads files of its own folder alo
 same bytes: no clock, no host, no language of the machine.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -28,7 +29,6 @@ from tasks.reports.curves import CurveFiles
 from tasks.reports.drawing.calendar import (
     Mark,
     counted,
-    last_marks,
     level_rows,
     marks_of_days,
     marks_of_facts,
@@ -50,14 +50,9 @@ LOST_SHOWN = 10
 
 
 def public_page(facts: PublicFacts, curves: CurveFiles | None = None) -> bytes:
-    """Return the page of the published folder. Pure: a function of what is published.
+    """Return the page of the published folder, HTML as UTF-8. Pure: the same facts give the same bytes.
 
-    Args:
-        facts: Of the published folder.
-        curves: The files of figures beside it; None for a page that shows only what it holds itself.
-
-    Returns:
-        HTML as UTF-8; the same facts give the same bytes.
+    curves: the files of figures beside it; None for a page that shows only what it holds itself.
     """
     values = _values(facts, marks_of_facts(facts), "", None, most_figures=1)
     days = day_entries(facts.catalogue.entries)
@@ -73,15 +68,7 @@ def public_page(facts: PublicFacts, curves: CurveFiles | None = None) -> bytes:
 
 
 def trusted_page(facts: PublicFacts, operator: OperatorFacts) -> bytes:
-    """Return the same page with what only operators may know: calendar, alarms, budget, charges.
-
-    Args:
-        facts: Of the published folder.
-        operator: Of the trusted zone.
-
-    Returns:
-        HTML as UTF-8.
-    """
+    """Return the same page with what only operators may know: calendar, alarms, budget, charges."""
     marks = marks_of_days(
         by_day(operator.view.days), partial(called, facts=facts.about.nodes)
     ) or marks_of_facts(facts)
@@ -99,8 +86,8 @@ def _values(
     """What both templates set in. most_figures: of nodes, drawn without a script; all by default."""
     value = facts.catalogue.value_column
     unit, quantity = numbers.unit_of(value), numbers.quantity_of(value)
-    listed, last = facts.listed, last_marks(marks)
-    by_level = [sum(node.level == level for node in facts.nodes) for level in _levels(facts)]
+    listed, last = facts.listed, marks[-RECENT_DAYS:]
+    by_level = [n for _, n in sorted(Counter(node.level for node in facts.nodes).items())]
     found = stretches(marks)
     return {
         "facts": facts,
@@ -140,10 +127,6 @@ def _values(
     }
 
 
-def _levels(facts: PublicFacts) -> range:
-    return range(max((node.level for node in facts.nodes), default=-1) + 1)
-
-
 @cache
 def _environment() -> Environment:
     return templates_of(
@@ -162,12 +145,7 @@ def _environment() -> Environment:
 def templates_of(package: str, **filters: Callable[..., Any]) -> Environment:
     """Return a package's templates: every text is escaped, and a name that is not given is an error.
 
-    Args:
-        package: With a folder `templates`.
-        **filters: Of its own, beside those for days and figures.
-
-    Returns:
-        An environment.
+    filters: of its own, beside those for days and figures.
     """
     environment = Environment(
         loader=PackageLoader(package, "templates"),

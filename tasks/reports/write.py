@@ -26,7 +26,7 @@ from tasks.reports.curves import Put, make_curves, read_known
 from tasks.reports.deployment import card_files, deployment_of
 from tasks.reports.facts import PublicFacts
 from tasks.reports.operator import operator_facts
-from tasks.reports.public import daily_of, public_facts
+from tasks.reports.public import public_facts
 from tasks.reports.render import public_page, trusted_page
 from tasks.reports.summaries import Summaries
 from tasks.signing.sign import signer_of
@@ -37,11 +37,9 @@ from tasks.storage.private_files import write_private
 class Written:
     """What `write_pages` wrote.
 
-    Attributes:
-        trusted: The operators' page.
-        public: The data users'; None where nothing was ever published.
-        problem: Why the data users have no new page, in words that hold no value; None where they have.
-        lost: The days whose published file is missing or damaged; the page shows the others.
+    public: the data users' page; None where nothing was ever published. problem: why they have no new page,
+    in words that hold no value; None where they have. lost: the days whose published file is missing or
+    damaged; the page shows the others.
     """
 
     trusted: Path
@@ -55,25 +53,14 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
 
     One is a function of the published files; the other adds what the ledger and the watch know, which hold no
     reading. A published folder that cannot be read or written stops no night: the operators' page says so.
-
-    Args:
-        settings: Of the stream.
-        ledger: Open.
-        now: An instant with a time zone.
-
-    Returns:
-        Where the pages are, and what they lack.
-
-    Raises:
-        LedgerError: As for `look`.
-        OSError: The trusted folder cannot be written.
+    Raises LedgerError as `look`, and OSError if the trusted folder cannot be written.
     """
     facts, public, problem = None, None, None
     try:
         signer = signer_of(settings, ledger)
         problem = _problem_of_answers(settings, signer)
         facts = _write_public(settings, ledger, signer, now)
-        public = None if facts is None else named(settings.published_folder)
+        public = None if facts is None else str(settings.published_folder / PAGE)
     except OptStreamError as error:
         problem = str(error)
     if facts is None:
@@ -112,8 +99,7 @@ def _write_public(
         check_days(catalogue, now)
         known, known_curves = Summaries.read(kept), read_known(settings.kept_curves_file)
         facts, summaries = public_facts(place, catalogue, known)
-        daily = partial(daily_of, summaries)
-        curves, kept_curves = make_curves(place, facts, daily, known_curves, partial(put_curves, folder))
+        curves, kept_curves = make_curves(place, facts, summaries, known_curves, partial(put_curves, folder))
         with suppress(OSError):  # without them the next night reads more
             if not summaries.rows.equals(known.rows):
                 summaries.write(kept)
@@ -143,7 +129,7 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
         has_card, has_answers = place.is_file(CARD_PAGE), place.is_file(ANSWERS_INDEX)
         facts = replace(facts, has_card=has_card, has_answers=has_answers)
         made.append(facts)
-        curves, _ = make_curves(place, facts, partial(daily_of, summaries), {}, put)
+        curves, _ = make_curves(place, facts, summaries, {}, put)
         return public_page(facts, curves)
 
     if into is None:
@@ -157,11 +143,6 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
 def only_named(several: Iterable[bytes]) -> list[str]:
     """Return the hashes of figures that are put nowhere: those of a page beside another folder."""
     return [hashlib.sha256(data).hexdigest() for data in several]
-
-
-def named(folder: Location) -> str:
-    """Where the data users' page is, as a person opens it."""
-    return str(folder / PAGE)
 
 
 def _links(settings: Settings) -> str | None:

@@ -19,14 +19,11 @@ from tasks.ledger.open import ledger_if_any
 class DayFacts:
     """What ledger and folders know of one day.
 
-    Attributes:
-        arrival: What is there of its dump; None where that cannot be listed.
-        files: Of each part of it that is complete, sizes and times of its files, of those still there.
-        results: Its contract results, the newest first.
-        objected: Names of those files in which something did not hold, of this day or of another of its run.
-        records: Its releases by revision.
-        vintages: New estimates by revision, of those that have any.
-        events: What happened to its releases, in the ledger's order.
+    arrival: what is there of its dump; None where that cannot be listed. files: of each part of it that is
+    complete, sizes and times of its files, of those still there. results: contract results, the newest first.
+    objected: names of those files in which something did not hold, of this day or of another of its run.
+    records: its releases by revision. vintages: new estimates by revision, of those that have any. events:
+    what happened to its releases, in the ledger's order.
     """
 
     arrival: Arrival | None = None
@@ -39,18 +36,7 @@ class DayFacts:
 
 
 def read_day(settings: Settings, day: date) -> DayFacts:
-    """Return what is known of one day; opens no dump.
-
-    Args:
-        settings: Of the stream.
-        day: The local day.
-
-    Returns:
-        The facts.
-
-    Raises:
-        LedgerError: The database refuses.
-    """
+    """Return what is known of one day; opens no dump. Raises LedgerError if the database refuses."""
     arrival = None
     with suppress(OSError):
         arrival = arrivals_of(settings, [day]).get(day)

@@ -36,14 +36,8 @@ class Growth:
 def growth_of(settings: Settings, now: datetime, before: Growth | None = None) -> Growth:
     """Return what the stream's folders and its ledger take. Reads names, sizes and times alone.
 
-    Args:
-        settings: Of the stream.
-        now: The instant.
-        before: Of an earlier look: returned again while it is younger than an hour.
-
-    Returns:
-        A part for the published folder, if it is on this machine, for the ledger, if it is a file, and for
-        each folder of the trusted one.
+    A part for the published folder, if it is on this machine, for the ledger, if it is a file, and for each
+    folder of the trusted one. before: of an earlier look, returned again while it is younger than an hour.
     """
     if before is not None and now - before.at < EVERY:
         return before

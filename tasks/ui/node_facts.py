@@ -27,19 +27,11 @@ MOST_REPLACED = 40
 
 
 def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date]) -> pl.DataFrame:
-    """Return what is published of these nodes on these days; days without a release have no rows.
+    """Return what is published of these nodes on these local days; days without a release have no rows.
 
-    Args:
-        settings: Of the stream.
-        nodes: Their names.
-        days: Local days.
-
-    Returns:
-        `COLUMNS`, sorted by node and time. at: the step's start in seconds since 1970; noise: the standard
-        deviation of what the noise did; error: of all that is wrong; both null where the file does not say.
-
-    Raises:
-        PublicationError: There is no catalogue, or a file is not the one that it lists.
+    `COLUMNS`, sorted by node and time. at: the step's start in seconds since 1970; noise: the standard
+    deviation of what the noise did; error: of all that is wrong; both null where the file does not say.
+    Raises PublicationError if there is no catalogue, or a file is not the one that it lists.
     """
     place = open_storage(settings.published_folder)
     catalogue = read_catalogue(place)
@@ -53,17 +45,8 @@ def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date
 def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict[str, pl.DataFrame]:
     """Return what was published of a node before a newer vintage or revision took its place.
 
-    Args:
-        settings: Of the stream.
-        node: Its name.
-        days: Local days.
-
-    Returns:
-        `COLUMNS` by "revision 0, vintage 1", the oldest first, of the first 40 files of a day; one that
-        cannot be read is left out.
-
-    Raises:
-        PublicationError: There is no catalogue.
+    `COLUMNS` by "revision 0, vintage 1", the oldest first, of the first 40 files of a day; one that cannot be
+    read is left out. Raises PublicationError if there is no catalogue.
     """
     place = open_storage(settings.published_folder)
     value = read_catalogue(place).value_column

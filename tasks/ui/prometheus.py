@@ -13,7 +13,6 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from tasks.monitoring import Kind, Severity, State
-from tasks.monitoring.deadlines import ends_at
 from tasks.ui.runs import StreamRun, length_of
 from tasks.ui.snapshot import Night, Snapshot
 
@@ -34,14 +33,9 @@ HELP = {
 
 
 def metrics_text(snapshots: Sequence[Snapshot], now: datetime) -> bytes:
-    """Return the metrics of these streams in Prometheus' text format. Pure.
+    """Return the metrics of these streams in Prometheus' text format 0.0.4, ages counted to now. Pure.
 
-    Args:
-        snapshots: The newest look at each stream.
-        now: The instant that ages are counted to.
-
-    Returns:
-        Text as UTF-8, format 0.0.4; a metric that is not known of a stream has no line of it.
+    A metric that is not known of a stream has no line of it.
     """
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Snapshots(snapshots, now))
@@ -92,7 +86,8 @@ def samples(snapshot: Snapshot, now: datetime) -> Iterable[Sample]:
     yield "optstream_window_epsilon_headroom", (), budget.told(budget.grant) - budget.told(budget.spent)
     listed = [day.day for day in view.days if day.listed is not None]
     if listed:
-        yield "optstream_newest_day_age_seconds", (), (now - ends_at(settings, max(listed))).total_seconds()
+        ended = settings.calendar.ends_at(max(listed))
+        yield "optstream_newest_day_age_seconds", (), (now - ended).total_seconds()
     yield from _of_nights(list(snapshot.nights.values()))
     yield from _of_steps(snapshot.runs or (), now)
 

@@ -23,14 +23,9 @@ ASSETS = {
 
 
 def page(template: str, **values: Any) -> bytes:
-    """Return a page as UTF-8.
+    """Return a page as UTF-8; template: without its endings.
 
-    Args:
-        template: Of `templates`, without its endings.
-        **values: That it shows.
-
-    Returns:
-        HTML; a name that the template asks for and that is not given is an error.
+    A name that the template asks for and that is not among the values is an error.
     """
     return _environment().get_template(f"{template}.html.jinja").render(**values).encode()
 

@@ -51,7 +51,6 @@ class StreamRun:
 class Bar:
     """A step's bar, in thousandths of its run's length. words: its name and how long it took."""
 
-    number: int
     left: int
     width: int
     words: str
@@ -66,9 +65,9 @@ def bars_of(run: StreamRun, now: datetime) -> tuple[Bar, ...]:
     """Return a bar for each step of a run, in the order in which they began. Pure."""
     whole = max(length_of(run, now), timedelta(milliseconds=1))
     found = []
-    for number, step in enumerate(sorted(run.steps, key=lambda one: one.begins)):
+    for step in sorted(run.steps, key=lambda one: one.begins):
         left = min(FULL, max(0, round(FULL * ((step.begins - run.begins) / whole))))
         width = round(FULL * (length_of(step, now) / whole))
         words = f"{step.name} {span_in_words(length_of(step, now))}"
-        found.append(Bar(number, left, max(2, min(width, FULL - left)), words))
+        found.append(Bar(left, max(2, min(width, FULL - left)), words))
     return tuple(found)

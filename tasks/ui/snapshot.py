@@ -44,23 +44,16 @@ class Night:
 class Snapshot:
     """What one look at a stream found.
 
-    Attributes:
-        file: The configuration.
-        stream: Name of the stream; of the file where that cannot be read.
-        at: When the stream was last seen.
-        settings: None where the configuration was never read.
-        view: Days, budget and alarms at that time; None where none was ever seen.
-        problem: Why the newest look failed: then all else is as old as `at`; None where it did not.
-        since: When the watch first saw an alarm, of those that it has seen.
-        nights: By day.
-        figures: Means and noise of published files (`tasks.monitoring.published_files.kept_figures`).
-        guarantees: Of the stream's privacy budget, by number; the highest is that of new days.
-        warnings: Levels that are as good as nothing by the configuration, as a dry run says it.
-        surprises: Regions beside their history, by published figures; None where it was never looked at.
-        growth: What ledger and folders take; None where it was never looked at.
-        docs: Great Expectations' pages of the last weeks; a link is a file's name.
-        runs: The last ones that the orchestrator knows; None where none was asked.
-        runs_problem: Why it was asked in vain, if so.
+    stream: its name; that of the file where it cannot be read. at: when the stream was last seen. settings:
+    None where the configuration was never read. view: days, budget and alarms at that time; None where none
+    was ever seen. problem: why the newest look failed: then all else is as old as `at`; None where it did
+    not. since: when the watch first saw an alarm, of those that it has seen. nights: by day. figures: means
+    and noise of published files (`tasks.monitoring.published_files.kept_figures`). guarantees: of the
+    stream's privacy budget, by number; the highest is that of new days. warnings: levels that are as good as
+    nothing by the configuration, as a dry run says it. surprises: regions beside their history, by published
+    figures. growth: what ledger and folders take. docs: Great Expectations' pages of the last weeks; a link
+    is a file's name. runs: the last ones that the orchestrator knows; None where none was asked.
+    runs_problem: why it was asked in vain, if so.
     """
 
     file: Path
@@ -84,13 +77,8 @@ class Snapshot:
 def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
     """Look at the stream of a configuration as `optstream status` does; what fails is part of the answer.
 
-    Args:
-        file: The configuration.
-        now: An instant with a time zone.
-        before: The look before this one, which is shown on where this one fails.
-
-    Returns:
-        What was found. Nothing is raised: one stream's trouble must not hide the others.
+    before: the look before this one, which is shown on where this one fails. Nothing is raised: one stream's
+    trouble must not hide the others.
     """
     try:
         settings = load_settings(file)

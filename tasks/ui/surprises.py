@@ -13,10 +13,9 @@ from tasks.monitoring.compared import LEAST_DAYS, MOST_DAYS, Comparison, compare
 class Surprises:
     """The newest days beside the days before them.
 
-    Attributes:
-        files: The hashes of the listed files that were compared.
-        newest: The regions of the newest listed day, the farthest from their history first.
-        far: Regions that were far from it, of the last 28 listed days, the newest first.
+    files: hashes of the listed files that were compared. newest: the regions of the newest listed day, the
+    farthest from their history first. far: regions that were far from it, of the last 28 listed days, the
+    newest first.
     """
 
     files: tuple[str, ...] = ()
@@ -29,14 +28,8 @@ def surprises_of(
 ) -> Surprises:
     """Compare each of the last listed days with the days before it, by published figures alone. Pure.
 
-    Args:
-        settings: Of the stream.
-        view: Its newest look.
-        kept: The figures that the pages keep; None where there are none.
-        before: Of an earlier look: returned again while the same files are listed and known.
-
-    Returns:
-        The comparisons; empty before a week is listed.
+    kept: the figures that the pages keep; None where there are none. before: of an earlier look, returned
+    again while the same files are listed and known. Empty before a week is listed.
     """
     catalogue = view.facts.catalogue
     if catalogue is None or kept is None:

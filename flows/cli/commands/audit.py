@@ -1,18 +1,16 @@
 """`optstream audit`: a progress bar, a line for each audit, a document, a chart."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import Progress
 
 from flows.cli.console import Terminal
-from flows.cli.options import Json, WordsError, day_option, examples, new_app
+from flows.cli.options import Json, WordsError, day_option, examples, flag, new_app
 from optstream.audit import Case
 from tasks.config import load_settings
 from tasks.studies.audit import (
@@ -46,12 +44,12 @@ app = new_app()
 def audit(
     runs: Annotated[int, typer.Option(min=400, help="Runs of each side of a pair of neighbours.")] = 4000,
     only: Annotated[str, typer.Option(help="Only audits whose name contains this.")] = "",
-    days: Annotated[bool, typer.Option("--days", help="Days of 46, 48 and 50 steps too; slow.")] = False,
+    days: Annotated[bool, flag("--days", "Days of 46, 48 and 50 steps too; slow.")] = False,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", help="Audit the mechanism of this configuration instead.")
     ] = None,
     day: Annotated[date | None, day_option("--date", "With --config: as on this day.")] = None,
-    secure: Annotated[bool, typer.Option("--secure", help="Draw noise as it is published; slower.")] = False,
+    secure: Annotated[bool, flag("--secure", "Draw noise as it is published; slower.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the JSON document here.")] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,
@@ -95,7 +93,14 @@ def audit_and_show(
     Raises ParameterError as `run_audit` and `draw_audit`.
     """
     rows: list[AuditRow] = []
-    with _progress(terminal, len(cases) * 2 * n_runs) as told:
+    finished: dict[str, int] = {}
+    with terminal.bar(total=len(cases) * 2 * n_runs) as update:
+
+        def told(name: str, done: int, _: int) -> None:
+            finished[name] = done
+            if update is not None:
+                update(completed=sum(finished.values()), description=name)
+
         for row in run_audit(cases, n_runs=n_runs, seed=seed, secure=secure, progress=told):
             rows.append(row)
             terminal.say(line(row))
@@ -124,20 +129,3 @@ def line(row: AuditRow) -> str:
         f"(claimed {result.claimed:.4g}{accountant})  {result.mechanism}: {result.neighbours} "
         f"[{effort}, {row.seconds:.1f} s]"
     )
-
-
-@contextmanager
-def _progress(terminal: Terminal, total: int) -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar over all runs of all audits, where somebody watches."""
-    if not terminal.is_watched:
-        yield None
-        return
-    with Progress(console=terminal.console, transient=True) as bar:
-        shown = bar.add_task("audit", total=total)
-        finished: dict[str, int] = {}
-
-        def told(name: str, done: int, _: int) -> None:
-            finished[name] = done
-            bar.update(shown, completed=sum(finished.values()), description=name)
-
-        yield told

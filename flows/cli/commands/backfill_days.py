@@ -17,8 +17,10 @@ from flows.cli.options import (
     Json,
     Last,
     WordsError,
+    asks,
     days_between,
     examples,
+    flag,
     new_app,
     periods_asked,
 )
@@ -50,15 +52,12 @@ def backfill(
     first: First,
     last: Last,
     config: Configs = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what is missing and what it would cost.")
-    ] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what is missing and what it would cost.")] = False,
     workers: Annotated[
         int, typer.Option(min=1, max=64, metavar="N", help="Months at once, each in a process of its own.")
     ] = 1,
     dask: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="Months on the Dask cluster there, such as tcp://host:8786."),
+        str | None, asks("ADDRESS", "Months on the Dask cluster there, such as tcp://host:8786.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -127,45 +126,28 @@ def _run(
 @contextmanager
 def _progress(n_days: int, period: str, terminal: Terminal) -> Iterator[Any]:
     """A bar with rate and time left; without a terminal, a line a month; nothing with --json."""
-    started = monotonic()
-    n_done = 0
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-    def line(works: Sequence[Ended]) -> None:
-        nonlocal n_done
-        n_done += _n_over(works)
-        rate = n_done / max(1e-9, monotonic() - started)
-        left = max(0, n_days - n_done) / rate if n_done else inf
-        terminal.say(
-            f"{works[0].day} to {works[-1].day}: {_counted(works)}; {n_done} of {n_days} {period}s, "
-            f"{rate:.1f} a second, {f'{left:.0f}' if isfinite(left) else 'unknown'} s left"
-        )
+    started, n_done = monotonic(), 0
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
+    columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())
+    with terminal.bar(*columns, total=n_days, transient=False, rate="") as update:
 
-    if not terminal.is_watched:
-        yield line
-        return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=terminal.console) as bar:
-        shown = bar.add_task(f"{period}s", total=n_days, rate="")
-
-        def advance(works: Sequence[Ended]) -> None:
+        def told(works: Sequence[Ended]) -> None:
             nonlocal n_done
             n_done += _n_over(works)
-            bar.update(
-                shown,
-                advance=_n_over(works),
-                description=f"{works[-1].day:%Y-%m}",
-                rate=f"{n_done / max(1e-9, monotonic() - started):.1f} {period}s/s",
+            rate = n_done / max(1e-9, monotonic() - started)
+            if update is not None:
+                shown = f"{works[-1].day:%Y-%m}"
+                update(completed=n_done, description=shown, rate=f"{rate:.1f} {period}s/s")
+                return
+            left = max(0, n_days - n_done) / rate if n_done else inf
+            terminal.say(
+                f"{works[0].day} to {works[-1].day}: {_counted(works)}; {n_done} of {n_days} {period}s, "
+                f"{rate:.1f} a second, {f'{left:.0f}' if isfinite(left) else 'unknown'} s left"
             )
 
-        yield advance
+        yield told
 
 
 def _counted(works: Sequence[Ended]) -> str:

@@ -1,14 +1,13 @@
 """`optstream evaluate` and `optstream learn-proxy`: what public data say of how to release a stream."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from flows.cli.console import Terminal
 from flows.cli.options import (
@@ -18,9 +17,11 @@ from flows.cli.options import (
     Json,
     Last,
     WordsError,
+    asks,
     day_option,
     days_between,
     examples,
+    flag,
     new_app,
 )
 from flows.cli.show.advice import advise_and_show
@@ -31,7 +32,6 @@ from tasks.studies.evaluation.data import SIMULATED, read_study_data, simulated_
 from tasks.studies.evaluation.findings import FINDINGS
 from tasks.studies.evaluation.means import Results
 from tasks.studies.evaluation.page import write_page
-from tasks.studies.evaluation.run import Progress as Told
 from tasks.studies.evaluation.run import check_installed
 from tasks.studies.evaluation.run import evaluate as run
 from tasks.studies.evaluation.store import Store, Terms
@@ -49,15 +49,13 @@ app = new_app()
 def evaluate(
     data: Annotated[
         str,
-        typer.Option(
-            metavar="FOLDER",
-            help="The folder of the public series, or `simulated`: made-up ones. With --config: a folder of "
+        asks(
+            "FOLDER",
+            "The folder of the public series, or `simulated`: made-up ones. With --config: a folder of "
             "public dumps in the stream's own layout.",
         ),
     ] = "simulated",
-    into: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where results go; a run that stopped goes on.")
-    ] = None,
+    into: Annotated[Path | None, asks("FOLDER", "Where results go; a run that stopped goes on.")] = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -77,17 +75,12 @@ def evaluate(
     only: Annotated[
         list[int] | None, typer.Option(min=1, max=12, help="Only this experiment; may be repeated.")
     ] = None,
-    short: Annotated[bool, typer.Option("--short", help="February only, at most three trials.")] = False,
+    short: Annotated[bool, flag("--short", "February only, at most three trials.")] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each cell.")] = None,
     public: Annotated[
-        bool,
-        typer.Option(
-            "--public", help="Declare the data public: anybody may then read how far releases miss."
-        ),
+        bool, flag("--public", "Declare the data public: anybody may then read how far releases miss.")
     ] = False,
-    page: Annotated[
-        Path | None, typer.Option(metavar="FILE.md", help="Write the page, and its figures beside it.")
-    ] = None,
+    page: Annotated[Path | None, asks("FILE.md", "Write the page, and its figures beside it.")] = None,
     processes: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
@@ -117,7 +110,9 @@ def evaluate(
         read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
     name = data if data == SIMULATED else "public series"
     store = Store(into, Terms.of(read, name=name, seed=seed, public=public))
-    with _progress(terminal) as told:
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with terminal.bar(*columns) as update:
+        told = None if update is None else lambda done, total: update(completed=done, total=total)
         frame = run(experiments, read, store, processes=processes, progress=told)
     terminal.say(f"{len(experiments)} experiments, {frame.height:,} figures in {into / 'results.parquet'}")
     if not public:
@@ -138,35 +133,17 @@ def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> 
     return chosen if trials is None else [one.limited(trials) for one in chosen]
 
 
-@contextmanager
-def _progress(terminal: Terminal) -> Iterator[Told | None]:
-    """A bar over all trials, where somebody watches."""
-    if not terminal.is_watched:
-        yield None
-        return
-    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=terminal.console, transient=True) as bar:
-        shown = bar.add_task("trials", total=None)
-        yield lambda done, total: bar.update(shown, completed=done, total=total)
-
-
 @app.command(
     epilog=examples(
         "optstream learn-proxy --data public --name 'open data of 2013' --from 2013-01-01 --to 2013-12-31"
     )
 )
 def learn_proxy(
-    data: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Public dumps, region=…/date=…, in the stream's layout.")
-    ],
-    name: Annotated[
-        str, typer.Option(metavar="TEXT", help="What they are, as the lineage of releases will say.")
-    ],
+    data: Annotated[Path, asks("FOLDER", "Public dumps, region=…/date=…, in the stream's layout.")],
+    name: Annotated[str, asks("TEXT", "What they are, as the lineage of releases will say.")],
     first: First,
     last: Last,
-    country: Annotated[
-        str | None, typer.Option(metavar="CODE", help="Whose public holidays they have, such as FR.")
-    ] = None,
+    country: Annotated[str | None, asks("CODE", "Whose public holidays they have, such as FR.")] = None,
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
 ) -> None:

@@ -10,7 +10,7 @@ import typer
 from rich.table import Column, Table
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, examples, new_app
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, asks, examples, new_app
 from optstream.errors import ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
@@ -36,18 +36,18 @@ app = new_app()
 def leakage(
     transition: Annotated[
         Path | None,
-        typer.Option(
-            metavar="M.csv",
-            help="The forward chain of one customer's values: row i is the distribution of the next value "
+        asks(
+            "M.csv",
+            "The forward chain of one customer's values: row i is the distribution of the next value "
             "given i. Its states must lie within alpha of each other.",
         ),
     ] = None,
     config: Config = DEFAULT_CONFIG,
     backward: Annotated[
         Path | None,
-        typer.Option(
-            metavar="B.csv",
-            help="The backward chain: row i is the distribution of the value before, given i. Without it, by "
+        asks(
+            "B.csv",
+            "The backward chain: row i is the distribution of the value before, given i. Without it, by "
             "Bayes from the forward chain's stationary distribution.",
         ),
     ] = None,
@@ -55,15 +55,14 @@ def leakage(
         By, typer.Option(help="Whether the chain goes from step to step or from day to day.")
     ] = "step",
     bound: Annotated[
-        float | None,
-        typer.Option(metavar="ALPHA", help="The total leakage to be kept; by default the model's epsilon."),
+        float | None, asks("ALPHA", "The total leakage to be kept; by default the model's epsilon.")
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw the leakage over time here, .svg or .png.")] = None,
     paper: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Instead of a stream's leakage: rerun figures 3 to 9 of the paper, each as .svg and .csv. "
+        asks(
+            "FOLDER",
+            "Instead of a stream's leakage: rerun figures 3 to 9 of the paper, each as .svg and .csv. "
             "Takes minutes, for the linear programs of figure 6.",
         ),
     ] = None,

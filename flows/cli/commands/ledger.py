@@ -18,6 +18,7 @@ from flows.cli.options import (
     WordsError,
     day_option,
     examples,
+    flag,
     new_app,
     parse_exactly,
     parse_period,
@@ -137,7 +138,7 @@ def export(
 def amend(
     reason: Annotated[str | None, REASON] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Declare nothing; tell which days would have to wait.")
+        bool, flag("--dry-run", "Declare nothing; tell which days would have to wait.")
     ] = False,
     config: Config = DEFAULT_CONFIG,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, flag, new_app
 from flows.cli.several import Configs, Done, each_stream, files_of
 from optstream.errors import ConfigurationError
 from tasks.config import Settings, load_settings
@@ -52,12 +52,11 @@ def _shown(findings: list[Finding], terminal: Terminal) -> Done:
 @app.command(epilog=examples("optstream purge --dry-run", "optstream purge"))
 def purge(
     config: Config = DEFAULT_CONFIG,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only say what would be removed.")] = False,
     raw_state: Annotated[
         bool,
-        typer.Option(
-            "--raw-state",
-            help="Also the raw state that the next day would go on from; costs that day accuracy.",
+        flag(
+            "--raw-state", "Also the raw state that the next day would go on from; costs that day accuracy."
         ),
     ] = False,
     as_json: Json = False,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import Json, WordsError, examples, new_app
+from flows.cli.options import Json, WordsError, asks, examples, new_app
 from flows.cli.several import Configs, Done, each_stream
 from optstream.errors import PublicationError
 from tasks.config import Settings
@@ -32,17 +32,14 @@ def report(
     config: Configs = None,
     published: Annotated[
         str | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Make the data users' page alone, from this published folder (a path or a URL) and nothing "
+        asks(
+            "FOLDER",
+            "Make the data users' page alone, from this published folder (a path or a URL) and nothing "
             "else; needs no configuration.",
         ),
     ] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="With --published: write the page there instead of into the folder."
-        ),
+        Path | None, asks("FILE", "With --published: write the page there instead of into the folder.")
     ] = None,
     as_json: Json = False,
 ) -> None:

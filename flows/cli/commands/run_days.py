@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import Days, Json, WordsError, examples, new_app, periods_asked
+from flows.cli.options import Days, Json, WordsError, asks, examples, flag, new_app, periods_asked
 from flows.cli.several import Configs, Done, each_stream, files_of, read_streams
 from flows.cli.show.dry_run import show_dry_run
 from flows.cli.show.interruption import told_if_interrupted, with_config
@@ -42,13 +42,13 @@ def run(
     config: Configs = None,
     as_json: Json = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print what it would cost, and how noisy it would be.")
+        bool, flag("--dry-run", "Only print what it would cost, and how noisy it would be.")
     ] = False,
     restate: Annotated[
         bool,
-        typer.Option(
+        flag(
             "--restate",
-            help="Measure days that were released once more, as their next revision: charged to the share "
+            "Measure days that were released once more, as their next revision: charged to the share "
             "that [budget] restatement_share keeps back.",
         ),
     ] = False,
@@ -62,10 +62,7 @@ def run(
         ),
     ] = None,
     dask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Large dumps on the Dask cluster there, such as tcp://host:8786."
-        ),
+        str | None, asks("ADDRESS", "Large dumps on the Dask cluster there, such as tcp://host:8786.")
     ] = None,
 ) -> None:
     """Release days, each once, from dump to published file.

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import examples, new_app
+from flows.cli.options import asks, examples, new_app
 from flows.cli.several import Configs, files_of, read_streams
 from flows.orchestration.environment import connect, heartbeat_seconds
 from flows.orchestration.processes import (
@@ -54,8 +54,7 @@ def serve(
         ),
     ] = None,
     work_pool: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="A process pool; the default is one of the stream's own."),
+        str | None, asks("NAME", "A process pool; the default is one of the stream's own.")
     ] = None,
     ui_port: Annotated[
         int | None,

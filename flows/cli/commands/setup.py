@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, First, Last, days_between, examples, new_app
+from flows.cli.options import DEFAULT_CONFIG, Config, First, Last, asks, days_between, examples, flag, new_app
 from optstream.errors import OptStreamError
 from optstream.stream import Lattice
 from tasks.config import load_settings
@@ -29,18 +29,14 @@ app = new_app()
 )
 def init(
     path: Annotated[Path, typer.Argument(help="Where to write the configuration.")] = DEFAULT_CONFIG,
-    mechanism: Annotated[
-        str, typer.Option(metavar="NAME", help=f"One of {', '.join(MECHANISMS)}.")
-    ] = Kind.mechanism,
-    counts: Annotated[bool, typer.Option("--counts", help="Of whole numbers of visits, not a load.")] = False,
-    metered: Annotated[
-        bool, typer.Option("--metered", help="Of a row a customer and step, not a row a step.")
-    ] = False,
+    mechanism: Annotated[str, asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = Kind.mechanism,
+    counts: Annotated[bool, flag("--counts", "Of whole numbers of visits, not a load.")] = False,
+    metered: Annotated[bool, flag("--metered", "Of a row a customer and step, not a row a step.")] = False,
     levels: Annotated[
         int, typer.Option(min=2, max=MOST_LEVELS, help="Levels of the hierarchy, the nation's counted.")
     ] = Kind.levels,
     hourly: Annotated[
-        bool, typer.Option("--hourly", help="Released every hour, not every night; by some mechanisms.")
+        bool, flag("--hourly", "Released every hour, not every night; by some mechanisms.")
     ] = False,
 ) -> None:
     """Write a commented example configuration that runs."""
@@ -90,7 +86,7 @@ def import_rte(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILES...", help="Yearly files of regions, zip or text.")
     ],
-    into: Annotated[Path, typer.Option(metavar="DUMPS", help="Where the dumps go: the input folder.")],
+    into: Annotated[Path, asks("DUMPS", "Where the dumps go: the input folder.")],
 ) -> None:
     """Turn RTE's yearly files (éCO2mix) into daily dumps.
 

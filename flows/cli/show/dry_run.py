@@ -1,14 +1,16 @@
 """How `optstream run --dry-run` shows what it found."""
 
+from fractions import Fraction
 from textwrap import fill
 
 from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
-from flows.cli.show.ledger_book import plain_sum, rounded_up
+from flows.cli.show.ledger_book import plain_sum
 from tasks.planning.currencies import Currencies
 from tasks.planning.preview import DryRun, Level, Period, dry_run_document
+from tasks.reports.numbers import at_most
 
 WIDTH = 80
 
@@ -42,19 +44,20 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
     terminal.say(
         f"\nany {found.model.window_length} steps lose at most {found.currency} {float(found.epsilon):.6g} "
-        f"by this plan, and may lose {_granted(found)}: it {verdict}"
+        f"by this plan, and may lose {granted(found, found.grant)}: it {verdict}"
     )
     if found.currencies is not None:
         _show_currencies(found, found.currencies, terminal)
     for n_days, loss in found.horizons:
         terminal.say(
-            f"a customer's {n_days} days: epsilon up to {rounded_up(loss.epsilon)} "
+            f"a customer's {n_days} days: epsilon up to {at_most(loss.epsilon)} "
             f"at delta {float(loss.delta):g}; {plain_sum(loss)}"
         )
 
 
-def _granted(found: DryRun) -> str:
-    return found.model.in_words if found.currency == "rho" else f"{float(found.grant):g}"
+def granted(found: DryRun, grant: Fraction) -> str:
+    """Return what any window may lose, in the currency of a plan."""
+    return found.model.in_words if found.currency == "rho" else f"{float(grant):g}"
 
 
 def _show_currencies(found: DryRun, told: Currencies, terminal: Terminal) -> None:
@@ -115,13 +118,10 @@ def _expected(period: Period) -> Table:
 def _bands(period: Period) -> Table:
     table = plain_table("level", "nodes", "typical", "least", "most", n_texts=1)
     for level in period.levels:
-        table.add_row(short_name(level), str(level.n_nodes), *_band(level))
+        assert level.band is not None
+        figures = (level.band.typical, level.band.least, level.band.most)
+        table.add_row(short_name(level), str(level.n_nodes), *(f"{value:.6g}" for value in figures))
     return table
-
-
-def _band(level: Level) -> list[str]:
-    assert level.band is not None
-    return [f"{value:.6g}" for value in (level.band.typical, level.band.least, level.band.most)]
 
 
 def _suggestions(found: DryRun) -> Table:

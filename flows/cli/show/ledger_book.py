@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from fractions import Fraction
-from math import ceil, floor
+from math import floor
 
 from rich.markup import escape
 from rich.table import Table
@@ -12,6 +12,7 @@ from optstream.privacy.horizon import HorizonLoss
 from optstream.privacy.model import Currency
 from tasks.ledger.horizon import Horizon
 from tasks.ledger.show_pages import BudgetSummary, DayHeadroom, StreamPage
+from tasks.reports.numbers import at_most
 
 
 def show_book(
@@ -68,12 +69,12 @@ def show_horizon(found: Horizon, terminal: Terminal) -> None:
     loss = found.loss
     terminal.say(
         f"privacy budget {found.grant}, {span}: all readings of one customer lose at most epsilon "
-        f"{rounded_up(loss.epsilon)} at delta {float(found.delta):g}"
+        f"{at_most(loss.epsilon)} at delta {float(found.delta):g}"
     )
     if loss.composed == "rho":
         terminal.say(f"{COMPOSED[loss.composed]}: {float(loss.plain):.6g}")
     else:
-        terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {rounded_up(loss.plain)}")
+        terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {at_most(loss.plain)}")
 
 
 def _horizon(found: Horizon) -> str:
@@ -82,7 +83,7 @@ def _horizon(found: Horizon) -> str:
     if found.loss is None:
         return f"{span}: noise was compromised, so all is lost"
     return (
-        f"{span}: all readings of one customer lose at most epsilon {rounded_up(found.loss.epsilon)} "
+        f"{span}: all readings of one customer lose at most epsilon {at_most(found.loss.epsilon)} "
         f"at delta {float(found.delta):g}; {plain_sum(found.loss)}"
     )
 
@@ -162,9 +163,4 @@ def rounded_down(amount: Fraction | float, currency: Currency = "epsilon") -> st
 
 def plain_sum(loss: HorizonLoss) -> str:
     """The sum of all charges, in their own currency."""
-    return f"rho {float(loss.plain):.6g}" if loss.composed == "rho" else f"plain sum {rounded_up(loss.plain)}"
-
-
-def rounded_up(amount: Fraction | float) -> str:
-    """Four decimals, rounded up: what is lost is never understated."""
-    return f"{ceil(amount * 10**4) / 10**4:.4f}".rstrip("0").rstrip(".")
+    return f"rho {float(loss.plain):.6g}" if loss.composed == "rho" else f"plain sum {at_most(loss.plain)}"

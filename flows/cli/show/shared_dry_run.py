@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
-from flows.cli.show.dry_run import WIDTH, short_name
+from flows.cli.show.dry_run import WIDTH, granted, short_name
 from tasks.planning.shared_dry_run import SharedBudget, products_document
 
 
@@ -24,11 +24,11 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
             for warning in one.found.warnings:
                 terminal.say("\n" + fill(f"{one.found.stream}: {warning}", WIDTH))
         first = budget.products[0].found
-        whole = first.model.in_words if first.currency == "rho" else f"{float(budget.grant):g}"
         verdict = "they fit" if budget.fits else "they do not fit: the ledger will refuse days"
         terminal.say(
             f"\nany {first.model.window_length} steps lose at most {first.currency} "
-            f"{float(budget.epsilon):.6g} by these plans together,\nand may lose {whole}: {verdict}"
+            f"{float(budget.epsilon):.6g} by these plans together,\n"
+            f"and may lose {granted(first, budget.grant)}: {verdict}"
         )
 
 

@@ -52,14 +52,8 @@ class Kind(StrEnum):
 class Alarm:
     """What a person should act on; it holds no reading, no count of rows and no secret.
 
-    Attributes:
-        kind: What happened.
-        stream: Name of the stream.
-        words: Which rule is broken, and the remedy.
-        day: None where it is about none.
-        node: None where it is about none.
-        suggestion: The node that was probably meant, if any.
-        severity: Whether a day is lost if nobody acts.
+    words: which rule is broken, and the remedy. day, node: None where it is about none. suggestion: the node
+    that was probably meant, if any. severity: whether a day is lost if nobody acts.
     """
 
     kind: Kind
@@ -76,11 +70,7 @@ class Alarm:
         return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
 
     def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document.
-
-        Returns:
-            The fields by name; the day as YYYY-MM-DD.
-        """
+        """Return the fields by name, ready for JSON; the day as YYYY-MM-DD."""
         return {
             "kind": self.kind.value,
             "severity": self.severity.value,

@@ -11,13 +11,9 @@ from tasks.monitoring.words import AlarmRun, alarm_runs, periods_in_words
 
 @dataclass(frozen=True)
 class AlarmGroup:
-    """All alarms of one kind and severity.
+    """All alarms of one kind and severity, the newest day first.
 
-    Attributes:
-        kind: Of all of them.
-        is_warning: Whether nothing is lost yet.
-        alarms: The newest day first.
-        since: When the watch first saw the oldest of them; None where it has seen none.
+    since: when the watch first saw the oldest of them; None where it has seen none.
     """
 
     kind: str
@@ -40,14 +36,9 @@ class AlarmGroup:
 
 
 def alarm_groups(alarms: Sequence[Alarm], since: Mapping[Key, datetime]) -> tuple[AlarmGroup, ...]:
-    """Return alarms by kind: those that cost a day first, then the oldest first.
+    """Return a group for each kind and severity: those that cost a day first, then the oldest first.
 
-    Args:
-        alarms: Of one stream.
-        since: When each was first seen, of those that were.
-
-    Returns:
-        A group for each kind and severity that occurs.
+    since: when each alarm was first seen, of those that were.
     """
     found: dict[tuple[bool, str], list[Alarm]] = {}
     for alarm in alarms:

@@ -1,6 +1,6 @@
 """Which of the facts a person should act on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
@@ -13,6 +13,8 @@ from tasks.monitoring.deadlines import days_left, late_from, max_runtime
 from tasks.monitoring.facts import Facts
 from tasks.monitoring.regions import nearest, renamed, shown
 
+Say = Callable[[Kind, str], Alarm]
+"""Makes an alarm of one day from what happened, and which rule is broken."""
 EXPIRY_WARNING = timedelta(days=7)
 MOST_NAMED = 12
 DEPENDS = (
@@ -64,60 +66,57 @@ def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alar
 
 
 def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Alarm]:
-    made = Alarm(Kind.LATE, settings.stream.name, "", day.day)
+    def say(kind: Kind, words: str) -> Alarm:
+        return Alarm(kind, settings.stream.name, f"{day.day}: {words}", day.day)
+
     release, arrival = facts.releases.get(day.day), facts.arrivals.get(day.day)
     match day.state:
         case State.LATE:
-            yield _late(settings, day, made)
+            yield _late(settings, day, say)
         case State.MISSING:
-            yield _said(
-                made,
+            yield say(
                 Kind.MISSING,
                 "its dump is complete and no run released it: `optstream run --date "
                 f"{day.day}`, or `optstream backfill`; see whether the schedule is on",
             )
         case State.VOID:
-            yield _said(
-                made,
+            yield say(
                 Kind.VOID,
                 "void, and stays charged: a person decides; `optstream run --restate` measures it anew if a "
                 "share was kept back, or accept it with [watch] accepted_gaps",
             )
         case State.FAILED if arrival is not None and arrival.unknown_regions:
-            yield from _unknown_regions(settings, arrival, made)
+            yield from _unknown_regions(settings, arrival, say)
         case State.FAILED if release is not None:
-            yield _said(
-                made,
+            yield say(
                 Kind.FAILED,
                 f"{str(release.state).lower()}, and its run died or failed: the next run continues; if it "
                 "fails again, the orchestrator's page of the run says where",
             )
         case State.FAILED:
-            yield _broken(settings, arrival, day, made)
-    yield from _stuck(settings, facts, day, made, now)
-    yield from _suspect(settings, facts, day, made)
+            yield _broken(settings, arrival, day, say)
+    yield from _stuck(settings, facts, day, say, now)
+    yield from _suspect(settings, facts, day, say)
     for said in facts.user_suites.get(day.day, ()):
-        yield replace(made, kind=Kind.USER_SUITE, words=f"{said}. {DEPENDS}", severity=Severity.WARNING)
+        yield replace(say(Kind.USER_SUITE, ""), words=f"{said}. {DEPENDS}", severity=Severity.WARNING)
     if day.day in facts.lost:
-        yield _said(
-            made,
+        yield say(
             Kind.LOST,
             f"its published file {facts.lost[day.day]}: `optstream publish {day.day}` writes the same bytes "
             "again, for free",
         )
     if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
-        yield from _of_release(settings, facts, day, made)
+        yield from _of_release(settings, facts, day, say)
     if day.state is State.WITHDRAWN and day.listed is not None:
-        yield _said(
-            made,
+        yield say(
             Kind.WITHDRAWN,
             "it was withdrawn, and readers have it all the same: the withdrawal did not come to its end, or "
             f"an older published folder was brought back; `optstream withdraw --date {day.day}` completes it",
         )
-    yield from _of_raw(day, made, now)
+    yield from _of_raw(day, say, now)
 
 
-def _stuck(settings: Settings, facts: Facts, day: DayState, made: Alarm, now: datetime) -> Iterator[Alarm]:
+def _stuck(settings: Settings, facts: Facts, day: DayState, say: Say, now: datetime) -> Iterator[Alarm]:
     """A run that lives and does not end; a drawn day's time counts from the hour until which it is held."""
     hold = facts.holds.get(day.day)
     if day.state is not State.RUNNING or hold is None:
@@ -126,19 +125,14 @@ def _stuck(settings: Settings, facts: Facts, day: DayState, made: Alarm, now: da
     if hour is not None and facts.releases[day.day].state is ReleaseState.DRAWN:
         begun = max(begun, hour)
     if now - begun > max_runtime(settings):
-        yield _said(
-            made,
+        yield say(
             Kind.STUCK,
             f"under way since {begun.astimezone(UTC):%Y-%m-%d %H:%M} UTC, longer than [watch] max_runtime: "
             "look at its run; if it hangs, end it, the next run continues after its lease",
         )
 
 
-def _said(made: Alarm, kind: Kind, words: str) -> Alarm:
-    return replace(made, kind=kind, words=f"{made.day}: {words}")
-
-
-def _late(settings: Settings, day: DayState, made: Alarm) -> Alarm:
+def _late(settings: Settings, day: DayState, say: Say) -> Alarm:
     """What is not there, by node."""
     nodes = day.waiting_for
     node = nodes[0] if len(nodes) == 1 else None
@@ -150,10 +144,10 @@ def _late(settings: Settings, day: DayState, made: Alarm) -> Alarm:
         f"({settings.stream.time_zone}): ask whoever delivers it; the "
         f"{settings.stream.period} is released once it is there"
     )
-    return replace(_said(made, Kind.LATE, words), node=node)
+    return replace(say(Kind.LATE, words), node=node)
 
 
-def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Iterator[Alarm]:
+def _unknown_regions(settings: Settings, arrival: Arrival, say: Say) -> Iterator[Alarm]:
     """A region that no leaf is called: the day cannot be released, and may be a leaf by another name."""
     meant = renamed(arrival.unknown_regions, arrival.absent)
     for name in arrival.unknown_regions:
@@ -180,7 +174,7 @@ def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Itera
                 "day, or add it to [[hierarchy.changes]] from its first day on; nothing of the day is "
                 "released before"
             )
-        yield replace(_said(made, Kind.UNKNOWN_REGION, words), node=node, suggestion=leaf)
+        yield replace(say(Kind.UNKNOWN_REGION, words), node=node, suggestion=leaf)
 
 
 def _named(settings: Settings, nodes: Sequence[str]) -> str:
@@ -194,21 +188,20 @@ def _known_as(settings: Settings, leaf: str) -> str:
     return "" if named == leaf else f" ({named})"
 
 
-def _broken(settings: Settings, arrival: Arrival | None, day: DayState, made: Alarm) -> Alarm:
+def _broken(settings: Settings, arrival: Arrival | None, day: DayState, say: Say) -> Alarm:
     """A dump that is there and cannot be taken; its verdict's text stays in the trusted zone."""
     if arrival is not None and arrival.broken:
         nodes = list(arrival.broken)
         words = f"the files of {_named(settings, nodes)} are not as they should be: {day.note}"
-        return replace(_said(made, Kind.FAILED, words), node=nodes[0] if len(nodes) == 1 else None)
-    return _said(
-        made,
+        return replace(say(Kind.FAILED, words), node=nodes[0] if len(nodes) == 1 else None)
+    return say(
         Kind.FAILED,
         "its dump breaks its contract: the newest verdict in trusted/validation says which file and rule; "
         f"have it delivered anew, then `optstream run --date {day.day}`",
     )
 
 
-def _suspect(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
+def _suspect(settings: Settings, facts: Facts, day: DayState, say: Say) -> Iterator[Alarm]:
     """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
     most = float(settings.watching.suspect_share)
     for region, one in facts.suspect.get(day.day, {}).items():
@@ -218,14 +211,13 @@ def _suspect(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> It
                 f"of the readings of {settings.called(region)}, {', '.join(told)}: ask its supplier about "
                 f"unit, sign and meters. {DEPENDS}"
             )
-            yield replace(_said(made, Kind.SUSPECT, words), node=region)
+            yield replace(say(Kind.SUSPECT, words), node=region)
 
 
-def _of_release(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
+def _of_release(settings: Settings, facts: Facts, day: DayState, say: Say) -> Iterator[Alarm]:
     release = facts.releases[day.day]
     if facts.catalogue_error is None and day.listed != release.revision:
-        yield _said(
-            made,
+        yield say(
             Kind.UNLISTED,
             "the ledger has it as published and the published folder does not list it: "
             "`optstream ledger verify`, then restore the folder from a copy",
@@ -235,7 +227,7 @@ def _of_release(settings: Settings, facts: Facts, day: DayState, made: Alarm) ->
             "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "
             "as a first day is, with wider bands; if readings are broken, restate it once they are mended"
         )
-        yield replace(_said(made, Kind.UNLIKE, words), severity=Severity.WARNING)
+        yield replace(say(Kind.UNLIKE, words), severity=Severity.WARNING)
     for one in facts.far:
         if one.day == day.day:
             words = (
@@ -243,22 +235,21 @@ def _of_release(settings: Settings, facts: Facts, day: DayState, made: Alarm) ->
                 f"{settings.stream.period}s before: ask its supplier about unit and sign; said by "
                 "published figures alone"
             )
-            yield replace(_said(made, Kind.FAR, words), node=one.region, severity=Severity.WARNING)
+            yield replace(say(Kind.FAR, words), node=one.region, severity=Severity.WARNING)
     for said in facts.without.get(day.day, ()):
         words = (
             f"{said}; its estimate went without: have it delivered before the next night; later estimates of "
             "the day use what came since"
         )
-        yield replace(_said(made, Kind.COVARIATE, words), severity=Severity.WARNING)
+        yield replace(say(Kind.COVARIATE, words), severity=Severity.WARNING)
     if release.compromised is not None:
-        yield _said(
-            made,
+        yield say(
             Kind.COMPROMISED,
             "others know its noise: `optstream withdraw` it, and release nothing in windows that see it",
         )
 
 
-def _of_raw(day: DayState, made: Alarm, now: datetime) -> Iterator[Alarm]:
+def _of_raw(day: DayState, say: Say, now: datetime) -> Iterator[Alarm]:
     if day.raw_expires is None or day.raw_expires - now > EXPIRY_WARNING:
         return
     left = days_left(day.raw_expires, now)
@@ -267,10 +258,10 @@ def _of_raw(day: DayState, made: Alarm, now: datetime) -> Iterator[Alarm]:
             "not released, and [input] raw_retention_days is over: if its dump is gone, accept the gap with "
             "[watch] accepted_gaps"
         )
-        yield _said(made, Kind.EXPIRED, words)
+        yield say(Kind.EXPIRED, words)
         return
     words = f"not released, and its raw readings are deleted in {left} days: keep them until it is"
-    yield replace(_said(made, Kind.EXPIRING, words), severity=Severity.WARNING)
+    yield replace(say(Kind.EXPIRING, words), severity=Severity.WARNING)
 
 
 def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> Iterator[Alarm]:

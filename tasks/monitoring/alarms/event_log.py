@@ -29,51 +29,21 @@ OVER = (9, "INFO")
 
 
 def transitions(before: Memory, after: Memory) -> Iterator[tuple[str, Alarm]]:
-    """Yield each alarm that began ("alarm") or ended ("resolved") between two looks. Pure.
-
-    Args:
-        before: What the look before this one left.
-        after: What this one leaves.
-
-    Yields:
-        What happened, and the alarm: as events are named.
-    """
-    lasting = [{key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after)]
-    for key, alarm in lasting[1].items():
-        if key not in lasting[0]:
-            yield "alarm", alarm
-    for key, alarm in lasting[0].items():
-        if key not in lasting[1]:
-            yield "resolved", alarm
+    """Yield "alarm" with each alarm that began between two looks, "resolved" with each that ended. Pure."""
+    old, new = ({key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after))
+    yield from (("alarm", alarm) for key, alarm in new.items() if key not in old)
+    yield from (("resolved", alarm) for key, alarm in old.items() if key not in new)
 
 
 def line_of(what: str, alarm: Alarm, now: datetime) -> str:
-    """Return the line of an alarm's transition, without its end.
-
-    Args:
-        what: "alarm" or "resolved".
-        alarm: Which.
-        now: The instant of the look that saw it.
-
-    Returns:
-        One JSON document.
-    """
+    """Return the line of an alarm's transition, as seen at `now`: one JSON document, without its end."""
     severity = NUMBERS[alarm.severity] if what == "alarm" else OVER
     told = {"kind": alarm.kind.value, "day": alarm.day, "node": alarm.node}
     return _line(alarm.stream, f"{what}.{alarm.kind.value}", alarm.words, severity, told, now, now)
 
 
 def ledger_line_of(stream: str, event: ReleaseEvent, now: datetime) -> str:
-    """Return the line of an event of the ledger, without its end: what happened, to which day, and when.
-
-    Args:
-        stream: Its stream.
-        event: What happened.
-        now: The instant of the look that saw it.
-
-    Returns:
-        One JSON document.
-    """
+    """Return the line of an event of the ledger, without its end: what happened, to which day, and when."""
     release = {} if event.period is None else {"day": event.period, "revision": event.revision}
     words = ", ".join([f"{name} {value}" for name, value in release.items()] + [event.kind])
     told = {"kind": event.kind, **release, "number": event.number}
@@ -116,14 +86,7 @@ def _attributes(values: Mapping[str, object]) -> list[dict[str, Any]]:
 def log_transitions(settings: Settings, before: Memory, after: Memory, now: datetime) -> str | None:
     """Add what happened since the look before to the event log, if there is one.
 
-    Args:
-        settings: Of the stream.
-        before: Alarms as the look before this one left them.
-        after: As this one leaves them.
-        now: The instant of this look.
-
-    Returns:
-        Why that cannot be, in words; None where it can.
+    Returns why that cannot be, in words; None where it can.
     """
     file = settings.event_log_file
     if file is None:

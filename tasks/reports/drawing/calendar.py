@@ -11,12 +11,11 @@ from optstream.catalogue.hours.day_entry import day_entries
 from optstream.stream import days_from, follows
 from tasks.monitoring import DayState, State
 from tasks.monitoring.words import LETTERS
-from tasks.reports.facts import RECENT_DAYS, PublicFacts
+from tasks.reports.facts import PublicFacts
 from tasks.reports.numbers import MONTHS, day_in_words
 
 ABSENT = "absent"
 """What readers know of a day without a release: only that it is not there."""
-NO_LETTER = {ABSENT: "–"}
 QUIET = (State.PUBLISHED.value,)
 MEANINGS = {
     "published": "is published, with every node of every level",
@@ -45,7 +44,7 @@ class Mark:
 
     @property
     def letter(self) -> str:
-        return NO_LETTER.get(self.state) or LETTERS[State(self.state)]
+        return "–" if self.state == ABSENT else LETTERS[State(self.state)]
 
 
 @dataclass(frozen=True)
@@ -149,11 +148,6 @@ def used_states(marks: Sequence[Mark]) -> list[tuple[str, str, str]]:
     """State, letter and meaning of those that occur: the legend."""
     used = {mark.state: mark.letter for mark in marks}
     return [(state, used[state], meaning) for state, meaning in MEANINGS.items() if state in used]
-
-
-def last_marks(marks: Sequence[Mark]) -> Sequence[Mark]:
-    """Of the last days of the span."""
-    return marks[-RECENT_DAYS:]
 
 
 def level_rows(

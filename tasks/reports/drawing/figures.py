@@ -1,6 +1,6 @@
 """The curves of a node, ready for a page: paths, labels, words for those who do not see them, a table."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
@@ -69,16 +69,9 @@ def figures_of(facts: PublicFacts, unit: str, quantity: str, most: int | None = 
     if facts.daily is None or facts.recent is None:
         return ()
     named = partial(called, facts=facts.about.nodes)
+    draw = partial(_figure, facts.daily, facts.recent, unit)
     return tuple(
-        _figure(
-            facts.daily,
-            facts.recent,
-            number,
-            node,
-            f"{quantity} of {named(node.name)}",
-            unit,
-            _place(facts, node),
-        )
+        draw(number, node, f"{quantity} of {named(node.name)}", _place(facts, node))
         for number, node in enumerate(facts.nodes[: facts.n_drawn][:most])
     )
 
@@ -91,46 +84,40 @@ def _place(facts: PublicFacts, node: Node) -> str:
 
 
 def _figure(
-    daily: Daily,
-    recent: Recent,
-    number: int,
-    node: Node,
-    subject: str,
-    unit: str,
-    place: str,
+    daily: Daily, recent: Recent, unit: str, number: int, node: Node, subject: str, place: str
 ) -> Figure:
     plots = [_recent_plot(recent, number, subject, unit)]
     n_recent = (recent.last - recent.first).days + 1
     if daily.n_days > n_recent:
         plots.append(_daily_plot(daily, number, subject, unit))
     split = daily.n_days - n_recent
-    days = [_day_row(daily, number, column) for column in range(daily.n_days - 1, split - 1, -1)]
-    months = list(_month_rows(daily, number, split))
-    known = [row for row in days if row is not None]
-    return Figure(node, place, tuple(plots), tuple(known), tuple(reversed(months)))
+    days = tuple(
+        _row(daily, number, day_in_words(daily.first + timedelta(days=column)), column, column + 1)
+        for column in reversed(range(split, daily.n_days))
+        if np.isfinite(daily.mean[number, column])
+    )
+    months = tuple(_month_rows(daily, number, split))
+    return Figure(node, place, tuple(plots), days, months[::-1])
 
 
 def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
-    places, values, errors, before = [], [], [], None
-    gap = np.array([np.nan])
-    for day, day_values, day_errors in zip(recent.days, recent.values, recent.model, strict=True):
-        if before is not None and day - before > timedelta(days=1):
-            places.append(gap * 0 + UNITS_A_DAY * (day - recent.first).days)
-            values.append(gap)
-            errors.append(gap)
-        own, n_steps = day_values[number], day_values.shape[1]
-        start = (day - recent.first).days
-        places.append(UNITS_A_DAY * (start + (np.arange(n_steps) + 0.5) / n_steps))
-        values.append(own)
-        errors.append(day_errors[number])
-        before = day
     n_days = (recent.last - recent.first).days + 1
+    known = {
+        (day - recent.first).days: (values[number], errors[number])
+        for day, values, errors in zip(recent.days, recent.values, recent.model, strict=True)
+    }
+    gap = np.array([np.nan])
+    days = [known.get(offset, (gap, gap)) for offset in range(n_days)]
+    places = [
+        UNITS_A_DAY * (offset + (np.arange(own.size) + 0.5) / own.size)
+        for offset, (own, _) in enumerate(days)
+    ]
     x_labels = _that_fit(
         (f"{day.day} {MONTHS[day.month - 1]}", round(100 * offset / n_days, 2))
         for offset in range(0, n_days, 7 if n_days > 14 else -(-n_days // 5))
         if (day := recent.first + timedelta(days=offset))
     )
-    all_places, all_values, all_errors = (np.concatenate(parts) for parts in (places, values, errors))
+    all_places, all_values, all_errors = map(np.concatenate, (places, *zip(*days, strict=True)))
     title = f"Step by step{_in(unit)}, {day_in_words(recent.first)} to {day_in_words(recent.last)}"
     words = f"{subject}, step by step"
     return plot_of(title, UNITS_A_DAY * n_days, all_places, all_values, all_errors, x_labels, words, unit)
@@ -210,13 +197,6 @@ def plot_of(
     )
 
 
-def _day_row(daily: Daily, number: int, column: int) -> TableRow | None:
-    if not np.isfinite(daily.mean[number, column]):
-        return None
-    day = daily.first + timedelta(days=column)
-    return _row(day_in_words(day), *(part[number, [column]] for part in _parts(daily)))
-
-
 def _month_rows(daily: Daily, number: int, stop: int) -> Iterator[TableRow]:
     """The months of the columns before `stop`, rising; those without a day are left out."""
     start = 0
@@ -227,20 +207,18 @@ def _month_rows(daily: Daily, number: int, stop: int) -> Iterator[TableRow]:
         n_known = int(np.isfinite(daily.mean[number, start:end]).sum())
         if n_known:
             name = f"{MONTHS[day.month - 1]} {day.year}, {n_known} day{'' if n_known == 1 else 's'}"
-            yield _row(name, *(part[number, start:end] for part in _parts(daily)))
+            yield _row(daily, number, name, start, end)
         start = end
 
 
-def _parts(daily: Daily) -> Sequence[Values]:
-    return (daily.mean, daily.least, daily.most, daily.noise)
-
-
-def _row(when: str, mean: Values, least: Values, most: Values, noise: Values) -> TableRow:
+def _row(daily: Daily, number: int, when: str, start: int, end: int) -> TableRow:
+    """The row of a node's columns from `start` on, before `end`."""
+    noise = daily.noise[number, start:end]
     said = noise[np.isfinite(noise)]
     return TableRow(
         when,
-        shown(float(np.nanmean(mean))),
-        shown(float(np.nanmin(least))),
-        shown(float(np.nanmax(most))),
+        shown(float(np.nanmean(daily.mean[number, start:end]))),
+        shown(float(np.nanmin(daily.least[number, start:end]))),
+        shown(float(np.nanmax(daily.most[number, start:end]))),
         shown(float(said.mean()) if said.size else float("nan")),
     )

@@ -42,7 +42,6 @@ def panels(
     """Lines with points. rows: dicts of x, y, series, column, row. x_order: the values of an ordinal axis;
     None for a numeric one.
     """
-    chosen = STYLES[: len(series)]
     legend = alt.Legend(
         title=None, orient="bottom", columns=4, labelLimit=320, symbolSize=90, symbolStrokeWidth=2
     )
@@ -55,20 +54,13 @@ def panels(
         "y:Q", title=y_title, scale=alt.Scale(type="log" if log_y else "linear", zero=False, nice=not log_y),
         axis=alt.Axis(tickCount=5, format=y_format),
     )  # fmt: skip
-    domain = list(series)
-    base = alt.Chart().encode(
-        x=x,
-        y=y,
-        color=alt.Color(
-            "series:N", scale=alt.Scale(domain=domain, range=[one[0] for one in chosen]), legend=legend
-        ),
-    )
-    dash = alt.StrokeDash(
-        "series:N", scale=alt.Scale(domain=domain, range=[one[1] for one in chosen]), legend=legend
-    )
-    shape = alt.Shape(
-        "series:N", scale=alt.Scale(domain=domain, range=[one[2] for one in chosen]), legend=legend
-    )
+    looks: list[dict[str, Any]] = [
+        {"scale": alt.Scale(domain=list(series), range=list(own)), "legend": legend}
+        for own in zip(*STYLES[: len(series)], strict=True)
+    ]
+    colors, dashes, shapes = looks
+    base = alt.Chart().encode(x=x, y=y, color=alt.Color("series:N", **colors))
+    dash, shape = alt.StrokeDash("series:N", **dashes), alt.Shape("series:N", **shapes)
     layers = alt.layer(
         base.mark_line(strokeWidth=1.8).encode(strokeDash=dash),
         base.mark_point(size=46, filled=True, opacity=1).encode(shape=shape),

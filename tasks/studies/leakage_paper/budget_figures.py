@@ -63,15 +63,9 @@ def _loss(n_states: int, s: float) -> LossFunction:
 
 
 def noise_of(n_states: int, s: float, n_releases: int) -> tuple[float, float]:
-    """Return the mean absolute noise a step of Algorithms 7 and 8, for total leakage `BOUND`.
+    """Return the mean absolute noise a step of Algorithms 7 and 8 for total leakage `BOUND`, T at least two.
 
-    Args:
-        n_states: Of the chain, known both ways.
-        s: As `smoothed`.
-        n_releases: T, at least two.
-
-    Returns:
-        Of Algorithm 7, and of Algorithm 8.
+    The chain is that of `smoothed`, known both ways.
     """
     loss = _loss(n_states, s)
     exact = exact_budgets(BOUND, backward=loss, forward=loss).series(n_releases)

@@ -8,14 +8,10 @@ from typing import Any, NamedTuple
 
 
 class Point(NamedTuple):
-    """A point of a line; the names are what `charts.panels` asks for.
+    """A point of a line; the names are what `charts.panels` asks for, units as the figure's titles say.
 
-    Attributes:
-        column: The panel's heading.
-        row: The heading of the panel's row, empty where there is one row.
-        series: The line's name.
-        x: Unit as the figure's `x_title` says.
-        y: Unit as its `y_title` says.
+    column: the panel's heading. row: that of the panel's row, empty where there is one row. series: the
+    line's.
     """
 
     column: str
@@ -27,17 +23,9 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the paper.
+    """A figure of the paper, by its number there: titles, and every line of every panel.
 
-    Attributes:
-        number: In the paper.
-        title: What it shows.
-        x_title: Of the horizontal axes.
-        y_title: Of the vertical axes.
-        points: Of every line of every panel.
-        log_x: Whether horizontal axes are logarithmic.
-        log_y: Whether vertical axes are.
-        shared_y: Whether panels have one vertical axis.
+    log_x, log_y: whether axes are logarithmic. shared_y: whether panels have one vertical axis.
     """
 
     number: int
@@ -54,30 +42,6 @@ class Figure:
         """Return what its files are called, without their ending."""
         return f"figure-{self.number}"
 
-    def value(self, series: str, x: float, column: str | None = None, row: str | None = None) -> float:
-        """Return the y of one point.
-
-        Args:
-            series: The line's name.
-            x: Exactly as the point has it.
-            column: The panel's heading; None for any.
-            row: The heading of its row; None for any.
-
-        Returns:
-            The y.
-
-        Raises:
-            ValueError: No point, or several.
-        """
-        (found,) = (
-            point.y
-            for point in self.points
-            if (point.series, point.x) == (series, x)
-            and column in (None, point.column)
-            and row in (None, point.row)
-        )
-        return found
-
     def document(self) -> dict[str, Any]:
         """Return it for machines: title, axes, and each point as a list in the order of `columns`."""
         return {
@@ -91,17 +55,9 @@ class Figure:
 
 
 def write_figure(figure: Figure, folder: Path) -> tuple[Path, Path]:
-    """Write `figure-N.csv` and `figure-N.svg` into a folder that exists.
+    """Write `figure-N.csv` and `figure-N.svg` into a folder that exists; return where they lie.
 
-    Args:
-        figure: At most nine lines.
-        folder: Files of the same name are replaced.
-
-    Returns:
-        Where the two lie.
-
-    Raises:
-        ImportError: The extra `plots` is not installed.
+    At most nine lines can be told apart. Raises ImportError if the extra `plots` is not installed.
     """
     from tasks.studies.evaluation.charts import write_panels
 

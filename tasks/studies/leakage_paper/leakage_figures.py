@@ -92,12 +92,7 @@ def suprema() -> Figure:
 def smoothed(n_states: int, s: float) -> Matrix:
     """Return the identity with s added to each cell, rows normalised: equation 28.
 
-    Args:
-        n_states: Of the chain.
-        s: At least 0; the smaller, the stronger the correlation.
-
-    Returns:
-        (n_states, n_states).
+    The smaller s, at least 0, the stronger the correlation.
     """
     rows = np.eye(n_states) + s
     matrix: Matrix = rows / rows.sum(axis=1, keepdims=True)

@@ -12,16 +12,7 @@ FORMAT = "optstream.leakage-paper/1"
 
 
 def paper_figures(sizes: Sizes, random: np.random.Generator, clock: Clock) -> Iterator[Figure]:
-    """Yield figures 3, 4, 5, 7, 8, 9, and 6, which takes as long as its programs.
-
-    Args:
-        sizes: What figure 6 times.
-        random: Draws its matrices.
-        clock: Says seconds.
-
-    Yields:
-        Each as soon as it is computed.
-    """
+    """Yield figures 3, 4, 5, 7, 8, 9 as they are computed, and 6, which takes as long as its programs."""
     yield leakage_figures.leakage_over_time()
     yield leakage_figures.loss_of_three_states()
     yield leakage_figures.suprema()

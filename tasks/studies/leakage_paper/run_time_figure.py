@@ -29,13 +29,9 @@ LENGTHS = (1, 5, 20, 100, 300, 1_000, 10_000)
 class Sizes:
     """How much is timed and compared.
 
-    Attributes:
-        states: n of (a) and (b).
-        n_steps_states: n of (c).
-        amounts_states: n of (d).
-        n_matrices: Random matrices of section 6.1 whose loss is compared with the programs'.
-        matrices_states: Their n.
-        runs: Of what takes less than a second; the least counts.
+    states: n of (a) and (b). n_steps_states: n of (c). amounts_states: n of (d). n_matrices: random matrices
+    of section 6.1 whose loss is compared with the programs', of `matrices_states`. runs: of what takes less
+    than a second; the least counts.
     """
 
     states: tuple[int, ...] = (10, 20, 30, 40, 50)
@@ -47,28 +43,15 @@ class Sizes:
 
 
 def random_matrix(n_states: int, random: np.random.Generator) -> Matrix:
-    """Return a matrix whose rows are drawn from a flat Dirichlet distribution.
-
-    Args:
-        n_states: Of the chain.
-        random: What draws.
-
-    Returns:
-        (n_states, n_states).
-    """
+    """Return a matrix whose rows are drawn from a flat Dirichlet distribution."""
     return random.dirichlet(np.ones(n_states), n_states)
 
 
 def run_times(sizes: Sizes, random: np.random.Generator, clock: Clock) -> Figure:
     """Return figure 6: seconds of one loss by n (a), of precomputation (b), of T steps (c), by α (d).
 
-    Args:
-        sizes: What is timed.
-        random: Draws the matrices.
-        clock: Says seconds; of this process's processor, they hold on a busy machine too.
-
-    Returns:
-        Every point a time that was measured, none extrapolated but T steps of Algorithm 1: T times one.
+    clock: says seconds; of this process's processor, they hold on a busy machine too. Every point is a time
+    that was measured, none extrapolated but T steps of Algorithm 1: T times one.
     """
 
     def least(work: Callable[[], object], times: int) -> float:
@@ -120,14 +103,9 @@ def run_times(sizes: Sizes, random: np.random.Generator, clock: Clock) -> Figure
 
 
 def largest_difference(sizes: Sizes, random: np.random.Generator) -> float:
-    """Return how far Algorithm 1 and the pieces are from the programs: section 6.1, correctness.
+    """Return how far Algorithm 1 and the pieces are from the programs at `AMOUNT`: section 6.1, correctness.
 
-    Args:
-        sizes: How many matrices, of how many states.
-        random: Draws them.
-
-    Returns:
-        The largest of all matrices, of both, at `AMOUNT`.
+    The largest of all matrices, of both.
     """
     found = 0.0
     for _ in range(sizes.n_matrices):

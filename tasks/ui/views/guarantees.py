@@ -30,14 +30,9 @@ class GuaranteeRow:
 def guarantee_rows(
     guarantees: Mapping[int, PrivacyModel], releases: Mapping[date, ReleaseOutline]
 ) -> tuple[GuaranteeRow, ...]:
-    """Return a row for each guarantee that is in force for some day, the newest first. Pure.
+    """Return a row for each guarantee in force for some day, the newest first, and for the one of now. Pure.
 
-    Args:
-        guarantees: By number; the highest is the one of now.
-        releases: Of each day the newest.
-
-    Returns:
-        The rows; those without a day are left out, but for the one of now.
+    guarantees: by number; the highest is the one of now. releases: of each day the newest.
     """
     return tuple(_rows(guarantees, releases))
 

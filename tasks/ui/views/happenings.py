@@ -44,14 +44,7 @@ def happened(
 ) -> tuple[Happening, ...]:
     """Return what happened to a day, by time. Pure.
 
-    Args:
-        facts: Of the day.
-        runs: Those that had it, as far as they are known.
-        docs: The files of Great Expectations' pages that can be shown.
-        called: What a person is told of a region.
-
-    Returns:
-        What happened.
+    docs: the files of Great Expectations' pages that can be shown. called: what a person is told of a region.
     """
     return tuple(sorted(_happened(facts, runs, docs, called), key=lambda one: one.at))
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
 
 import polars as pl
 
@@ -32,17 +31,10 @@ class Series:
 
 @dataclass(frozen=True)
 class NodeCurve:
-    """Lines of equal length. at: starts of steps in seconds since 1970, rising."""
+    """Lines of equal length. at: starts of steps in seconds since 1970, rising; None: not published."""
 
     at: tuple[int, ...]
     series: tuple[Series, ...]
-
-    def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document: null for what is not published."""
-        return {
-            "at": self.at,
-            "series": [{"label": one.label, "kind": one.kind, "values": one.values} for one in self.series],
-        }
 
 
 @dataclass(frozen=True)
@@ -82,18 +74,11 @@ def node_curve(
     replaced: Mapping[str, pl.DataFrame] | None = None,
     called: Callable[[str], str] = str,
 ) -> NodeCurve:
-    """Return the lines of a node. Pure.
+    """Return the lines of a node, over the times at which it is published. Pure.
 
-    Args:
-        rows: As `tasks.ui.node_facts.read_nodes` gives them, of the node and the children that are stacked.
-        node: Its name.
-        children: Their names, in the order of the stack.
-        begin: Start of the first step to be shown; rows before it are for the day and the week before.
-        replaced: What was published of the node before, by vintage and revision.
-        called: What a person is told of a node.
-
-    Returns:
-        The lines, over the times at which the node is published.
+    rows: as `tasks.ui.node_facts.read_nodes` gives them, of the node and the children that are stacked, which
+    are in the order of the stack; those before `begin` are for the day and the week before. replaced: what
+    was published of the node before, by vintage and revision. called: what a person is told of a node.
     """
     stacked = children[:MOST_CHILDREN]
     by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *stacked)}

@@ -11,7 +11,6 @@ from tasks.config import Settings
 from tasks.reports.drawing.figures import Z
 from tasks.reports.numbers import quantity_of, unit_of
 from tasks.ui.node_facts import read_nodes, read_replaced
-from tasks.ui.snapshot import Snapshot
 from tasks.ui.views.node_detail import MOST_CHILDREN, SPANS, NodeCurve, Span, node_curve
 
 MOST_ROWS = 500
@@ -22,14 +21,9 @@ MOST_DAYS_REPLACED = 7
 
 
 def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
-    """Return the nodes whose name or code holds a text, whatever its case and accents.
+    """Return codes and names of the nodes whose name or code holds a text, whatever its case and accents.
 
-    Args:
-        settings: Of the stream.
-        text: What is searched; nothing finds all.
-
-    Returns:
-        Codes, and what the nodes are called, in the tree's order; at most `MOST_FOUND`.
+    In the tree's order, at most `MOST_FOUND`; an empty text finds all.
     """
     named = ((node, settings.called(node)) for node in settings.dated_hierarchy.nodes())
     return tuple(islice((one for one in named if _plain(text) in _plain(one[1])), MOST_FOUND))
@@ -40,21 +34,11 @@ def _plain(text: str) -> str:
     return "".join(letters).casefold().strip()
 
 
-def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
-    """Return the values of the template.
+def node_page(settings: Settings, node: str, span: Span) -> dict[str, Any]:
+    """Return the values of the template, by name.
 
-    Args:
-        snapshot: Of the stream, whose configuration was read.
-        node: Its name.
-        span: The days.
-
-    Returns:
-        By name.
-
-    Raises:
-        PublicationError: As `read_nodes`.
+    Raises PublicationError as `read_nodes`.
     """
-    settings = _settings(snapshot)
     rows, zone = read_nodes(settings, {node}, span.days()), ZoneInfo(settings.stream.time_zone)
     tree, value = _tree_with(settings, node, span), settings.published.value
     above = tree.parents[tree.nodes.index(node)]
@@ -77,9 +61,8 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
     }
 
 
-def curve_of(snapshot: Snapshot, node: str, span: Span) -> NodeCurve:
+def curve_of(settings: Settings, node: str, span: Span) -> NodeCurve:
     """Return the lines of a node's page. Raises PublicationError as `read_nodes`."""
-    settings = _settings(snapshot)
     children = _tree_with(settings, node, span).children_of(node)
     stacked = children[:MOST_CHILDREN]
     rows = read_nodes(settings, {node, *stacked}, span.with_week_before())
@@ -105,8 +88,3 @@ def moment_in(zone: ZoneInfo, at: int) -> str:
 def _begin(settings: Settings, span: Span) -> int:
     """The first day's local midnight, in seconds since 1970."""
     return int(datetime.combine(span.first, time(), ZoneInfo(settings.stream.time_zone)).timestamp())
-
-
-def _settings(snapshot: Snapshot) -> Settings:
-    assert snapshot.settings is not None  # asked for before
-    return snapshot.settings

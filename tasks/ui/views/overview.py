@@ -45,22 +45,13 @@ class Gauge:
 class StreamRow:
     """A stream's row. Texts are for people; "" where nothing is known.
 
-    Attributes:
-        name: Of the stream.
-        need: What it needs of a person.
-        problem: Why it cannot be seen now, if so.
-        seen: How long ago it was seen.
-        newest: The newest day that is expected or known.
-        published: The newest published day; None before the first.
-        strip: The last 60 days, the newest last.
-        strip_words: The same, counted.
-        next_run: By the schedule.
-        alarms: By kind, the worst first.
-        oldest: For how long the oldest alarm has lasted, as far as the watch knows.
-        budget: None before anything is known.
-        band: Half the width of the band of the root's newest daily mean, as a share of it, and which it is.
-        nights: Minutes from reservation to publication, of the days of the strip that were published.
-        nights_words: The newest and the longest of them.
+    problem: why it cannot be seen now, if so. seen: how long ago it was. newest: the newest day that is
+    expected or known. published: the newest published day; None before the first. strip: the last 60 days,
+    the newest last, and the same counted. next_run: by the schedule. alarms: by kind, the worst first.
+    oldest: for how long the oldest alarm has lasted, as far as the watch knows. budget: None before anything
+    is known. band: half the width of the band of the root's newest daily mean, as a share of it, and which it
+    is. nights: minutes from reservation to publication, of the days of the strip that were published; in
+    words the newest and the longest.
     """
 
     name: str
@@ -81,15 +72,7 @@ class StreamRow:
 
 
 def overview(snapshots: Sequence[Snapshot], now: datetime) -> tuple[StreamRow, ...]:
-    """Return a row a stream, sorted by what needs a person, then by name. Pure.
-
-    Args:
-        snapshots: The newest look at each stream.
-        now: The instant that ages are counted to.
-
-    Returns:
-        The rows.
-    """
+    """Return a row a stream, sorted by what needs a person, then by name; ages are counted to now. Pure."""
     rows = [row_of(snapshot, now) for snapshot in snapshots]
     return tuple(sorted(rows, key=lambda row: (row.need, row.name)))
 

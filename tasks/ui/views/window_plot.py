@@ -1,9 +1,9 @@
 """What each window is charged, as a line under its limit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from fractions import Fraction
+from typing import Any
 
 from tasks.ledger.show_pages import BudgetSummary, WindowHeadroom
 from tasks.reports.numbers import amount
@@ -12,43 +12,11 @@ from tasks.ui.views.guarantees import GuaranteeRow
 WIDE, HIGH = 1000, 200
 
 
-@dataclass(frozen=True)
-class WindowPlot:
-    """A stair of windows by their first step, in a box of WIDE by HIGH.
+def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] = ()) -> dict[str, Any] | None:
+    """Return a stair of the windows that the last release or a later one meets; None without any. Pure.
 
-    Attributes:
-        line: SVG path of what they are charged.
-        limit: Height of what any may lose.
-        fullest: Height of what the fullest is charged.
-        earlier: SVG path of what windows may lose that touch days of an earlier guarantee, which they keep;
-            "" where there are none.
-        first: When the first of them begins; "" where nobody knows.
-        last: When the last of them begins.
-        words: The same for who cannot see it.
-        limit_words: What any window may lose.
-        fullest_words: What the fullest is charged.
-    """
-
-    line: str
-    limit: int
-    fullest: int
-    earlier: str
-    first: str
-    last: str
-    words: str
-    limit_words: str
-    fullest_words: str
-
-
-def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] = ()) -> WindowPlot | None:
-    """Return the plot of the windows that the last release or a later one meets; None without any. Pure.
-
-    Args:
-        page: The privacy budget; None before the first release.
-        guarantees: The guarantees that days were planned under.
-
-    Returns:
-        The plot.
+    By name, for the template: paths and heights in a box of WIDE by HIGH, and words. page: None before the
+    first release. guarantees: those that days were planned under.
     """
     if page is None or not page.windows:
         return None
@@ -58,24 +26,26 @@ def window_plot(page: BudgetSummary | None, guarantees: Sequence[GuaranteeRow] =
     kept = [(one.limit, _inside(one.steps, begin, end)) for one in guarantees if one.steps is not None]
     kept = [(limit, steps) for limit, steps in kept if steps]
     top = max(1.1 * max(float(grant), *(limit for limit, _ in kept), 0.0), *charged)
-    return WindowPlot(
-        _stair(windows, charged, begin, end, top),
-        _height(float(grant), top),
-        _height(max(charged), top),
-        "".join(
+    return {
+        "line": _stair(windows, charged, begin, end, top),
+        "limit": _height(float(grant), top),
+        "limit_words": amount(grant),
+        "fullest": _height(max(charged), top),
+        "fullest_words": amount(max(charged)),
+        # what windows may lose that touch days of an earlier guarantee, which they keep
+        "earlier": "".join(
             f"M{_place(steps.start, begin, end)} {_height(limit, top)}H{_place(steps.stop, begin, end)}"
             for limit, steps in kept
         ),
-        _begin(windows[0].begin_first),
-        _begin(windows[-1].begin_last),
-        f"the fullest of {len(windows)} groups of windows is charged {amount(max(charged))} of "
+        "first": _begin(windows[0].begin_first),
+        "last": _begin(windows[-1].begin_last),
+        "words": f"the fullest of {len(windows)} groups of windows is charged {amount(max(charged))} of "
         f"{amount(grant)}",
-        amount(grant),
-        amount(max(charged)),
-    )
+    }
 
 
 def _begin(at: datetime | None) -> str:
+    """When a window begins; "" where nobody knows."""
     return "" if at is None else f"{at:%Y-%m-%d %H:%M %Z}"
 
 

@@ -12,7 +12,7 @@ from tasks.ledger.show import read_book
 from tasks.monitoring import watch
 from tasks.reports.write import write_pages
 from tasks.ui.snapshot import take_snapshot
-from tasks.ui.views.stream_detail import stream_detail
+from tasks.ui.views.stream_page import stream_page
 from tests.tasks.products import two_products
 
 pytestmark = pytest.mark.slow
@@ -72,8 +72,8 @@ def test_all_pages_show_them_together(products):
     assert '<tr><th scope="row">electricity</th>' in html
     card = (gas.folder / "published/deployment-card.json").read_text()
     assert "1 other stream shares the budget: electricity." in card
-    detail = stream_detail(take_snapshot(gas.folder / "optstream.toml", NOW), NOW)
-    assert detail.shared == words
+    shown = stream_page(take_snapshot(gas.folder / "optstream.toml", NOW), NOW)
+    assert shown["shared"] == words
 
 
 def test_known_noise_is_lost_whole_in_its_stream_alone(products):

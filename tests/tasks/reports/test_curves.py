@@ -4,7 +4,6 @@ import json
 import shutil
 import struct
 from datetime import date, timedelta
-from functools import partial
 from hashlib import sha256
 
 import numpy as np
@@ -14,7 +13,7 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
 from tasks.reports.curves import BLOCK, make_curves, of_steps, read_known
-from tasks.reports.public import daily_of, public_facts
+from tasks.reports.public import public_facts
 from tasks.reports.summaries import Summaries
 from tasks.reports.write import write_public_page
 from tests.tasks.reports.conftest import FIRST, GONE
@@ -51,7 +50,7 @@ def made(folder, known=(), put=None):
     place = open_storage(folder)
     facts, summaries = public_facts(place, read_catalogue(place), Summaries.empty())
     put = put or Kept()
-    curves, kept = make_curves(place, facts, partial(daily_of, summaries), dict(known), put)
+    curves, kept = make_curves(place, facts, summaries, dict(known), put)
     return facts, curves, kept, put
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tasks.monitoring import State
 from tasks.ui.snapshot import take_snapshot
-from tasks.ui.views.stream_detail import stream_detail
+from tasks.ui.views.stream_page import stream_page
 from tests.tasks.conftest import NOW
 
 DAYS = (date(2016, 6, 1), date(2016, 6, 2))
@@ -40,7 +40,7 @@ def test_a_level_that_is_as_good_as_nothing_is_warned_of_and_worked_out_once(sma
     found = take_snapshot(file, NOW)
     assert found.problem is None
     assert "as good as nothing" in found.warnings[0]
-    assert stream_detail(found, NOW).warnings == found.warnings
+    assert stream_page(found, NOW)["snapshot"] is found
     with monkeypatch.context() as patch:
         patch.setattr("tasks.ui.snapshot.level_warnings", None)
         again = take_snapshot(file, NOW, found)

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from flows.cli.commands.readers.export_rows import signed_by
+from flows.cli.commands.readers.export_rows import check_table, signed_by, write_rows
 from flows.cli.console import Terminal
-from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app, parse_exactly
+from flows.cli.options import Json, PublicKeys, WordsError, asks, day_option, examples, new_app, parse_exactly
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import ABOUT
@@ -70,17 +70,14 @@ def ask(
     drop: Annotated[
         Fraction | None, border("--drop", "Where a window's last value is at least this below its first.")
     ] = None,
-    nodes: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Names of nodes, with commas between.")
-    ] = None,
+    nodes: Annotated[str | None, asks("NAMES", "Names of nodes, with commas between.")] = None,
     level: Annotated[
         int | None, typer.Option(min=0, help="In place of nodes: all of this level, the root's 0.")
     ] = None,
     first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
     output: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write all answers there, .csv or .parquet; none is overwritten."),
+        Path | None, asks("FILE", "Write all answers there, .csv or .parquet; none is overwritten.")
     ] = None,
     public_key: PublicKeys = None,
     as_json: Json = False,
@@ -108,21 +105,10 @@ def ask(
         question = Question(NAME, kind, window // minutes, bound, named, level)  # type: ignore[arg-type]
         rows = ask_folder(folder, [question], first, last, public_key=keys)
     if output is not None:
-        _write(rows, output)
+        check_table(output)
+        write_rows(rows, output, as_parquet=output.suffix == ".parquet")
     about = read_about(storage, None if keys is None else signed_by(storage, keys, ABOUT))
     _show(rows, output, partial(called, facts=about.nodes), Terminal(as_json))
-
-
-def _write(rows: pl.DataFrame, output: Path) -> None:
-    if output.suffix not in (".csv", ".parquet"):
-        raise WordsError(f"--output must end in .csv or .parquet; got {output.name!r}")
-    if output.exists():
-        raise WordsError(f"{output} is there already; name another file, or remove it")
-    with output.open("xb") as written:
-        if output.suffix == ".parquet":
-            rows.write_parquet(written)
-        else:
-            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
 
 
 def _show(rows: pl.DataFrame, output: Path | None, named: Callable[[str], str], terminal: Terminal) -> None:

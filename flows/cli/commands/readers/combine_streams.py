@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from flows.cli.commands.readers.export_rows import check_table, write_rows
 from flows.cli.console import Terminal
-from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app
+from flows.cli.options import Json, PublicKeys, asks, day_option, examples, new_app
 from optstream.catalogue.reading.combine import SUSPECT, combine_published
 
 app = new_app()
@@ -20,16 +21,9 @@ app = new_app()
     )
 )
 def combine(
-    total: Annotated[
-        str, typer.Option(metavar="FOLDER", help="The published folder of the stream that is the sum.")
-    ],
-    part: Annotated[
-        list[str],
-        typer.Option(metavar="FOLDER", help="That of a part; given for each of them, at least two."),
-    ],
-    output: Annotated[
-        Path, typer.Option(metavar="FILE", help="A .csv or .parquet file to write; none is overwritten.")
-    ],
+    total: Annotated[str, asks("FOLDER", "The published folder of the stream that is the sum.")],
+    part: Annotated[list[str], asks("FOLDER", "That of a part; given for each of them, at least two.")],
+    output: Annotated[Path, asks("FILE", "A .csv or .parquet file to write; none is overwritten.")],
     first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
     public_key: PublicKeys = None,
@@ -41,16 +35,9 @@ def combine(
     the total is the sum of its parts at every node and step. Needs the folders alone, and costs nothing.
     Exit code 1 if they miss the sum by far more than their errors explain.
     """
-    if output.suffix not in (".csv", ".parquet"):
-        raise WordsError(f"--output must end in .csv or .parquet; got {output.name}")
-    if output.exists():
-        raise WordsError(f"{output} is there already; name another file, or remove it")
+    check_table(output)
     found = combine_published(total, part, first, last, public_key or None)
-    with output.open("xb") as written:
-        if output.suffix == ".parquet":
-            found.rows.write_parquet(written)
-        else:
-            found.rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
+    write_rows(found.rows, output, as_parquet=output.suffix == ".parquet")
     terminal = Terminal(as_json)
     shares = ", ".join(f"{name} {weight:.0%}" for name, weight in found.weights.items())
     terminal.say(f"{output}: {found.rows.height:,} rows; of what was missing from the sum took {shares}")

@@ -10,7 +10,7 @@ import polars as pl
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import Json, PublicKeys, WordsError, day_option, examples, new_app
+from flows.cli.options import Json, PublicKeys, WordsError, asks, day_option, examples, flag, new_app
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
@@ -35,9 +35,9 @@ app = new_app()
 )
 def export(
     folder: Annotated[str, typer.Argument(help="A path, or a URL such as s3://bucket/published.")],
-    output: Annotated[Path, typer.Option(metavar="FILE", help="The file to write; none is overwritten.")],
+    output: Annotated[Path, asks("FILE", "The file to write; none is overwritten.")],
     nodes: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Names of nodes, with commas between; all by default.")
+        str | None, asks("NAMES", "Names of nodes, with commas between; all by default.")
     ] = None,
     first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
@@ -45,9 +45,9 @@ def export(
         date | None,
         day_option("--as-of", "All rows in the hierarchy of this day, over renamed, split or merged units."),
     ] = None,
-    daily: Annotated[bool, typer.Option("--daily", help="Sums of each day, in place of steps.")] = False,
-    weekly: Annotated[bool, typer.Option("--weekly", help="Sums of each week, from Monday on.")] = False,
-    monthly: Annotated[bool, typer.Option("--monthly", help="Sums of each month.")] = False,
+    daily: Annotated[bool, flag("--daily", "Sums of each day, in place of steps.")] = False,
+    weekly: Annotated[bool, flag("--weekly", "Sums of each week, from Monday on.")] = False,
+    monthly: Annotated[bool, flag("--monthly", "Sums of each month.")] = False,
     kind: Annotated[
         Literal["csv", "parquet", "sdmx-csv"], typer.Option("--as", help="The format of the file.")
     ] = "csv",
@@ -79,14 +79,8 @@ def export(
     else:
         rows = with_names(rows, about.nodes)
     described = output.with_name(output.name + METADATA)
-    for file in (output, described) if kind == "csv" else (output,):
-        if file.exists():
-            raise WordsError(f"{file} is there already; name another file, or remove it")
-    with output.open("xb") as written:
-        if kind == "parquet":
-            rows.write_parquet(written)
-        else:
-            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
+    check_new(output, *([described] if kind == "csv" else []))
+    write_rows(rows, output, as_parquet=kind == "parquet")
     if kind == "csv":
         columns = exported_columns(catalogue.value_column, rows.columns)
         with described.open("xb") as written:
@@ -102,6 +96,29 @@ def _period(daily: bool, weekly: bool, monthly: bool) -> Period | None:
     if len(asked) > 1:
         raise WordsError("--daily, --weekly and --monthly are different files; export them one by one")
     return asked[0] if asked else None
+
+
+def check_table(output: Path) -> None:
+    """Raise WordsError unless a file is new, and to be CSV or Parquet by its name."""
+    if output.suffix not in (".csv", ".parquet"):
+        raise WordsError(f"--output must end in .csv or .parquet; got {output.name!r}")
+    check_new(output)
+
+
+def check_new(*files: Path) -> None:
+    """Raise WordsError for a file that is there already: none is overwritten."""
+    for file in files:
+        if file.exists():
+            raise WordsError(f"{file} is there already; name another file, or remove it")
+
+
+def write_rows(rows: pl.DataFrame, output: Path, *, as_parquet: bool) -> None:
+    """Write a new file of rows, as Parquet or else as CSV."""
+    with output.open("xb") as written:
+        if as_parquet:
+            rows.write_parquet(written)
+        else:
+            rows.write_csv(written, datetime_format="%Y-%m-%dT%H:%M:%SZ")
 
 
 def signed_by(storage: Storage, keys: list[Path], name: str) -> Callable[[bytes], str]:

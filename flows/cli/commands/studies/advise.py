@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Json, WordsError, examples, new_app
+from flows.cli.options import DEFAULT_CONFIG, Json, WordsError, asks, examples, new_app
 from flows.cli.show.plan_advice import show_plan_advice
 from optstream.errors import ParameterError
 from tasks.config import load_settings
@@ -36,20 +36,17 @@ def advise(
     ] = None,
     scale: Annotated[
         list[float] | None,
-        typer.Option(
-            metavar="NUMBER",
-            help="A leaf's typical reading, from public knowledge, where a configuration has no "
+        asks(
+            "NUMBER",
+            "A leaf's typical reading, from public knowledge, where a configuration has no "
             "mechanism.scale; given once, or once for each configuration.",
         ),
     ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the expected errors, as .svg or .png.")
-    ] = None,
+    picture: Annotated[Path | None, asks("FILE", "Draw the expected errors, as .svg or .png.")] = None,
     write: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the proposed configuration, beside the present one; once for each configuration.",
+        asks(
+            "FILE", "Write the proposed configuration, beside the present one; once for each configuration."
         ),
     ] = None,
     as_json: Json = False,

@@ -5,6 +5,7 @@ import csv
 import pytest
 
 from tasks.studies.leakage_paper.figure import Figure, Point, write_figure
+from tests.tasks.studies.leakage_paper.points import value_of
 
 FIGURE = Figure(
     1, "two lines", "step", "leakage",
@@ -27,6 +28,6 @@ def test_numbers_and_picture(tmp_path):
 
 
 def test_a_value_is_of_one_point():
-    assert FIGURE.value("one", 2) == 0.25
+    assert value_of(FIGURE, "one", 2) == 0.25
     with pytest.raises(ValueError, match="unpack"):
-        FIGURE.value("one", 3)
+        value_of(FIGURE, "one", 3)

@@ -1,5 +1,7 @@
 """Figures 3, 4, 5 and 7: what the paper's text says of them, and what it says that does not come out."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from tasks.studies.leakage_paper.leakage_figures import (
     strength_of_correlation,
     suprema,
 )
+from tests.tasks.studies.leakage_paper.points import value_of
 
 
 def growth_of(n_states, s, epsilon):
@@ -25,7 +28,7 @@ def growth_of(n_states, s, epsilon):
 
 
 def test_figure_3_is_examples_2_and_3():
-    value = leakage_over_time().value
+    value = partial(value_of, leakage_over_time())
     assert value("identity", 10, "(a) backward") == pytest.approx(1.0)
     assert value("(0.8 0.2; 0 1)", 10, "(a) backward") == pytest.approx(0.4964, abs=5e-5)
     assert value("no chain known", 10, "(a) backward") == pytest.approx(0.1)
@@ -43,8 +46,8 @@ def test_figure_4_has_the_largest_of_the_pairs_on_top_and_two_of_them_cross():
     assert len(pairs) == 6
     best = []
     for a in amounts[1:]:
-        of_pairs = {pair: figure.value(pair, a) for pair in pairs}
-        assert figure.value("L, the largest", a) == pytest.approx(max(of_pairs.values()), rel=1e-12)
+        of_pairs = {pair: value_of(figure, pair, a) for pair in pairs}
+        assert value_of(figure, "L, the largest", a) == pytest.approx(max(of_pairs.values()), rel=1e-12)
         best.append(max(of_pairs, key=of_pairs.get))
     assert set(best) == {"rows 1 and 3", "rows 3 and 1"}
 
@@ -60,7 +63,7 @@ def test_figure_5_comes_near_each_supremum_and_knows_which_there_is_none():
             assert len(ends) == FOLLOWED
             assert panel[:3] in ("(a)", "(b)")
         else:
-            assert figure.value("supremum, Theorem 11", 1, panel) == end
+            assert value_of(figure, "supremum, Theorem 11", 1, panel) == end
             assert 0.95 * end < steps[-1] < end
 
 
@@ -71,7 +74,7 @@ def test_smoothing_is_equation_28():
 
 @pytest.mark.slow
 def test_figure_7_stronger_correlation_larger_epsilon_and_fewer_states_leak_more():
-    value = strength_of_correlation().value
+    value = partial(value_of, strength_of_correlation())
     for panel in ("(a) ε = 1", "(b) ε = 0.1"):
         ends = [value(f"s = {s}, n = 50", LONG, panel) for s in ("0.0005", "0.005", "0.05", "1")]
         assert ends == sorted(ends, reverse=True)

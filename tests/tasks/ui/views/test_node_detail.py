@@ -1,5 +1,6 @@
 """The lines of a node's page, and the days that it asks for."""
 
+from dataclasses import asdict
 from datetime import date
 from zoneinfo import ZoneInfo
 
@@ -66,7 +67,7 @@ def test_what_was_replaced_lies_over_it_at_the_same_times():
 def test_nothing_published_is_no_line_of_anything():
     curve = node_curve(rows(), "FR", ("84",), BEGIN)
     assert curve.at == ()
-    assert curve.to_document()["series"][0] == {"label": "FR", "kind": "value", "values": ()}
+    assert asdict(curve.series[0]) == {"label": "FR", "kind": "value", "values": ()}
 
 
 def test_children_beyond_those_that_are_stacked_are_one_and_the_stack_is_the_node():
@@ -112,7 +113,7 @@ def test_what_is_shown_is_what_readers_have(installation):
     installation.released(FIRST, date(2016, 6, 2))
     found = take_snapshot(installation.folder / "optstream.toml", installation.now)
     span = Span(date(2016, 6, 2), date(2016, 6, 2))
-    curve = curve_of(found, "FR", span)
+    curve = curve_of(found.settings, "FR", span)
     lines = {one.kind: one.values for one in curve.series}
     assert curve.at[0] == 1_464_818_400  # 2016-06-02 00:00 in Paris
     assert len(curve.at) == 48
@@ -122,11 +123,11 @@ def test_what_is_shown_is_what_readers_have(installation):
     assert "week-before" not in lines
     published = read_nodes(installation.settings, {"FR"}, [span.first])
     assert list(lines["value"]) == published["value"].to_list()
-    shown = node_page(found, "FR", span)
+    shown = node_page(found.settings, "FR", span)
     assert (shown["parent"], shown["children"]) == (None, ("84", "11"))
     assert [at for at, *_ in shown["table"]][-1] == "2016-06-02 00:00 +02:00"
     assert shown["zone"] == "Europe/Paris"
-    assert node_page(found, "84", span)["parent"] == "FR"
+    assert node_page(found.settings, "84", span)["parent"] == "FR"
 
 
 def test_the_hour_that_comes_twice_in_autumn_is_told_apart():
@@ -143,9 +144,9 @@ def test_a_restatement_is_shown_with_what_it_replaced_as_that_was_published(inst
     installation.release(FIRST, restate=True)
     found = take_snapshot(installation.folder / "optstream.toml", installation.now)
     span = Span(FIRST, FIRST)
-    (old,) = [one for one in curve_of(found, "FR", span).series if one.kind == "replaced"]
+    (old,) = [one for one in curve_of(found.settings, "FR", span).series if one.kind == "replaced"]
     assert (old.label, list(old.values)) == ("revision 0, vintage 0", before)
     assert before != read_nodes(installation.settings, {"FR"}, [FIRST])["value"].to_list()
     (file,) = (installation.folder / "published/superseded").glob("*/*.parquet")
     file.write_bytes(file.read_bytes()[:-1])
-    assert not [one for one in curve_of(found, "FR", span).series if one.kind == "replaced"]
+    assert not [one for one in curve_of(found.settings, "FR", span).series if one.kind == "replaced"]

@@ -7,18 +7,21 @@ from datetime import date
 from fractions import Fraction
 from math import inf
 from pathlib import Path
+from typing import Any
 
 from optstream.ledger import ReleaseRecord
 from optstream.privacy import PrivacyModel, worst_window
 from tasks.config import Settings
 from tasks.ingest.arrival.parts import parts_of
-from tasks.monitoring import Alarm, DayState, State
-from tasks.reports.drawing.calendar import Mark, marks_of_days
+from tasks.monitoring import DayState, State
+from tasks.monitoring.alarms.conditions import DEPENDS
+from tasks.reports.drawing.calendar import marks_of_days
 from tasks.ui.day_facts import DayFacts
 from tasks.ui.runs import StreamRun
 from tasks.ui.snapshot import Snapshot
-from tasks.ui.views.dump_rows import DumpRow, dump_rows
-from tasks.ui.views.happenings import Happening, happened
+from tasks.ui.views.dump_rows import dump_rows
+from tasks.ui.views.happenings import happened
+from tasks.ui.views.stream_page import MOST_ALARMS
 
 
 @dataclass(frozen=True)
@@ -42,48 +45,12 @@ class Action:
     command: str = ""
 
 
-@dataclass(frozen=True)
-class DayDetail:
-    """What the page of a day shows.
-
-    Attributes:
-        mark: Its state and note.
-        figures: The node whose figures of the day lead to all others, the root; "" where none are published.
-        alarms: Those that are about it.
-        actions: What an operator can do now.
-        happened: In order.
-        revisions: Its measurements side by side.
-        dumps: For each region, what is there now.
-        lineage: From dumps to readers: a name, and a line about it; as far as the day came.
-        before: The day before, if it is on the calendar.
-        after: The day after, likewise.
-    """
-
-    mark: Mark
-    figures: str
-    alarms: tuple[Alarm, ...]
-    actions: tuple[Action, ...]
-    happened: tuple[Happening, ...]
-    revisions: tuple[RevisionRow, ...]
-    dumps: tuple[DumpRow, ...]
-    lineage: tuple[tuple[str, str], ...]
-    before: date | None
-    after: date | None
-
-
-def day_detail(
+def day_page(
     snapshot: Snapshot, facts: DayFacts, day: date, runs: Sequence[StreamRun] = ()
-) -> DayDetail | None:
-    """Return what the page of a day shows; None for a day that is not on the calendar. Pure.
+) -> dict[str, Any] | None:
+    """Return the values of the template, by name; None for a day that is not on the calendar. Pure.
 
-    Args:
-        snapshot: The newest look at the stream.
-        facts: What `read_day` found.
-        day: The local day.
-        runs: Those that had it, as far as they are known.
-
-    Returns:
-        The view.
+    runs: those that had it, as far as they are known.
     """
     view, settings = snapshot.view, snapshot.settings
     days = {} if view is None else {one.day: one for one in view.days}
@@ -91,22 +58,26 @@ def day_detail(
         return None
     (mark,), page = marks_of_days([days[day]], settings.called), view.facts.page
     model = settings.model if page is None else page.terms.model
-    around = [
-        one if one in days else None for one in (settings.calendar.after(day, number) for number in (-1, 1))
-    ]
+    before, after = (settings.calendar.after(day, number) for number in (-1, 1))
     alarms = tuple(alarm for alarm in view.alarms if alarm.day == day)
-    return DayDetail(
-        mark,
-        settings.tree_of(day).nodes[0] if days[day].listed is not None else "",
-        alarms,
-        tuple(_actions(days[day], facts, settings, snapshot.file, bool(alarms))),
-        happened(facts, runs, {one.link for one in snapshot.docs}, settings.called),
-        tuple(_row(one, facts, model) for one in facts.records),
-        tuple(dump_rows(facts, parts_of(settings, day), settings.called, view.facts.suspect.get(day))),
-        tuple(_lineage(days[day], facts)),
-        around[0],
-        around[1],
-    )
+    return {
+        "name": snapshot.stream,
+        "mark": mark,
+        "before": before if before in days else None,
+        "after": after if after in days else None,
+        # the node whose figures of the day lead to all others
+        "root": settings.tree_of(day).nodes[0] if days[day].listed is not None else "",
+        "alarms": alarms,
+        "actions": list(_actions(days[day], facts, settings, snapshot.file, bool(alarms))),
+        "happened": happened(facts, runs, {one.link for one in snapshot.docs}, settings.called),
+        "lineage": list(_lineage(days[day], facts)),
+        "revisions": [_row(one, facts, model) for one in facts.records],
+        "dumps": list(
+            dump_rows(facts, parts_of(settings, day), settings.called, view.facts.suspect.get(day))
+        ),
+        "depends": DEPENDS,
+        "most": MOST_ALARMS,
+    }
 
 
 def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> RevisionRow:
@@ -119,6 +90,7 @@ def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> Revisio
 
 
 def _lineage(day: DayState, facts: DayFacts) -> Iterator[tuple[str, str]]:
+    """From dumps to readers, as far as the day came: a name, and a line about it."""
     arrival = facts.arrival
     there = 0 if arrival is None else len(arrival.files)
     yield "Dumps", f"{there} complete now"

@@ -5,6 +5,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from math import inf
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +18,7 @@ from tasks.monitoring import Kind, State
 from tasks.reports.operator import DataDoc
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.runs import RunLink, StreamRun
-from tasks.ui.views.day_detail import day_detail
+from tasks.ui.views.day_page import day_page
 from tasks.ui.views.happenings import KINDS
 from tests.tasks.conftest import DAY
 from tests.tasks.ui.conftest import AT, FIRST, alarm
@@ -35,10 +36,14 @@ def record(revision=0, state=ReleaseState.PUBLISHED, **changes):
     )  # fmt: skip
 
 
-def detail_of(snapshot, facts=None, state=State.PUBLISHED, **changes):
-    found = day_detail(snapshot(states=[state] * 3, **changes), facts or DayFacts(), FIRST)
+def shown(*arguments):
+    found = day_page(*arguments)
     assert found is not None
-    return found
+    return SimpleNamespace(**found)
+
+
+def detail_of(snapshot, facts=None, state=State.PUBLISHED, **changes):
+    return shown(snapshot(states=[state] * 3, **changes), facts or DayFacts(), FIRST)
 
 
 def test_what_happened_is_told_in_order_from_all_sources(snapshot):
@@ -82,7 +87,7 @@ def test_dumps_and_runs_are_told_among_the_rest(snapshot):
     done = StreamRun("day", "Completed", AT, AT + timedelta(minutes=2), (), "http://p/1", parent)
     begun = StreamRun("again", "Running", AT + timedelta(minutes=4), None, (), "http://p/3")
     file = FileFacts(1000, AT + timedelta(minutes=1))
-    found = day_detail(
+    found = shown(
         snapshot(),
         DayFacts(arrival=Arrival(FIRST, (), {}, {}, {}), files={"84": (file,)}),
         FIRST,
@@ -143,15 +148,14 @@ def test_what_readers_have_can_be_taken_back_first_of_all_where_it_has_an_alarm(
 def test_a_day_is_measured_again_only_where_something_was_kept_back(snapshot, settings):
     budget = settings.budget.model_copy(update={"restatement_share": Fraction(0)})
     none = replace(snapshot(states=[State.VOID]), settings=settings.model_copy(update={"budget": budget}))
-    found = day_detail(none, DayFacts(), FIRST)
-    assert found is not None
+    found = shown(none, DayFacts(), FIRST)
     assert [one.command.endswith("--restate") for one in found.actions] == [False, False]
     assert "`[budget] restatement_share` keeps nothing back" in found.actions[0].words
 
 
 def test_figures_of_a_published_day_are_one_click_away(snapshot):
-    assert detail_of(snapshot).figures == "FR"
-    assert detail_of(snapshot, state=State.LATE).figures == ""
+    assert detail_of(snapshot).root == "FR"
+    assert detail_of(snapshot, state=State.LATE).root == ""
 
 
 def test_a_configuration_s_name_is_quoted(snapshot):
@@ -180,11 +184,10 @@ def test_days_beside_it_and_days_that_are_not_there(snapshot):
     stream = snapshot(
         states=[State.PUBLISHED] * 2, alarms=[alarm(), alarm(Kind.VOID, FIRST + timedelta(days=1))]
     )
-    first = day_detail(stream, DayFacts(), FIRST)
-    assert first is not None
+    first = shown(stream, DayFacts(), FIRST)
     assert (first.before, first.after) == (None, FIRST + timedelta(days=1))
     assert [one.kind for one in first.alarms] == [Kind.LATE]
-    assert day_detail(stream, DayFacts(), FIRST - timedelta(days=1)) is None
+    assert day_page(stream, DayFacts(), FIRST - timedelta(days=1)) is None
 
 
 def test_a_day_without_a_ledger_can_be_read(small):
