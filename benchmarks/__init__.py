@@ -7,7 +7,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     nights.bounded_program  the bounded estimate up to a million leaves        OSQP, Clarabel, a reconciler
     backfill       how long years take, and whether days become slower         a bare script
     ingest         a large metered dump: time, memory, keyed hashes            polars' own sums
-    nights.year_of_hours  whether ledger, catalogue and pages stay fast        none
+    ledger_growth  whether the ledger stays fast as it grows                   bare SQLite commits
     release_time   measuring and estimating a period                           cvxpy, numpy
     mechanisms     error, cost and time of all mechanisms on public series     Laplace
     noise.currencies  a step's error by Laplace, joint and Gaussian noise      OpenDP
@@ -25,7 +25,8 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     noise.noise_coverage is `make coverage`: the table that report pages show.
 
 What they measure on is made in `inputs`: `configuration_text` and `fixture` make streams (dumps, published
-days), `exact_meters` a large day of meters; `public_data` has the public series. What they share besides is
-in `harness`: `measure` times and prints, `step_watch` notes what each step of a night takes, `prefect_server`
-runs a server. `peers` has `bare_script`, `naive_program` and `fast_as_printed`.
+days), `exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` has the public
+series. What they share besides is in `harness`: `measure` times and prints, `step_watch` notes what each
+step of a night takes, `prefect_server` runs a server. `peers` has `bare_script`, `naive_program` and
+`fast_as_printed`.
 """

@@ -1,1 +1,1 @@
-"""Streams, dumps and series that benchmarks measure on."""
+"""Streams, dumps, series and ledgers that benchmarks measure on."""

@@ -22,6 +22,7 @@ import polars as pl
 from benchmarks.harness.measure import command, in_words, parser, show, timed
 from benchmarks.inputs.configuration_text import configuration, leaves_below
 from benchmarks.inputs.fixture import rows_of, statement_of, stream
+from benchmarks.inputs.ledger_history import LEASE
 from optstream.catalogue import publish, stage
 from optstream.catalogue.hours.closed_days import close_days
 from optstream.ledger import Ledger, Reservation, open_ledger
@@ -30,7 +31,7 @@ from tasks.monitoring import watch
 from tasks.planning.backfill_plan import plan_backfill
 from tasks.planning.nightly import days_of_night
 from tasks.release.build_mechanism import mechanism_for
-from tasks.release.run import LEASE, terms_of
+from tasks.release.run import terms_of
 from tasks.reports import write_pages
 from tasks.sample_data.load_shapes import FRENCH_REGIONS
 
