@@ -1,10 +1,12 @@
 """What every test may ask for."""
 
+import atexit
+import gc
 import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,18 @@ def pytest_configure() -> None:
     if MEMORY.is_dir() and min(shutil.disk_usage(MEMORY).free, virtual_memory().available) > LEAST_FREE:
         os.environ.setdefault("TMPDIR", str(MEMORY))
         tempfile.tempdir = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """What is collected stays, with all modules: looking through it again and again finds no garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        atexit.register(gc.unfreeze)  # else compiled libraries say at the end that something is left
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
