@@ -19,6 +19,7 @@ import flows  # noqa: F401  before numpy: one thread for linear algebra, here to
 from optstream.storage import open as stores
 from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium
+from tests.cheap_ledgers import ledgers_made_once  # noqa: F401
 from tests.memory_store import MemoryStore
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 

@@ -1,4 +1,4 @@
-"""A few kills at random times on each database, by night; `make faults` does hundreds, some of the real flow."""
+"""A few kills at random times, by night; `make faults` does hundreds on each database."""
 
 import pytest
 
