@@ -1,10 +1,12 @@
 """What every test may ask for."""
 
+import atexit
+import gc
 import importlib.util
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import flows  # noqa: F401  before numpy: one thread for linear algebra, here to
 from optstream.storage import open as stores
 from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium
+from tests.cheap_ledgers import ledgers_made_once  # noqa: F401
 from tests.memory_store import MemoryStore
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
@@ -44,6 +47,18 @@ def pytest_configure() -> None:
     if MEMORY.is_dir() and min(shutil.disk_usage(MEMORY).free, virtual_memory().available) > LEAST_FREE:
         os.environ.setdefault("TMPDIR", str(MEMORY))
         tempfile.tempdir = None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, Any, Any]:
+    """What is collected stays, with all modules: looking through it again and again finds no garbage."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        atexit.register(gc.unfreeze)  # else compiled libraries say at the end that something is left
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -40,6 +40,10 @@ BY_NIGHT = {
         "docs/backfill.md",
         "docs/monitoring.md",
         "docs/methods/choose-epsilon.md",
+        "docs/methods/history-informed.md",
+        "docs/data/contracts.md",
+        "docs/products.md",
+        "docs/two-dimensions.md",
     )
 }
 """Pages that take longest, and that begin in an empty folder. The command line takes their commands, too."""

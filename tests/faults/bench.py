@@ -7,11 +7,10 @@ from datetime import date
 from itertools import count
 from pathlib import Path
 
-from tasks.sample_data.simulate import simulate
 from tests.faults.fork_server import ForkServer, open_fork_server
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords, Night
-from tests.faults.world import DAYS, World, iso, make_world
+from tests.faults.world import DAYS, World, deliver, iso, make_world
 from tests.temporary_postgresql import find_binaries
 
 AFTER_THE_LEASE = 1.0
@@ -81,13 +80,7 @@ def make_bench(folder: Path, fork_server: ForkServer, new_url: Callable[[], str]
     """Return a bench in an empty folder."""
     world = make_world(folder / "template", folder / "dumps")
     settings = world.settings
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=DAYS,
-        seed=1,
-    )
+    deliver(settings, DAYS)
     return Bench(folder, fork_server, new_url)
 
 

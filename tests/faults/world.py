@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tasks.config import Settings, load_settings
+from tasks.sample_data.simulate import simulate
 
 STREAM = "two-regions"
 DAYS = tuple(date(2016, 6, 1) + timedelta(days=number) for number in range(6))
@@ -49,6 +50,21 @@ SAMPLING = """[sampling]
 method = "equally_spaced"
 n_samples = 6
 """
+
+
+LEDGER = "sqlite:///trusted/ledger.sqlite"
+
+
+def configured(ledger: str = LEDGER, mechanism: str = "OptStream", dumps: Path | str = "dumps") -> str:
+    """Return the text of a configuration."""
+    sampling = SAMPLING if mechanism == "OptStream" else ""
+    return CONFIGURATION.format(mechanism=mechanism, sampling=sampling, dumps=dumps, ledger=ledger)
+
+
+def deliver(settings: Settings, days: Sequence[date]) -> None:
+    """Lay out dumps of made-up load."""
+    leaves, calendar = settings.tree_of(days[0]).leaves, settings.calendar
+    simulate(settings.input_folder, leaves=leaves, calendar=calendar, days=days, seed=1)
 
 
 @dataclass(frozen=True)
@@ -101,9 +117,7 @@ def make_world(
     dumps: shared, only read. ledger: a URL; SQLite without. budget: more lines of that section.
     """
     folder.mkdir()
-    url = ledger or "sqlite:///trusted/ledger.sqlite"
-    sampling = SAMPLING if mechanism == "OptStream" else ""
-    text = CONFIGURATION.format(mechanism=mechanism, sampling=sampling, dumps=dumps, ledger=url)
+    text = configured(ledger or LEDGER, mechanism, dumps)
     (folder / "optstream.toml").write_text(text.replace("[budget]\n", f"[budget]\n{budget}\n"))
     return World(folder)
 

@@ -11,15 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import ProxyHandler, Request, build_opener
 
 from tasks.config import Settings, load_settings
 from tasks.monitoring.deadlines import last_ended
-from tasks.sample_data.simulate import simulate
-from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.faults.world import configured, deliver
 
 CHECKOUT = Path(__file__).parents[2]
 EVERY_MINUTE = """[schedule]
@@ -56,9 +55,7 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = F
     watched: by its watch, too, or every hour.
     """
     folder.mkdir()
-    text = CONFIGURATION.format(
-        mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
-    ).replace("two-regions", name)
+    text = configured().replace("two-regions", name)
     file = folder / "optstream.toml"
     file.write_text(text)
     last = last_ended(load_settings(file), datetime.now(UTC))
@@ -67,13 +64,7 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = F
     file.write_text(f"{text}{schedule}first_day = {first}\n")
     settings = load_settings(file)
     days = [first + timedelta(days=number) for number in range(first_day_ago + 1)]
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=days,
-        seed=1,
-    )
+    deliver(settings, days)
     return settings
 
 

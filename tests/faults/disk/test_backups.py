@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from tests.by_night import few
 from tests.faults.disk import backups
 from tests.faults.disk.backups import _judged, restore, restores
 from tests.faults.disk.past import STORES, Past, Restored, happen, new_world, record_points
@@ -54,7 +53,10 @@ def before_a_day(past):
     return max(number for number in range(len(periods)) if set().union(*periods[: number + 1]) < ever)
 
 
-@pytest.mark.parametrize("stores", [["published"], ["trusted"], ["trusted", "published"], []], ids=" + ".join)
+BY_NIGHT_ALONE = [pytest.param([store], marks=pytest.mark.nightly) for store in ("published", "trusted")]
+
+
+@pytest.mark.parametrize("stores", [["trusted", "published"], [], *BY_NIGHT_ALONE], ids=" + ".join)
 def test_the_newest_ledger_knows_all(past, stores):
     newest = len(past.moments) - 1
     assert restore(past, Restored(stores, dict.fromkeys(stores, 1), False, newest)).broken == []
@@ -130,7 +132,8 @@ def test_the_control_is_caught(past):
     assert restore(past, one).double_spends
 
 
-@pytest.mark.parametrize("copies", few([(IN_A_DRAW, 5), (1, 5), (6, 7), (8, 9)], 1), ids=str)
+@pytest.mark.nightly
+@pytest.mark.parametrize("copies", [(IN_A_DRAW, 5), (1, 5), (6, 7), (8, 9)], ids=str)
 def test_a_second_witness_knows_what_readers_saw(witnessed, copies):
     """Also where all else is of the middle of a draw, of a withdrawal or of a restatement."""
     one = everything(witnessed, *copies)

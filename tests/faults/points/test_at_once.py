@@ -39,6 +39,7 @@ def test_a_chunk_of_days_beside_nights(bench):
     assert sorted(world.samplings()) == list(days)
 
 
+@pytest.mark.nightly
 def test_the_same_run_delivered_twice(bench):
     """The same owner, as a scheduler that believes the first delivery lost would start it."""
     world = bench.world()
@@ -59,7 +60,7 @@ def test_the_same_run_delivered_twice(bench):
             "after commit in Ledger.reserve, 1",
             "before commit in Ledger.record_published, 1",
         ],
-        2,
+        1,
         1,
     ),
     indirect=["bench"],
@@ -83,6 +84,7 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     assert bench.rerun([judge], hours=2) == []
 
 
+@pytest.mark.nightly
 def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
     """Its measurements are durable and not recorded: another run takes them up, and draws nothing."""
     world = bench.world()

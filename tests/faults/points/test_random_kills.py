@@ -1,4 +1,4 @@
-"""A few kills at random times on each database; `make faults` does hundreds, some of the real flow."""
+"""A few kills at random times, by night; `make faults` does hundreds on each database."""
 
 import pytest
 
@@ -10,6 +10,7 @@ from tests.faults.world import DAYS
 SEED = 20160601
 
 
+@pytest.mark.nightly
 def test_random_kills_lose_no_day(bench):
     tally = random_kills(bench, 6, SEED)
     print(table([("", f"seed {SEED}", tally)]))

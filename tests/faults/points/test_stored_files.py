@@ -116,6 +116,7 @@ def test_a_clock_set_back_by_a_day(bench, point):
     assert judge.voids() == 0
 
 
+@pytest.mark.nightly
 def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
     world = bench.world()
     judge = Judge(world)
@@ -126,6 +127,7 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
     assert world.samplings() == [DAYS[0]]
 
 
+@pytest.mark.nightly
 def test_the_third_redraw_after_a_death_voids(bench):
     world = bench.world()
     judge = Judge(world)

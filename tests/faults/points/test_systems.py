@@ -47,7 +47,7 @@ def stop_and_do(bench, point, fault, repair):
     return judge, said, bench.rerun([judge])
 
 
-@pytest.mark.parametrize(("bench", "point"), on_both(BEFORE[1:] + BEFORE[:1], 1), indirect=["bench"])
+@pytest.mark.parametrize(("bench", "point"), on_both(BEFORE[1:] + BEFORE[:1], 1, 1), indirect=["bench"])
 def test_a_ledger_locked_for_longer_than_its_timeout(bench, point):
     held = []
 

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from tasks.config import Settings, load_settings
-from tasks.sample_data.simulate import simulate
 from tests.faults.fork_server import die_with_parent
 from tests.faults.judge import PUBLIC_KEY
 from tests.faults.processes.commands import OPTSTREAM
 from tests.faults.processes.machine import Machine, without_preload
-from tests.faults.world import CONFIGURATION, SAMPLING, World
+from tests.faults.world import CONFIGURATION, SAMPLING, World, deliver
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 from tests.temporary_s3 import Server, filesystem
 
@@ -226,13 +225,7 @@ def _configure(world: World, spec: Spec, ledger: str, published: str) -> None:
         text = text.replace(old, new)
     world.configuration.write_text(text)
     settings = world.settings
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=DAYS,
-        seed=1,
-    )
+    deliver(settings, DAYS)
 
 
 @dataclass

@@ -12,8 +12,7 @@ from optstream.catalogue import check_files, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.sample_data.simulate import simulate
-from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.faults.world import configured, deliver
 from tests.flows.command import invoke
 from tests.tasks.two_regions import STEPS
 
@@ -26,23 +25,10 @@ SPAN = ("--from", str(FIRST), "--to", str(ABSENT))
 def here(tmp_path, monkeypatch):
     """Four days of two months, of which one is refused, and one more without dumps."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "optstream.toml").write_text(
-        CONFIGURATION.format(
-            mechanism="OptStream",
-            sampling=SAMPLING,
-            dumps="dumps",
-            ledger="sqlite:///trusted/ledger.sqlite",
-        )
-    )
+    (tmp_path / "optstream.toml").write_text(configured())
     settings = load_settings(tmp_path / "optstream.toml")
     days = [FIRST + timedelta(days=number) for number in range(4)]
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=days,
-        seed=1,
-    )
+    deliver(settings, days)
     broken = tmp_path / f"dumps/region=84/date={FIRST}/part-0.parquet"
     pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
     return tmp_path

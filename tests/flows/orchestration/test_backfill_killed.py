@@ -14,8 +14,7 @@ import pytest
 
 from flows.orchestration.backfill import MARK, _marked
 from tasks.config import load_settings
-from tasks.sample_data.simulate import simulate
-from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.faults.world import configured, deliver
 
 FIRST = date(2016, 5, 20)
 DAYS = [FIRST + timedelta(days=number) for number in range(24)]
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def settings(tmp_path):
     ledger = "sqlite:///trusted/ledger.sqlite"
-    text = CONFIGURATION.format(mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger=ledger)
+    text = configured(ledger)
     (tmp_path / "optstream.toml").write_text(text)
     return load_settings(tmp_path / "optstream.toml")
 
@@ -55,13 +54,7 @@ def waited(until):
 @contextmanager
 def two_busy_workers(settings, request, server):
     """A backfill of two months whose workers both have a reader of dumps; nothing of it lives on."""
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=DAYS,
-        seed=1,
-    )
+    deliver(settings, DAYS)
     variables = {"PREFECT_API_URL": request.getfixturevalue("prefect_api")} if server else {}
     command = ["-m", "flows.cli.main", "backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1])]
     process = subprocess.Popen(

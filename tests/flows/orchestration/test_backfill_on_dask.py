@@ -19,8 +19,7 @@ from tasks.config import load_settings
 from tasks.ingest import summed
 from tasks.ledger.verify import verify
 from tasks.release.day import Status
-from tasks.sample_data.simulate import simulate
-from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.faults.world import configured, deliver
 
 FIRST, LAST = date(2016, 5, 22), date(2016, 6, 2)
 DAYS = [FIRST + timedelta(days=number) for number in range((LAST - FIRST).days + 1)]
@@ -30,17 +29,9 @@ SECONDS = 120
 @pytest.fixture
 def settings(tmp_path, postgresql_url):
     file = tmp_path / "optstream.toml"
-    file.write_text(
-        CONFIGURATION.format(mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger=postgresql_url)
-    )
+    file.write_text(configured(postgresql_url))
     settings = load_settings(file)
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=DAYS,
-        seed=1,
-    )
+    deliver(settings, DAYS)
     return settings
 
 

@@ -16,7 +16,7 @@ from optstream.stream.period import day_of
 from tasks.config import load_settings
 from tasks.monitoring.deadlines import last_ended
 from tasks.sample_data.simulate import simulate
-from tests.faults.world import CONFIGURATION
+from tests.faults.world import configured
 
 HOURLY = 'step = "1h"\nperiod = "hour"'
 
@@ -31,9 +31,7 @@ def hours(tmp_path, monkeypatch):
 def _stream(folder, name):
     here = folder / name
     here.mkdir()
-    text = CONFIGURATION.format(
-        mechanism="PeGaSus", sampling="", dumps="dumps", ledger=f"sqlite:///{folder}/ledger.sqlite"
-    ).replace("two-regions", name)
+    text = configured(f"sqlite:///{folder}/ledger.sqlite", mechanism="PeGaSus").replace("two-regions", name)
     file = here / "optstream.toml"
     file.write_text(text.replace('step = "1h"', HOURLY).replace('"people"', f'"{name}"'))
     settings = load_settings(file)

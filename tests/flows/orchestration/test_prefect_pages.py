@@ -28,9 +28,8 @@ from flows.orchestration.backfill import run_backfill
 from flows.orchestration.release import run_days
 from flows.orchestration.watch import watch_here
 from tasks.config import load_settings
-from tasks.sample_data.simulate import simulate
 from tests.browser import Visit, visit
-from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.faults.world import configured, deliver
 from tests.flows.conftest import API_URL
 
 pytestmark = pytest.mark.nightly
@@ -54,19 +53,9 @@ class Keeps(logging.Handler):
 def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
     """The runs of a night, a backfill and a watch, newest first, and the settings."""
     here = tmp_path_factory.mktemp("shown")
-    here.joinpath("optstream.toml").write_text(
-        CONFIGURATION.format(
-            mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
-        )
-    )
+    here.joinpath("optstream.toml").write_text(configured())
     settings = load_settings(here / "optstream.toml")
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=DAYS,
-        seed=1,
-    )
+    deliver(settings, DAYS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PREFECT_API_URL", prefect_api)
         patch.setattr(logging.getLogger("prefect.flow_runs"), "handlers", [keeps := Keeps()])

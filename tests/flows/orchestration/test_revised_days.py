@@ -7,8 +7,7 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.sample_data.simulate import simulate
-from tests.faults.world import CONFIGURATION, STREAM
+from tests.faults.world import STREAM, configured, deliver
 from tests.flows.command import invoke
 
 DAYS = [date(2016, 5, 30) + timedelta(days=number) for number in range(5)]
@@ -18,18 +17,10 @@ DAYS = [date(2016, 5, 30) + timedelta(days=number) for number in range(5)]
 def here(tmp_path, monkeypatch):
     """Five days of two months, of HistoryInformed; the last two are sharpened."""
     monkeypatch.chdir(tmp_path)
-    text = CONFIGURATION.format(
-        mechanism="HistoryInformed", sampling="", dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
-    )
+    text = configured(mechanism="HistoryInformed")
     (tmp_path / "optstream.toml").write_text(text + "[release]\nrevise_days = 2\n")
     settings = load_settings(tmp_path / "optstream.toml")
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=DAYS,
-        seed=1,
-    )
+    deliver(settings, DAYS)
     return tmp_path
 
 

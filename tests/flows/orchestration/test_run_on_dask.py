@@ -18,7 +18,7 @@ from tasks.ingest import summed
 from tasks.ledger.verify import verify
 from tasks.release.day import Status
 from tasks.sample_data.simulate import simulate
-from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.faults.world import configured
 from tests.killed_once import killed_once
 
 DAY = date(2016, 6, 1)
@@ -31,9 +31,7 @@ def settings(tmp_path, monkeypatch):
     monkeypatch.setattr(calls, "PAUSE_SECONDS", 0)
     file = tmp_path / "optstream.toml"
     ledger = "sqlite:///trusted/ledger.sqlite"
-    file.write_text(
-        CONFIGURATION.format(mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger=ledger)
-    )
+    file.write_text(configured(ledger))
     settings = load_settings(file)
     leaves = settings.tree_of(DAY).leaves
     simulate(settings.input_folder, leaves=leaves, calendar=settings.calendar, days=[DAY], seed=1)

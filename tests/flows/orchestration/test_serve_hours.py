@@ -20,7 +20,7 @@ from optstream.stream.period import day_of
 from tasks.config import load_settings
 from tasks.monitoring.deadlines import last_ended
 from tasks.sample_data.simulate import simulate
-from tests.faults.world import CONFIGURATION
+from tests.faults.world import configured
 from tests.flows.served import ask, descendants, runs_of, serving, until
 
 HOURS = 5
@@ -32,9 +32,7 @@ def stream(tmp_path_factory):
     """A stream of one step an hour, looked at every minute, and its last hours without dumps."""
     folder = tmp_path_factory.mktemp("hours") / "here"
     folder.mkdir()
-    text = CONFIGURATION.format(
-        mechanism="PeGaSus", sampling="", dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
-    )
+    text = configured(mechanism="PeGaSus")
     text = text.replace("two-regions", "hours").replace('step = "1h"', 'step = "1h"\nperiod = "hour"')
     file = folder / "optstream.toml"
     file.write_text(text)

@@ -7,7 +7,7 @@ starts at most an hour after an alarm is due.
 import json
 import shutil
 import time
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from urllib.request import Request, urlopen
 
@@ -21,9 +21,8 @@ from tasks.config import load_settings
 from tasks.monitoring.deadlines import last_ended
 from tasks.release.day import Requested
 from tasks.release.run import Run, enrol
-from tasks.sample_data.simulate import simulate
 from tasks.storage.private_files import exclusive_in
-from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.faults.world import configured, deliver
 from tests.flows.command import invoke
 from tests.flows.listeners import mail_server, webhook
 
@@ -35,21 +34,13 @@ def here(tmp_path, monkeypatch, prefect_api):
     """Three days up to yesterday, watched, with a dump each; midnight of UTC is when a day is late."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
-    text = CONFIGURATION.format(
-        mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
-    )
+    text = configured()
     (tmp_path / "optstream.toml").write_text(text)
     settings = load_settings(tmp_path / "optstream.toml")
     days = last_three(settings)
     watching = f'[watch]\nfirst_day = {days[0]}\nlate_after = "00:00"\n'
     (tmp_path / "optstream.toml").write_text(text + watching + 'notify = ["custom-webhook/watch-test"]\n')
-    simulate(
-        settings.input_folder,
-        leaves=settings.tree_of(date.min).leaves,
-        calendar=settings.calendar,
-        days=days,
-        seed=1,
-    )
+    deliver(settings, days)
     return tmp_path
 
 

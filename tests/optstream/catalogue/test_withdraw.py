@@ -1,13 +1,12 @@
 """Withdrawing: out of the catalogue and the folder, with a tombstone and a manifest that tell the cost."""
 
 import fcntl
-import json
 import threading
 from datetime import date, timedelta
 
 import pytest
 
-from optstream.catalogue import check_files, publish, read_catalogue, read_published, stage, withdraw
+from optstream.catalogue import check_files, publish, read_published, stage, withdraw
 from optstream.catalogue.reading import read
 from optstream.errors import LedgerError, PublicationError
 
@@ -23,35 +22,6 @@ def told(head):
 
 def days_in(folder):
     return read_published(folder, verify=True)["date"].unique().sort().to_list()
-
-
-def test_a_withdrawn_day_is_gone_and_says_what_it_cost(tmp_path, put):
-    put(tmp_path, DAY)
-    last = put(tmp_path, DAY, revision=2).entry
-    put(tmp_path, NEXT)
-    done = withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
-    assert done.changed
-    assert done.in_words().startswith("withdrawn 2016-02-01 revision 2: its files are deleted")
-    assert days_in(tmp_path) == [NEXT]
-    assert not list(tmp_path.rglob("date=2016-02-01"))
-    catalogue = read_catalogue(tmp_path)
-    tombstone = catalogue.entry(DAY)
-    assert tombstone == done.entry
-    assert (tombstone.withdrawn, tombstone.file_hash, tombstone.ledger_head) == (True, last.file_hash, "h2")
-    assert catalogue.ledger_head == "h2"
-    assert json.loads((tmp_path / tombstone.manifest).read_text())["statement"]["epsilon_own"] == "2/3"
-    assert check_files(tmp_path) == []
-
-
-def test_once_more_changes_nothing(tmp_path, put):
-    put(tmp_path, DAY)
-    withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    again = withdraw(tmp_path, DAY, told("h3"), stream=STREAM)
-    assert not again.changed
-    assert again.entry.ledger_head == "h2"
-    assert "withdrawn already" in again.in_words()
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):

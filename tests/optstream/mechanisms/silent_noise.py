@@ -14,3 +14,15 @@ class SilentNoise:
     def discrete_laplace(self, scale, size):
         self.asked.append((scale, size))
         return np.zeros(size, dtype=np.int64)
+
+
+class Scaled:
+    """Noise of another scale than was asked for."""
+
+    simulated = True
+
+    def __init__(self, noise, factor):
+        self.noise, self.factor = noise, factor
+
+    def discrete_laplace(self, scale, size):
+        return self.noise.discrete_laplace(scale * self.factor, size)

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optstream import mechanisms
 from optstream.errors import ParameterError
 from optstream.ledger.accounting.spends import covers
 from optstream.mechanisms import Hierarchical, Laplace
@@ -265,32 +264,6 @@ def test_online_and_batch_agree_with_the_same_noise(make_online, wavy):
 def test_the_tape_would_show_a_difference(wavy):
     one, other = (run(Laplace(MODEL), wavy(6)[:1], [6], Tape(seed))[0].values for seed in (1, 2))
     assert not np.allclose(one, other)
-
-
-@pytest.mark.parametrize(
-    ("name", "parameters", "message"),
-    [
-        (
-            "Fourier",
-            {"n_coefficients": 0},
-            "n_coefficients of Fourier must be an integer of at least 1; got 0",
-        ),
-        ("Fourier", {"calibration": "loose"}, 'calibration of Fourier must be "strict" or "paper"; got'),
-        ("Fourier", {"shortest_period": 2.5}, "shortest_period of Fourier must be an integer .* got 2.5"),
-        ("BudgetDistribution", {"distance_share": "1"}, "must lie between 0 and 1; got 1"),
-        ("BudgetAbsorption", {"distance_share": 0.5}, "distance_share of BudgetAbsorption must be exact"),
-        ("PeGaSus", {"perturber_share": "0"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 0"),
-        ("PeGaSus", {"threshold": "-1"}, "threshold of PeGaSus must be at least 0; got -1"),
-        ("PeGaSus", {"smoother": "mean"}, "smoother of PeGaSus must be one of .* got 'mean'"),
-        ("Fast", {"n_samples": 7}, r"n_samples of Fast must be an integer in \[1, 6\]; got 7"),
-        ("Fast", {"integral": 0.5}, "must add up to 1; got"),
-        ("Fast", {"predictor": "spline"}, 'predictor of Fast must be "kalman" or "linear"; got \'spline\''),
-        ("Fast", {"set_point": 0}, "set_point of Fast must be a finite number greater than 0; got 0"),
-    ],
-)
-def test_bad_parameters_are_named_with_their_range_and_what_was_given(name, parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        getattr(mechanisms, name)(MODEL, **parameters)
 
 
 @pytest.mark.parametrize(

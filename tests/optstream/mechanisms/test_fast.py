@@ -221,27 +221,11 @@ def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
     assert np.isfinite(mechanism.estimate(measured).values).all()
 
 
-@pytest.mark.parametrize("state", [{}, {"mechanism": "Sample", "points": []}, 3])
-def test_a_state_that_is_not_its_own_is_refused(state):
-    with pytest.raises(ParameterError, match="state of Fast"):
-        build().plan(48, 48, state)
-
-
 def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
     (first,), noise = in_periods(build(), WALK, [48]), SilentNoise()
     with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
         build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
     assert noise.asked == []
-
-
-@pytest.mark.parametrize("size", [0.0, 7.0, -300.0, 2.0**48, -(2.0**48)])
-@pytest.mark.parametrize("predictor", ["kalman", "linear"])
-def test_awkward_streams_and_one_step_periods(size, predictor):
-    mechanism = build(predictor=predictor)
-    values = np.full((1, 60), size / 2)
-    releases = in_periods(mechanism, values, [1] * 60)
-    assert all(np.isfinite(release.values).all() for release in releases)
-    assert worst_window([spend for r in releases for spend in r.spends], 48).epsilon <= 1
 
 
 @pytest.mark.parametrize(

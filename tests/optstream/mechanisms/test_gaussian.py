@@ -118,8 +118,3 @@ def test_noise_and_its_standard_errors_are_those_of_the_plan():
     assert np.std(release.values - values) == pytest.approx(sigma, rel=0.05)
     # scales of another noise would be seen
     assert np.std(release.values - values) != pytest.approx(sigma * 2**0.5, rel=0.05)
-
-
-def test_noise_that_would_outgrow_the_integers_is_refused():
-    with pytest.raises(ParameterError, match="outgrow the integers"):
-        Gaussian(PrivacyModel("1e-9", 48, 10**6, delta="1e-12"))

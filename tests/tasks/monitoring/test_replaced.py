@@ -104,6 +104,14 @@ def test_without_results_nothing_is_said(told, capsys):
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]
 
 
+def shown(installation, *days):
+    """Days that are released, and pages of them."""
+    installation.release(*days)
+    ledger = installation.ledger
+    write_pages(installation.settings, ledger, installation.now)
+    ledger.close()
+
+
 FAR, SUSPECT = ("far-from-history", 11, "84"), ("suspect-readings", 11, "84")
 
 
@@ -118,11 +126,10 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
     installation = watched
     installation.configure('epsilon = "1"', 'epsilon = "50"')
     installation.simulate(*SPAN)
-    in_another_unit(installation, "84", SPAN[-1], factor)
     installation.at("2016-06-12 12:00")
-    installation.released(*SPAN[:-1])
+    installation.once(shown, *SPAN[:-1])
+    in_another_unit(installation, "84", SPAN[-1], factor)
     ledger = installation.ledger
-    write_pages(installation.settings, ledger, installation.now)
     assert [kind for kind, _, _ in installation.alarms()] == ["missing"]
     (day,) = installation.release(SPAN[-1]).values()
     assert day.outcome.status == "published"
@@ -136,9 +143,9 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
         assert " of the median of the days before" in words["far-from-history"]
         assert {one.severity for one in view.alarms if one.kind is Kind.FAR} == {Severity.WARNING}
     show_view(installation.settings, view, Terminal())
-    shown = " ".join(capsys.readouterr().out.split())
+    printed = " ".join(capsys.readouterr().out.split())
     report = installation.settings.report_file.read_text()
-    assert ("84: 100.0% clamped" in shown) is (SUSPECT in seen)
+    assert ("84: 100.0% clamped" in printed) is (SUSPECT in seen)
     assert ("Replaced readings" in report) is (SUSPECT in seen)
     public = (installation.folder / "published/index.html").read_text()
     assert "clamped on" not in public

@@ -50,12 +50,10 @@ def test_a_bar_is_shown_where_somebody_watches(capsys):
 
 @pytest.mark.nightly
 def test_an_audit_of_a_configured_stream_is_kept_and_a_part_of_one_is_not(tmp_path, monkeypatch):
-    from tests.faults.world import CONFIGURATION, SAMPLING
+    from tests.faults.world import configured
 
     monkeypatch.chdir(tmp_path)
-    text = CONFIGURATION.format(
-        mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
-    )
+    text = configured()
     (tmp_path / "optstream.toml").write_text(text)
     words = ["audit", "--config", "optstream.toml", "--date", "2016-06-01", "--runs", "400"]
     invoke(*words, "--only", "stream")

@@ -76,6 +76,7 @@ def test_publishing_again_changes_nothing_and_says_so(published, put):
     again = put(published.name, DAY, head="h2")
     assert (first.changed, again.changed) == (True, False)
     assert again.entry == first.entry
+    assert "nothing changed" in again.in_words()
     assert published.files() == before
 
 
@@ -152,6 +153,7 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published, put):
     put(published.name, NEXT)
     done = take_back(published)
     assert done.changed
+    assert done.in_words().startswith("withdrawn 2016-02-01 revision 2: its files are deleted")
     assert days_in(published) == [NEXT]
     assert not [name for name in published.files() if "date=2016-02-01" in name]
     tombstone = read_catalogue(published.name).entry(DAY)
@@ -161,7 +163,9 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published, put):
     assert manifest["statement"]["epsilon_own"] == "2/3"
     assert check_files(published.name) == []
     before = published.files()
-    assert not take_back(published).changed
+    again = take_back(published)
+    assert not again.changed
+    assert "withdrawn already" in again.in_words()
     assert published.files() == before
     with pytest.raises(PublicationError, match="withdrawn"):
         put(published.name, DAY)

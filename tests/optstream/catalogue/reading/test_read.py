@@ -173,13 +173,6 @@ def test_a_catalogue_that_says_two_things_is_refused(tmp_path, put):
         read_published(tmp_path)
 
 
-def test_a_catalogue_has_a_largest_size(tmp_path, put, monkeypatch):
-    put(tmp_path, DAY)
-    monkeypatch.setattr("optstream.catalogue.index.LARGEST_CATALOGUE", 100)
-    with pytest.raises(PublicationError, match="larger than 100 bytes"):
-        read_catalogue(tmp_path)
-
-
 def test_a_link_out_of_the_folder_is_not_read(tmp_path, put):
     entry = put(tmp_path / "published", DAY).entry
     path = tmp_path / "published" / entry.file

@@ -10,7 +10,7 @@ from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
 from optstream.noise import secure_noise, simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
+from optstream.stream import AggregationTree, Feature
 
 MODEL = PrivacyModel(epsilon="1", window_length=48, alpha=1)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
@@ -82,55 +82,12 @@ def test_the_answer_nears_the_truth_as_epsilon_grows():
     assert np.abs(release.values[1:] - LOAD).max() < 0.1
 
 
-def test_the_same_noise_gives_the_same_release_and_measurements_survive_their_bytes():
-    first, again = (build().release(LOAD, noise=simulated_noise(5), first_step=96) for _ in range(2))
-    assert np.array_equal(first.values, again.values)
-    data = first.measured.to_bytes()
-    reread = Measured.from_bytes(data)
-    assert reread.to_bytes() == data
-    assert np.array_equal(build().estimate(reread).values, first.values)
-    assert reread.spends == first.spends
-    assert reread.simulated
-
-
 def test_the_release_costs_its_plan():
     mechanism = build()
     release = mechanism.release(LOAD, noise=simulated_noise(5), first_step=7)
     assert release.spends == mechanism.plan(48, 7)
     assert release.epsilon == mechanism.epsilon
     assert release.epsilon_alone == worst_window(release.spends, 48).epsilon
-
-
-@pytest.mark.parametrize("n_steps", [1, 2, 3, 46, 50, 100])
-def test_periods_of_any_length_are_released(n_steps):
-    mechanism = build(features=[Feature((range(n_steps),), "all")])
-    for first_step in (0, 1, 3):
-        values = np.full((2, n_steps), 100.0)
-        release = mechanism.release(values, noise=simulated_noise(2), first_step=first_step)
-        assert release.values.shape == (3, n_steps)
-        assert np.isfinite(release.values).all()
-
-
-def test_a_private_period_is_taken_as_it_is():
-    period = PrivatePeriod.from_values(LOAD, resolution=MODEL.resolution, first_step=48)
-    wrapped = build().release(period, noise=simulated_noise(3))
-    assert np.array_equal(
-        wrapped.values, build().release(LOAD, noise=simulated_noise(3), first_step=48).values
-    )
-    coarse = PrivatePeriod.from_values(LOAD, resolution=Fraction(1), first_step=48)
-    with pytest.raises(ParameterError, match="resolution"):
-        build().release(coarse, noise=simulated_noise(3))
-
-
-def test_noise_is_a_required_argument():
-    with pytest.raises(TypeError, match="noise"):
-        build().release(LOAD)
-
-
-def test_the_callers_values_are_not_touched():
-    values = LOAD.copy()
-    build().release(values, noise=simulated_noise(3))
-    assert np.array_equal(values, LOAD)
 
 
 @pytest.mark.parametrize(

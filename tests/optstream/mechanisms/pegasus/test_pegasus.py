@@ -1,6 +1,5 @@
 """PeGaSus: what it costs, groups that run on across periods, raw state that stays in."""
 
-import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -13,10 +12,11 @@ from optstream.errors import ParameterError
 from optstream.measurement.grouping import measure_groups
 from optstream.mechanisms import Hierarchical
 from optstream.mechanisms.pegasus.pegasus import PeGaSus
-from optstream.noise import secure_noise, simulated_noise
+from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
+from tests.optstream.mechanisms.silent_noise import Scaled
 
 MODEL = PrivacyModel("1", 4, 1, "1")
 ALMOST = 1 - Fraction(1, 2**40)
@@ -95,28 +95,6 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother):
         assert sum(spent, ()) == whole.spends[1].charges
 
 
-def test_online_is_the_batch():
-    values, mechanism = streams(50, n_series=2), PeGaSus(MODEL)
-    noise, state, online = simulated_noise(7), mechanism.start(5), []
-    for column in values.T:
-        state, release = mechanism.step(state, column, noise=noise)
-        online.append(release.values)
-    batch = mechanism.release(values, noise=simulated_noise(7), first_step=5)
-    assert np.allclose(np.concatenate(online, axis=1), batch.values)
-
-
-def test_the_store_takes_raw_state_out_and_puts_it_back():
-    """As the flow does: the public state from the measurements' bytes, the raw one from a trusted file."""
-    values, mechanism = streams(60), PeGaSus(MODEL)
-
-    def stored(state):
-        public = mechanism.recall([], json.loads(json.dumps(public_part(state))))
-        return with_raw(public, raw_bytes(state))
-
-    whole, parts = released(mechanism, values, []), released(mechanism, values, [17, 40], keep=stored)
-    assert np.array_equal(groups_of(parts), groups_of(whole))
-
-
 def closed_at(mechanism, values, cut, keep):
     parts = released(mechanism, values, [cut], keep=keep)
     groups = groups_of(parts)[:, cut:]
@@ -183,11 +161,6 @@ def test_a_recalled_state_keeps_what_the_period_before_left():
     assert mechanism.recall([], None) == mechanism.recall([], {"mechanism": "Laplace"})
 
 
-def test_another_mechanisms_state_is_refused():
-    with pytest.raises(ParameterError, match="state of PeGaSus"):
-        PeGaSus(MODEL).measure([[1, 2]], noise=simulated_noise(1), state={"mechanism": "Sample"})
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -218,22 +191,6 @@ def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
     for spends in (shorter, earlier, (right[0], shorter[1]), (earlier[0], right[1])):
         with pytest.raises(ParameterError, match="does not price the steps it is for"):
             measure_groups(period, spends, 5, None, Never())
-
-
-def test_noise_that_would_outgrow_the_integers_is_refused():
-    with pytest.raises(ParameterError, match="outgrow"):
-        PeGaSus(PrivacyModel("1/1000000000000", 48, 1))
-
-
-@pytest.mark.parametrize("values", [np.zeros((2, 30)), np.full((1, 30), -(2**49)), np.full((1, 1), 2**49)])
-def test_plain_and_huge_streams_go_through(values):
-    values = values.astype(np.int64)
-    before = values.copy()
-    release = PeGaSus(PrivacyModel("1", 4, 1, "1")).release(values, noise=secure_noise())
-    assert release.values.shape == values.shape
-    assert not release.simulated
-    assert np.array_equal(values, before)
-    assert np.max(np.abs(release.values - values)) < 2**12
 
 
 def test_huge_values_are_grouped_exactly():
@@ -283,18 +240,6 @@ def test_on_a_tree_each_level_has_groups_of_its_own_that_run_on():
         keep=lambda state: with_raw(mechanism.recall([], public_part(state)), raw_bytes(state)),
     )
     assert np.array_equal(stored[1].values, parts[1].values)
-
-
-class Scaled:
-    """Noise of another scale than was asked for."""
-
-    simulated = True
-
-    def __init__(self, noise, factor):
-        self.noise, self.factor = noise, factor
-
-    def discrete_laplace(self, scale, size):
-        return self.noise.discrete_laplace(scale * self.factor, size)
 
 
 class Grouped:

@@ -13,9 +13,9 @@ from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
 from optstream.mechanisms.pegasus.tree import GroupedBelow
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import AggregationTree, Measured
+from optstream.stream import AggregationTree
 from optstream.stream.state import public_part, raw_bytes, with_raw
-from tests.optstream.mechanisms.silent_noise import SilentNoise
+from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
 ALMOST = 1 - Fraction(1, 2**40)
@@ -148,23 +148,6 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tre
     assert np.allclose(np.concatenate(online, axis=1), whole.values)
 
 
-def test_the_store_takes_raw_state_out_and_puts_it_back():
-    values, mechanism = blocks(40), on_tree(threshold=10**6)
-
-    def stored(state):
-        return with_raw(mechanism.recall([], public_part(state)), raw_bytes(state))
-
-    kept, through = (
-        released(mechanism, values, [17, 30], ByScale(2), keep) for keep in (lambda s: s, stored)
-    )
-    assert np.all(groups_of(kept, 0) == 0)
-    for one, other in zip(kept, through, strict=True):
-        assert np.array_equal(one.values, other.values)
-        reread = Measured.from_bytes(one.measured.to_bytes())
-        assert np.array_equal(mechanism.estimate(reread).values, one.values)
-        assert public_part(one.state["levels"]["0"]) == one.state["levels"]["0"]  # nothing raw in it
-
-
 def root_begins_anew(keep):
     """Whether the root's group is new in the second period, and whether the leaves' are alike in that."""
     values, mechanism = np.full((2, 20), 70), on_tree(threshold=10**6)
@@ -257,18 +240,6 @@ def test_it_pays_where_the_children_move_together_and_not_where_they_move_apart(
     ]
     assert 0.7 < ratios[0] < 0.9
     assert ratios[1] > 2
-
-
-class Scaled:
-    """Noise of another scale than was asked for."""
-
-    simulated = True
-
-    def __init__(self, noise, factor):
-        self.noise, self.factor = noise, factor
-
-    def discrete_laplace(self, scale, size):
-        return self.noise.discrete_laplace(scale * self.factor, size)
 
 
 class Forest:

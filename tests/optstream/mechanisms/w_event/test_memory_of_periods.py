@@ -9,11 +9,9 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.ledger.accounting.spends import covers
 from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
-from optstream.noise import simulated_noise
 from optstream.privacy import StepSpend
-from optstream.stream import Measured
 from tests.optstream.mechanisms.silent_noise import SilentNoise
-from tests.optstream.mechanisms.w_event.both import BOTH, build, cost, jumping
+from tests.optstream.mechanisms.w_event.both import BOTH, build, cost
 
 
 @BOTH
@@ -101,24 +99,6 @@ def test_a_lost_memory_is_sound_and_begins_again_from_zero(kind):
     kept = mechanism.release([[11 * 10**6] * 8], noise=SilentNoise(), first_step=12, state=before.state)
     assert kept.measured.positions == ()
     assert (kept.values == 11 * 10**6).all()
-
-
-@BOTH
-def test_measurements_survive_their_bytes(kind):
-    mechanism = build(kind)
-    values = jumping(np.random.default_rng(1), 2, 9)
-    for n_steps in (9, 1):
-        release = mechanism.release(values[:, :n_steps], noise=simulated_noise(2))
-        reread = Measured.from_bytes(release.measured.to_bytes())
-        again = mechanism.estimate(reread)
-        assert np.array_equal(again.values, release.values)
-        assert again.spends == release.spends
-        assert again.state == release.state
-        following = [
-            mechanism.release(values, noise=simulated_noise(3), first_step=n_steps, state=state).values
-            for state in (release.state, reread.state)
-        ]
-        assert np.array_equal(*following)
 
 
 @BOTH

@@ -75,6 +75,7 @@ def test_files_that_do_not_fit_are_refused(load, change, message):
         _ = settings.stream_share
 
 
+@pytest.mark.slow
 def test_level_shares_are_not_kept_in_the_folder_of_another_stream(load, tmp_path):
     """Where streams share, the settings are those of each of them; the control keeps its own."""
     model = ("a", 'levels = ["1/2", "1/2"]', 'levels = "model"')

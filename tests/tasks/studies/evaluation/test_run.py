@@ -83,6 +83,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_numbers(
 real = run.run_cells
 
 
+@pytest.mark.slow
 def test_other_terms_start_afresh(tiny_data, tiny_results, tmp_path):
     cells = unique_cells(TINY)
     assert len(Store(tiny_results, terms(tiny_data)).finished(cells)) == len(cells)

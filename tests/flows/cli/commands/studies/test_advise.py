@@ -116,6 +116,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_compared(tmp_path, opti
     assert message in " ".join(result.output.split()) + str(result.exception)
 
 
+@pytest.mark.slow
 def test_a_proposal_elsewhere_would_mean_other_folders(tmp_path):
     (tmp_path / "optstream.toml").write_text(COARSE)
     (tmp_path / "other").mkdir()
