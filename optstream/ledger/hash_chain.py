@@ -84,7 +84,7 @@ def move(
 
 def check_contains(connection: Connection, heads: Iterable[str]) -> None:
     """Raise LedgerError unless the ledger has every one of the heads that a catalogue carries."""
-    for head in missing(connection, heads):
+    for head in missing_heads(connection, heads):
         raise LedgerError(
             f"the ledger does not contain the head {head[:12]} of the published catalogue: it was "
             "restored from an older copy, or belongs to another folder; nothing may be drawn or published "
@@ -92,8 +92,15 @@ def check_contains(connection: Connection, heads: Iterable[str]) -> None:
         )
 
 
-def missing(connection: Connection, heads: Iterable[str]) -> list[str]:
-    """Return those of the heads that no stream's event has as its hash, sorted."""
+def missing_heads(connection: Connection, heads: Iterable[str]) -> list[str]:
+    """Return those of a catalogue's heads that no stream's event has; with any, the ledger is an older copy.
+
+    Args:
+        heads: Hashes of events.
+
+    Returns:
+        Those that are missing, sorted.
+    """
     asked = sorted(set(heads))
     found: set[str] = set()
     # a catalogue of ten years carries thousands; a database takes so many in one question

@@ -9,10 +9,10 @@ from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import next_guarantee
 from optstream.ledger.database.rows import rows
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.database.stream_rows import columns_of, event_body, lock, terms_of
 from optstream.ledger.hash_chain import append
 from optstream.ledger.records import StreamTerms, check_name
 from optstream.ledger.transactions.enrol import refuse_more_than_all
-from optstream.ledger.transactions.stream_rows import columns_of, event_body, lock, terms_of
 from optstream.privacy import PrivacyModel
 
 FIXED = ("grant", "calendar")

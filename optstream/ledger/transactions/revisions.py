@@ -12,11 +12,11 @@ from optstream.errors import LedgerError, ParameterError
 from optstream.ledger.accounting.charges import Condition
 from optstream.ledger.database.rows import insert_row
 from optstream.ledger.database.schema import ReleaseRow, VintageRow
+from optstream.ledger.database.stream_rows import id_of
 from optstream.ledger.hash_chain import append
 from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, stamp
 from optstream.ledger.transactions.held import Key, describe, held_row, key_of
 from optstream.ledger.transactions.leases import take_lease
-from optstream.ledger.transactions.stream_rows import id_of
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ from optstream.errors import OptStreamError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
 from optstream.ledger.database.rows import plain_batches
 from optstream.ledger.database.schema import EventRow, StreamRow
+from optstream.ledger.database.stream_rows import event_body, terms_of
 from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
 from optstream.ledger.records import StreamTerms
-from optstream.ledger.transactions.stream_rows import event_body, terms_of
 from optstream.ledger.verification.vintages import ToldOfVintages
 
 _PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
