@@ -39,14 +39,9 @@ the unit has from the day after on, separated by semicolons; null where it has n
 
 
 def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]) -> pl.DataFrame:
-    """Return the table of a hierarchy.
+    """Return the columns `COLUMNS`, a row for each unit while its code and its parent stay the same.
 
-    Args:
-        hierarchy: The dated list.
-        names: What people call a node; None where it has no name.
-
-    Returns:
-        The columns `COLUMNS`, a row for each unit while its code and its parent stay the same.
+    names: what people call a node; None where it has no name.
     """
     rows = [
         (
@@ -70,20 +65,8 @@ def put_hierarchy(
 ) -> bool:
     """Put `hierarchy.parquet` in the place of the one that is there, in one step, signed if there is a key.
 
-    Where the hierarchy has no changes and no file is there, none is made.
-
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        hierarchy: The dated list.
-        names: As for `hierarchy_rows`.
-        signer: Signs the file.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be written.
+    Where the hierarchy has no changes and no file is there, none is made. names: as for `hierarchy_rows`.
+    Returns whether anything changed. Raises as `put_fact`.
     """
     buffer = io.BytesIO()
     hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
@@ -93,19 +76,11 @@ def put_hierarchy(
 def find_hierarchy(
     storage: Readable, check: Callable[[bytes], object] | None = None
 ) -> DatedHierarchy | None:
-    """Return the dated hierarchy of a published folder. What is read is not trusted.
+    """Return the dated hierarchy of a published folder, without the public sizes of split units.
 
-    Args:
-        storage: The published folder.
-        check: Called with the file's bytes before they are parsed; raises where they are not signed as they
-            should.
-
-    Returns:
-        The hierarchy, without the public sizes of split units; None where there is no such file, because it
-        never changed.
-
-    Raises:
-        PublicationError: It cannot be read, or is not as OptStream writes it.
+    None where there is no such file, because it never changed. check: called with the file's bytes before
+    they are parsed; raises where they are not signed as they should. Raises PublicationError where it cannot
+    be read, or is not as OptStream writes it.
     """
     try:
         data = storage.read(HIERARCHY, LARGEST_HIERARCHY)

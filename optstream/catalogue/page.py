@@ -59,18 +59,10 @@ def digest_of(catalogue: Catalogue) -> str:
 
 
 def put_curves(folder: Location | str, several: Iterable[bytes]) -> tuple[str, ...]:
-    """Put figures that a page will load beside it, each under the hash of its bytes.
+    """Put figures that a page will load beside it, each under the hash of its bytes; return these hashes.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        several: The contents.
-
-    Returns:
-        Their hashes, 64 hexadecimal digits each, which the page states as "curves/<hash>.bin".
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be written, or a name holds other bytes.
+    The page states them as "curves/<hash>.bin". Raises ParameterError for a URL that cannot be one,
+    PublicationError where the folder cannot be written, or a name holds other bytes.
     """
     files = {hashlib.sha256(data).hexdigest(): data for data in several}
 
@@ -89,14 +81,7 @@ def put_curves(folder: Location | str, several: Iterable[bytes]) -> tuple[str, .
 
 
 def curves_named(page: bytes) -> frozenset[str]:
-    """Return the hashes of the figures that a page loads.
-
-    Args:
-        page: Its bytes, which anyone may have written.
-
-    Returns:
-        64 hexadecimal digits each.
-    """
+    """Return the hashes of the figures that a page loads, which anyone may have written."""
     return frozenset(found.decode() for found in _NAMED.findall(page))
 
 

@@ -102,20 +102,10 @@ def put_fact(
 ) -> bool:
     """Put a file of public facts in the place of the one that is there, in one step, and sign it if asked.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        name: Of the file.
-        data: Its bytes.
-        is_told: Whether there is anything to tell; if not, the file is made only where one is there already.
-        largest: Bytes that the one which is there may have, for anyone may have written it.
-        signer: Signs the file.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be written.
+    is_told: whether there is anything to tell; if not, the file is made only where one is there already.
+    largest: bytes that the one which is there may have, for anyone may have written it. Returns whether
+    anything changed. Raises ParameterError for a URL that cannot be one, PublicationError where the folder
+    cannot be written.
     """
 
     def put(transaction: Transaction) -> bool:

@@ -121,17 +121,7 @@ def read_measurements(
 def read_found(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
     """Return what the file of measurements with this hash says.
 
-    Args:
-        storage: The published folder.
-        period: The local day.
-        revision: As the ledger counts it.
-        file_hash: SHA-256 of the file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        PublicationError: It is missing, has other bytes, or is of another day.
+    Raises PublicationError where it is missing, has other bytes, or is of another day.
     """
     found = decode_measurements(read_measurements_file(storage, period, revision, file_hash))
     if (found.period, found.revision) != (period, revision):

@@ -11,28 +11,14 @@ LIMITS = Limits(rows=2**26, columns=len(SCHEMA), group_rows=2**26, group_bytes=2
 
 
 def encode_answers(rows: pl.DataFrame) -> bytes:
-    """Return the file of a day's answers.
-
-    Args:
-        rows: Columns of `SCHEMA`.
-
-    Returns:
-        Parquet; the same rows give the same bytes, and another pyarrow may encode differently.
-    """
+    """Return the Parquet file of a day's answers; the same rows, of columns `SCHEMA`, give the same bytes."""
     return encode_table(rows.select(*SCHEMA), {})
 
 
 def decode_answers(data: bytes) -> pl.DataFrame:
-    """Read a file of answers, which anyone may have written.
+    """Return the rows of a file of answers, which anyone may have written.
 
-    Args:
-        data: Its bytes.
-
-    Returns:
-        Columns of `SCHEMA`.
-
-    Raises:
-        PublicationError: It is no such file, or claims more than `LIMITS`.
+    Raises PublicationError for what is no such file, or claims more than `LIMITS`.
     """
     rows, _ = decode_table(data, LIMITS, "a file of answers")
     if dict(rows.schema) != SCHEMA:

@@ -67,20 +67,11 @@ def answers_of_days(
     questions: Sequence[Question],
     days: Iterable[date],
 ) -> Iterator[tuple[date, pl.DataFrame | PublicationError]]:
-    """Yield the answers of the windows that end on each day; what windows reach is read once.
+    """Yield the answers of the windows that end on each of these listed days; what windows reach is read
+    once.
 
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-        questions: What is asked.
-        days: Listed, rising.
-
-    Yields:
-        The day with columns of `SCHEMA`, or with why there are none: a file of the day, or of one that its
-        windows reach, is missing or altered.
-
-    Raises:
-        ParameterError: As `ask`.
+    The day with columns of `SCHEMA`, or with why there are none: a file of the day, or of one that its
+    windows reach, is missing or altered. Raises ParameterError as `ask`.
     """
     known: dict[Entry, Read] = {}
     for day in days:
@@ -133,16 +124,7 @@ def _follows(before: Read, after: Read) -> bool:
 def step_minutes_of(storage: Storage, catalogue: Catalogue) -> int:
     """Return the length of a step as the newest listed release states it.
 
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-
-    Returns:
-        Minutes.
-
-    Raises:
-        ParameterError: No day is listed.
-        PublicationError: Its file is missing or altered.
+    Raises ParameterError where no day is listed, PublicationError where its file is missing or altered.
     """
     listed = [entry for entry in catalogue.entries if not entry.withdrawn]
     if not listed:
@@ -151,14 +133,7 @@ def step_minutes_of(storage: Storage, catalogue: Catalogue) -> int:
 
 
 def dated(frames: Iterable[tuple[date, pl.DataFrame]]) -> pl.DataFrame:
-    """Return the answers of several days under one another.
-
-    Args:
-        frames: Each day with its answers.
-
-    Returns:
-        A column date, and those of `SCHEMA`.
-    """
+    """Return the answers of several days under one another: a column date, and those of `SCHEMA`."""
     parts = [pl.DataFrame(schema={"date": pl.Date(), **SCHEMA})]
     parts += [rows.select(pl.lit(day, dtype=pl.Date()).alias("date"), pl.all()) for day, rows in frames]
     return pl.concat(parts)

@@ -55,20 +55,10 @@ def put_answers(
     """Answer questions for every listed day that has no answers of its releases yet; costs no privacy.
 
     Days whose file, or that of a day which windows reach, is missing or damaged have no answers. Where
-    nothing is asked and nothing ever was, no file is made.
-
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        questions: All that is asked.
-        step_minutes: Length of a step.
-        signer: Signs the index, if one of its keys signed the catalogue.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ParameterError: The URL cannot be one, or as `ask`.
-        PublicationError: The folder cannot be read or written, or others publish all the time.
+    nothing is asked and nothing ever was, no file is made. questions: all that is asked. signer: signs the
+    index, if one of its keys signed the catalogue. Returns whether anything changed. Raises ParameterError
+    for a URL that cannot be one, or as `ask`; PublicationError where the folder cannot be read or written, or
+    others publish all the time.
     """
     storage, changed, tries = open_storage(folder), False, 0
     while tries < MOST_TRIES:
@@ -196,14 +186,7 @@ def withdraw_answers(
 ) -> bool:
     """Take the answers back that a withdrawn day is in: its own, and those of days whose windows reach it.
 
-    Args:
-        transaction: The one that withdraws the day.
-        catalogue: As it is now: the day is a tombstone, or not in it.
-        period: The withdrawn day.
-        signer: Signs the index.
-
-    Returns:
-        Whether there were any.
+    catalogue: as it is now, the day a tombstone, or not in it. Returns whether there were any.
     """
     mark = transaction.mark(ANSWERS_INDEX)
     found, kept = False, frozenset[str]()

@@ -72,14 +72,8 @@ def _file(storage: Readable, day: date, one: DayAnswers) -> bytes:
 
 
 def check_answers(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield a line for each file of answers that is missing, altered, of other releases, or not listed.
-
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-
-    Yields:
-        The problem, with its remedy.
+    """Yield what is wrong with files of answers, and its remedy: missing, altered, of other releases, not
+    listed.
     """
     names = frozenset(storage.names_below(QUESTIONS))
     try:
