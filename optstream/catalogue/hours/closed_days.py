@@ -30,13 +30,8 @@ from optstream.stream.period import Hour, day_of
 
 
 def open_days(catalogue: Catalogue) -> dict[date, list[Entry]]:
-    """Return the local days that are published by the hour and have no file of their own yet.
-
-    Args:
-        catalogue: As read.
-
-    Returns:
-        The entries of each, tombstones included, rising.
+    """Return the local days that are published by the hour and have no file of their own yet, each with the
+    entries of its hours, tombstones included, rising.
     """
     found: dict[date, list[Entry]] = {}
     for entry in catalogue.entries:
@@ -54,18 +49,10 @@ def close_days(
 ) -> tuple[date, ...]:
     """Put each of these days into one file, all in one transaction; safe to repeat. Costs no privacy.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        days: Local days of which no hour is to be published any more; one that is all the same opens its day.
-        signer: Signs the catalogue.
-
-    Returns:
-        The days that were closed: not those that have no published hour, are closed already, or whose hours
-        have different columns.
-
-    Raises:
-        PublicationError: An hour's file is missing or altered, or the folder cannot be written; what is
-            listed is whole.
+    days: of which no hour is to be published any more; one that is all the same opens its day. Returns the
+    days that were closed: not those that have no published hour, are closed already, or whose hours have
+    different columns. Raises PublicationError where an hour's file is missing or altered, or the folder
+    cannot be written; what is listed is whole.
     """
     try:
         return open_storage(folder).change(lambda transaction: _close(transaction, days, signer))

@@ -53,7 +53,7 @@ class _Query:
 
 
 def levels_of(mechanism: Mechanism) -> tuple[int, ...]:
-    """Return the levels of the parts of a mechanism's measurements: depths in the tree, (0,) without parts."""
+    """Return the depths in the tree of the parts of a mechanism's measurements; (0,) without parts."""
     return tuple(level for level, _ in mechanism.levels) if isinstance(mechanism, Hierarchical) else (0,)
 
 

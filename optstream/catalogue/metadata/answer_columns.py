@@ -24,13 +24,9 @@ MEANINGS: dict[str, tuple[str, str, bool]] = {
 
 
 def answer_columns(with_date: bool = False) -> tuple[Column, ...]:
-    """Return the columns of answers with their meanings.
+    """Return the columns of answers with their meanings, in the order of the files.
 
-    Args:
-        with_date: Whether the day is a column, too, and not only in the file's path.
-
-    Returns:
-        In the order of the files.
+    with_date: whether the day is a column, too, and not only in the file's path.
     """
     date = (Column("date", "date", "The local day on which the window ends."),) if with_date else ()
     return (*date, *(Column(name, *MEANINGS[name]) for name in SCHEMA))

@@ -47,16 +47,10 @@ UNITS = "hierarchy"
 
 
 def croissant(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a live Croissant dataset, which is one of schema.org, too.
+    """Return the folder as a live Croissant dataset, which is one of schema.org, too; JSON-ready.
 
     Its size does not grow with the number of days. The dates are those of the folder's clock: the midnights
     that end the first and the last day.
-
-    Args:
-        dataset: The published folder.
-
-    Returns:
-        A JSON-ready document; the same facts give the same one.
     """
     about = dataset.about
     document: dict[str, Any] = {

@@ -19,16 +19,7 @@ KEY = ("date", "step", "node")
 
 
 def csvw(dataset: Dataset, name: str, columns: Sequence[Column]) -> dict[str, Any]:
-    """Return the metadata of a CSV file of published rows.
-
-    Args:
-        dataset: Where they were published.
-        name: Of the file, which lies in the same folder as its metadata.
-        columns: Of the file, in order.
-
-    Returns:
-        A JSON-ready document; the same facts give the same one.
-    """
+    """Return the metadata of a CSV file of published rows, which lies in the same folder; JSON-ready."""
     about = dataset.about
     document: dict[str, Any] = {
         "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],

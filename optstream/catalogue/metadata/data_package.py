@@ -14,14 +14,7 @@ _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 
 def data_package(dataset: Dataset) -> dict[str, Any]:
-    """Return a Data Package: the files of the listed days with their columns, and the catalogue.
-
-    Args:
-        dataset: The published folder.
-
-    Returns:
-        A JSON-ready document; the same facts give the same one.
-    """
+    """Return a Data Package: files of the listed days with their columns, and the catalogue; JSON-ready."""
     about = dataset.about
     document: dict[str, Any] = {
         "$schema": f"{PROFILES}/datapackage.json",

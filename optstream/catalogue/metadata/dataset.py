@@ -121,14 +121,9 @@ def version_of(catalogue: Catalogue) -> str:
 
 
 def columns_of(value: str, with_bands: bool) -> tuple[Column, ...]:
-    """Return the columns of published rows with their meanings.
+    """Return the columns of published rows with their meanings, in the order of the files.
 
-    Args:
-        value: Name of the published values.
-        with_bands: Whether releases are of counts, and have bands.
-
-    Returns:
-        In the order of the files.
+    with_bands: whether releases are of counts, and have bands.
     """
     noise, model = error_columns(value)
     low, high = band_columns(value)
@@ -156,36 +151,18 @@ def day_after(day: date) -> str:
 
 
 def read_dataset(storage: Readable, about: About | None = None) -> Dataset | None:
-    """Read what a folder's descriptions are made of. What is read is not trusted.
+    """Return what a folder's descriptions are made of, which anyone may have written; None without a
+    catalogue.
 
-    Args:
-        storage: The published folder.
-        about: What its publisher tells; read from `about.json` by default.
-
-    Returns:
-        The facts; None where there is no catalogue.
-
-    Raises:
-        PublicationError: The catalogue or `about.json` is not as OptStream writes it.
+    about: what its publisher tells; read from `about.json` by default. Raises PublicationError where the
+    catalogue or `about.json` is not as OptStream writes it.
     """
     catalogue = find_catalogue(storage)
     return None if catalogue is None else dataset_of(storage, catalogue, about)
 
 
 def dataset_of(storage: Readable, catalogue: Catalogue, about: About | None = None) -> Dataset:
-    """Read what a folder's descriptions are made of beside its catalogue. What is read is not trusted.
-
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-        about: As for `read_dataset`.
-
-    Returns:
-        The facts.
-
-    Raises:
-        PublicationError: `about.json` is not as OptStream writes it.
-    """
+    """Return what `read_dataset` does, of a folder whose catalogue was read."""
     listed = [entry for entry in catalogue.entries if not entry.withdrawn]
     statement = None
     for entry in reversed(listed[-MOST_TRIED:]):

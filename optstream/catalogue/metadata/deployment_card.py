@@ -55,14 +55,9 @@ class Deployment:
 
 
 def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
-    """Return the record of a stream: a function of what is published and of public settings.
+    """Return the record of a stream in the registry's layout, with the version of the catalogue in its notes.
 
-    Args:
-        dataset: The published folder.
-        deployment: What ledger and configuration add.
-
-    Returns:
-        A JSON-ready document in the registry's layout, with the version of the catalogue in its notes.
+    A function of what is published and of public settings; JSON-ready.
     """
     about = dataset.about
     basic = {

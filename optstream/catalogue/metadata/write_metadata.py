@@ -30,14 +30,7 @@ Describe = Callable[[Dataset], bytes]
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
-    """Return a description as a file: UTF-8 text, the same document in the same bytes.
-
-    Args:
-        document: JSON-ready.
-
-    Returns:
-        With a line for each entry.
-    """
+    """Return a JSON-ready description as a file of UTF-8 text, with a line for each entry."""
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -57,18 +50,11 @@ def put_metadata(
 ) -> bool:
     """Put the descriptions of a folder in the place of those that are there.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        about: What its publisher tells; not read from the folder, where anyone may have written it.
-        signer: Signs them, if one of its keys signed the catalogue that they are made of.
-        more: Other files of `DESCRIPTIONS` and what makes them; each must hold the version.
-
-    Returns:
-        Whether anything changed; False where there is no catalogue.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be read or written.
+    about: what its publisher tells; not read from the folder, where anyone may have written it. signer: signs
+    them, if one of its keys signed the catalogue that they are made of. more: other files of `DESCRIPTIONS`
+    and what makes them; each must hold the version. Returns whether anything changed; False where there is no
+    catalogue. Raises ParameterError for a URL that cannot be one, PublicationError where the folder cannot be
+    read or written.
     """
 
     several = {**OWN, **(more or {})}

@@ -71,7 +71,7 @@ class AnswersIndex:
         return frozenset(answers_file(day, one.file_hash) for day, one in self.days.items())
 
     def made_of(self, catalogue: Catalogue, day: date) -> str | None:
-        """Return the hash of what the answers of a day are to be made of; None for a day that is not listed."""
+        """Return the hash of what a day's answers are to be made of; None for a day that is not listed."""
         return self._made_of(listed_days(catalogue), day)
 
     def _made_of(self, listed: Listed, day: date) -> str | None:

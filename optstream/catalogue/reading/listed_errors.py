@@ -7,15 +7,7 @@ from optstream.catalogue.layout import errors_folder, errors_name
 
 
 def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
-    """Return which of these files are of errors of a listed release.
-
-    Args:
-        names: Relative to the published folder.
-        catalogue: Of the folder.
-
-    Returns:
-        Rising.
-    """
+    """Return which of these files of the published folder are of errors of a listed release, rising."""
     listed = {
         (errors_folder(entry.period), entry.revision, entry.vintage)
         for entry in catalogue.entries

@@ -344,11 +344,7 @@ def _decimal(amount: Fraction) -> str:
 def decimal_below(amount: Fraction) -> str:
     """Return four decimals, rounded down: the words may understate what is covered, never overstate it.
 
-    Args:
-        amount: At least 0.
-
-    Returns:
-        The decimals; the fraction itself where they would all be 0.
+    The fraction itself where the decimals would all be 0.
     """
     below = Fraction(math.floor(amount * 10**4), 10**4)
     return _decimal(below) if below else str(amount)

@@ -65,25 +65,18 @@ class DayErrors:
     added: NDArray[np.float64]
 
     def variances_of_sums(self, shared: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
-        """Return the variance of each node's sum over all steps; free.
+        """Return the variance of each node's sum over all steps, (n_nodes,), in the squared unit of the
+        values; free.
 
-        Args:
-            shared: (n_terms,), what the sum shares with days before it that are in it too.
-
-        Returns:
-            (n_nodes,), in the squared unit of the values.
+        shared: (n_terms,), what the sum shares with days before it that are in it too.
         """
         of_steps = self.terms.steps.sum(axis=(1, 2)) + shared
         return np.asarray(np.einsum("rnn,r->n", self.terms.nodes, of_steps))
 
     def fits(self, rows: pl.DataFrame) -> bool:
-        """Return whether it tells of the nodes and steps of a release, of all of them.
+        """Return whether it tells of all nodes and steps of a release, and of no others.
 
-        Args:
-            rows: Of the release, with columns node and step.
-
-        Returns:
-            False also for a file that leaves some out: sums would look surer than they are.
+        A file that leaves some out would make sums look surer than they are.
         """
         n_steps = self.terms.steps.shape[1]
         return set(self.nodes) == set(rows["node"].unique()) and n_steps == rows["step"].n_unique()
@@ -96,17 +89,10 @@ def encode_errors(
     of: ErrorsOf,
     added: NDArray[np.float64] | None = None,
 ) -> bytes:
-    """Return the file of a day's errors.
+    """Return the Parquet file of a day's errors; the same arguments give the same bytes.
 
-    Args:
-        terms: Of the day.
-        nodes: Names, in the terms' order.
-        period: The local day.
-        of: Which errors they are.
-        added: (n_nodes, n_steps), what lower bound and rounding added; None for nothing.
-
-    Returns:
-        Parquet; the same arguments give the same bytes, and another pyarrow may encode differently.
+    nodes: names, in the terms' order. added: (n_nodes, n_steps), what lower bound and rounding added; None
+    for nothing. Another pyarrow may encode differently.
     """
     first, second, of_nodes = _pairs(terms.nodes)
     at, other, of_steps = _pairs(terms.steps)
@@ -149,16 +135,9 @@ def encode_errors(
 
 
 def decode_errors(data: bytes) -> DayErrors:
-    """Read a file of errors, which anyone may have written.
+    """Return what a file of errors says, which anyone may have written.
 
-    Args:
-        data: Its bytes.
-
-    Returns:
-        What it says.
-
-    Raises:
-        PublicationError: It is no such file, or claims more than `LIMITS`.
+    Raises PublicationError for what is no such file, or claims more than `LIMITS`.
     """
     claims = claims_of(data)
     if claims is None or not claims.is_flat or not claims.within(LIMITS):

@@ -71,14 +71,9 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
 
 
 def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
-    """Refuse terms in another currency than those under which something was charged.
+    """Refuse terms in another currency than those in force, under which something was charged.
 
-    Args:
-        known: In force.
-        terms: That would be.
-
-    Raises:
-        LedgerError: One is in epsilon alone and the other in rho; it says what to do instead.
+    Raises LedgerError, which says what to do instead, where one is in epsilon alone and the other in rho.
     """
     if known.model.currency == terms.model.currency:
         return
