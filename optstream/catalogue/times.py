@@ -27,17 +27,12 @@ from optstream.catalogue.layout import (
     QUESTIONS,
     SUPERSEDED,
     SUPERSEDED_ERRORS,
-    answers_folder,
-    data_folder,
-    errors_folder,
-    measurements_folder,
-    superseded_errors_folder,
-    superseded_folder,
+    folder_of,
 )
 from optstream.stream.period import Hour, day_of
 
-FOLDERS = (data_folder, superseded_folder, measurements_folder, errors_folder, superseded_errors_folder)
-"""Of a day."""
+PARTS = (DATA, SUPERSEDED, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS)
+"""What has a folder of each day."""
 HIDDEN = (INCOMING, LOCK)
 """What copies of the folder carry along too, though no reader needs it."""
 
@@ -79,13 +74,12 @@ def settle_times(
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
         days = {day_of(entry.period), entry.period}
-        places |= dict.fromkeys((folder(one) for folder in FOLDERS for one in days), listed)
+        places |= dict.fromkeys((folder_of(part, one) for part in PARTS for one in days), listed)
         if entry.closed_in:
             places[entry.shown_in] = release_time(day_of(entry.period))
             places[entry.shown_in.rpartition("/")[0]] = listed
     places |= {name: release_time(period) for period, name in beside}
-    parts = (DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS, SUPERSEDED)
-    places |= dict.fromkeys((CATALOGUE, *parts, *HIDDEN, "."), listed)
+    places |= dict.fromkeys((CATALOGUE, MANIFESTS, *PARTS, *HIDDEN, "."), listed)
     transaction.settle(places)
 
 
@@ -107,7 +101,7 @@ def settle_answers_time(
     days, files: of the answers that are listed.
     """
     if catalogue.entries:
-        names = (ANSWERS_INDEX, QUESTIONS, *map(answers_folder, days), *files, *HIDDEN, ".")
+        names = (ANSWERS_INDEX, QUESTIONS, *(folder_of(QUESTIONS, day) for day in days), *files, *HIDDEN, ".")
         transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
 
 

@@ -14,12 +14,13 @@ from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.hours.closed_file import encode_day
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import (
+    DATA,
     LARGEST_RELEASE,
+    SUPERSEDED,
     closed_file,
     data_file,
-    data_folder,
+    folder_of,
     release_name,
-    superseded_folder,
 )
 from optstream.catalogue.reading.read import read_rows
 from optstream.catalogue.signing import Signer, put_catalogue
@@ -85,7 +86,7 @@ def _close(transaction: Transaction, days: Collection[date], signer: Signer | No
     catalogue = put_catalogue(transaction, known, _with(known, fresh), signer)
     for entry in fresh.values():
         clear_superseded(transaction, entry)
-        transaction.remove(data_folder(entry.period), ())
+        transaction.remove(folder_of(DATA, entry.period), ())
     settle_times(transaction, catalogue, fresh.values())
     return tuple(sorted({day_of(period) for period in fresh}))
 
@@ -115,7 +116,7 @@ def reopened(
         if hashlib.sha256(data).hexdigest() != entry.file_hash:
             raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
         transaction.create_new(data_file(entry.period, entry.file_hash), data)
-    names = [(superseded_folder(one.period), release_name(one.file_hash)) for one in own]
+    names = [(folder_of(SUPERSEDED, one.period), release_name(one.file_hash)) for one in own]
     files = {one.shown_in.rpartition("/")[::2] for one in own}
     return _with(catalogue, {one.period: replace(one, closed_in=None) for one in own}), (
         *names,

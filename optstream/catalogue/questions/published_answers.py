@@ -21,7 +21,7 @@ from optstream.catalogue.layout import (
     ANSWERS_INDEX,
     QUESTIONS,
     answers_file,
-    answers_folder,
+    folder_of,
 )
 from optstream.catalogue.questions.answers_file import encode_answers
 from optstream.catalogue.questions.answers_index import (
@@ -199,7 +199,7 @@ def withdraw_answers(
         right = index.still_right(catalogue)
         found, kept = _replace(transaction, catalogue, right, mark, signer), right.files
     for after in range(MOST_DAYS_AFTER + 1):
-        above = answers_folder(day_of(period) + timedelta(days=after))
+        above = folder_of(QUESTIONS, day_of(period) + timedelta(days=after))
         gone = [name for name in transaction.names_in(above) if f"{above}/{name}" not in kept]
         found |= bool(gone)
         if gone:

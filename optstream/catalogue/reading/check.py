@@ -26,11 +26,9 @@ from optstream.catalogue.layout import (
     SUPERSEDED,
     SUPERSEDED_ERRORS,
     data_file,
-    errors_folder,
+    folder_of,
     measurements_name,
     release_name,
-    superseded_errors_folder,
-    superseded_folder,
 )
 from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_curves, check_page
@@ -192,7 +190,7 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield what is wrong with replaced releases: under names that are their hashes, and none of a withdrawn
     day.
     """
-    gone = {superseded_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
+    gone = {folder_of(SUPERSEDED, entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED):
         if name.rpartition("/")[0] in gone:
             yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
@@ -229,12 +227,12 @@ def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[st
     """
     names = storage.names_below(ERRORS)
     listed, known = set(listed_errors(names, catalogue)), set().union(*stated.values())
-    not_whole = {errors_folder(one.period) for one in catalogue.entries if one.period not in stated}
+    not_whole = {folder_of(ERRORS, one.period) for one in catalogue.entries if one.period not in stated}
     for name in names:
         is_stated = name in known or name.rpartition("/")[0] in not_whole
         if name not in listed or not is_stated:
             yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
-    gone = {superseded_errors_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
+    gone = {folder_of(SUPERSEDED_ERRORS, entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED_ERRORS):
         if name.rpartition("/")[0] in gone:
             yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"

@@ -3,13 +3,17 @@
 from collections.abc import Iterable
 
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.layout import errors_folder, errors_name
+from optstream.catalogue.layout import (
+    ERRORS,
+    errors_name,
+    folder_of,
+)
 
 
 def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
     """Return which of these files of the published folder are of errors of a listed release, rising."""
     listed = {
-        (errors_folder(entry.period), entry.revision, entry.vintage)
+        (folder_of(ERRORS, entry.period), entry.revision, entry.vintage)
         for entry in catalogue.entries
         if not entry.withdrawn
     }

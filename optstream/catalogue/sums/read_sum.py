@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import LARGEST_ERRORS, errors_file, superseded_errors_folder
+from optstream.catalogue.layout import (
+    LARGEST_ERRORS,
+    SUPERSEDED_ERRORS,
+    errors_file,
+    folder_of,
+)
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.reading.read import catalogue_reader, read_beside, read_rows
 from optstream.catalogue.signing import GivenKeys
@@ -160,7 +165,7 @@ def read_errors(
     try:
         data = read_beside(storage, entry.period, name, digest, LARGEST_ERRORS)
     except PublicationError:
-        replaced = f"{superseded_errors_folder(entry.period)}/{name.rpartition('/')[2]}"
+        replaced = f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name.rpartition('/')[2]}"
         if not storage.is_file(replaced):
             raise
         data = read_beside(storage, entry.period, replaced, digest, LARGEST_ERRORS)
