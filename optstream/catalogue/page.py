@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from optstream.catalogue.backends import Location, Readable, Storage, Transaction, open_storage
+from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE, curves_file
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
@@ -71,12 +71,7 @@ def put_curves(folder: Location | str, several: Iterable[bytes]) -> tuple[str, .
         for digest, data in files.items():
             transaction.create_new(curves_file(digest), data)
 
-    try:
-        open_storage(folder).change(put)
-    except OSError as error:
-        raise PublicationError(
-            f"{CURVES} cannot be written ({error.strerror}); mend it and run `optstream report`"
-        ) from error
+    change_folder(folder, put, CURVES, "mend it and run `optstream report`")
     return tuple(files)
 
 
@@ -105,12 +100,8 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
     for _ in range(MOST_TRIES):
         catalogue = read_catalogue(storage)
         data = make(storage, catalogue)
-        try:
-            put = storage.change(partial(_put, made=catalogue, data=data))
-        except OSError as error:
-            raise PublicationError(
-                f"{PAGE} cannot be written ({error.strerror}); mend it and run `optstream report`"
-            ) from error
+        work = partial(_put, made=catalogue, data=data)
+        put = change_folder(storage, work, PAGE, "mend it and run `optstream report`")
         if put is not None and read_catalogue(storage) == catalogue:
             return put
     raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")

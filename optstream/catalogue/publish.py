@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_days import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.layout import MANIFESTS, data_file, release_name
@@ -90,15 +90,12 @@ def publish(
         )
     if not releases:
         return ()
-    try:
-        return open_storage(folder).change(
-            lambda transaction: _publish_in_transaction(transaction, releases, documents, head_after, signer)
-        )
-    except OSError as error:
-        raise PublicationError(
-            f"the published folder cannot be written ({error.strerror}); mend it and publish again: "
-            "the release is kept, and what is listed is whole"
-        ) from error
+    return change_folder(
+        folder,
+        lambda transaction: _publish_in_transaction(transaction, releases, documents, head_after, signer),
+        "the published folder",
+        "mend it and publish again: the release is kept, and what is listed is whole",
+    )
 
 
 @dataclass(frozen=True)

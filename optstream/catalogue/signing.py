@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from optstream.catalogue.backends import Location, Readable, Storage, Transaction, open_storage
+from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
 from optstream.catalogue.parquet import decode
@@ -120,12 +120,7 @@ def put_fact(
             transaction.replace_marked(name, data, mark)
         return changed
 
-    try:
-        return open_storage(folder).change(put)
-    except OSError as error:
-        raise PublicationError(
-            f"{name} cannot be written ({error.strerror}); mend it and run `optstream report`"
-        ) from error
+    return change_folder(folder, put, name, "mend it and run `optstream report`")
 
 
 def key_name(key: Ed25519PublicKey) -> str:

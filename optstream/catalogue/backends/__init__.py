@@ -1,6 +1,6 @@
 """Where folders lie: on this machine, or in an object store; and how a published one is changed there."""
 
-from optstream.catalogue.backends.choose_backend import open_storage
+from optstream.catalogue.backends.choose_backend import change_folder, open_storage
 from optstream.catalogue.backends.protocol import (
     ConflictError,
     OtherBytes,
@@ -18,6 +18,7 @@ __all__ = [
     "Storage",
     "StoreUrl",
     "Transaction",
+    "change_folder",
     "locate",
     "open_storage",
 ]

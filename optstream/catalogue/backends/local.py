@@ -1,4 +1,8 @@
-"""A published folder of this machine: a lock that a dying process releases, links and renames."""
+"""A published folder of this machine: a lock that a dying process releases, links and renames.
+
+Files are whole or absent, also after a crash: written aside, synced, then named. The folder must be on a file
+system with hard links, as local ones are. Names are relative to descriptors (`descriptors.py`).
+"""
 
 import os
 import stat
@@ -7,12 +11,13 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from optstream.catalogue.backends.protocol import Result, Transaction
-from optstream.catalogue.backends.whole_files import clear_incoming, move, replace, write_new
-from optstream.catalogue.layout import CATALOGUE, LOCK
+from optstream.catalogue.backends.protocol import OtherBytes, Result, Transaction
+from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK
 from optstream.errors import PublicationError
 from optstream.storage.descriptors import (
     FOLDER,
+    HIDDEN_FOLDER,
+    PUBLIC_FILE,
     PUBLIC_FOLDER,
     kind_of,
     make_root,
@@ -111,10 +116,19 @@ class LocalTransaction:
         return read_plain(self._root, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Make folders that survive a power cut, and unlink half-written files."""
+        """Make folders that survive a power cut, and that of half-written files, for its owner alone.
+
+        What a crash left there is unlinked, never truncated: it may be the second name of a file that is
+        published already.
+        """
         for folder in folders:
             self._make(folder)
-        clear_incoming(self._root)
+        with opened(self._root, INCOMING, HIDDEN_FOLDER) as incoming:
+            with suppress(PermissionError):  # of an older version, or of another owner
+                os.fchmod(incoming, HIDDEN_FOLDER)
+            for name in os.listdir(incoming):  # noqa: PTH208 - no path
+                with suppress(IsADirectoryError):  # nobody of ours made it, and it is in nobody's way
+                    os.unlink(name, dir_fd=incoming)
 
     def _make(self, folder: str) -> None:
         if folder not in self._made:
@@ -123,11 +137,25 @@ class LocalTransaction:
 
     def create_new(self, name: str, data: bytes) -> bool:
         """Write the file aside, sync it, then link it to its name."""
-        self._make(split(name)[0])
-        return write_new(self._root, name, data)
+        folder, last = split(name)
+        self._make(folder)
+        with opened(self._root, folder) as target, opened(self._root, INCOMING) as incoming:
+            if _holds(target, last, data):
+                os.fsync(target)  # who wrote it may have died before its name was durable
+                return False
+            _write_aside(incoming, last, data)
+            try:
+                os.link(last, last, src_dir_fd=incoming, dst_dir_fd=target, follow_symlinks=False)
+            except FileExistsError:
+                _holds(target, last, data)
+                return False
+            finally:
+                os.unlink(last, dir_fd=incoming)
+            os.fsync(target)
+        return True
 
     def replace_catalogue(self, data: bytes) -> None:
-        replace(self._root, CATALOGUE, data)
+        self.replace_marked(CATALOGUE, data, None)
 
     def confirm_catalogue(self) -> None:
         os.fsync(self._root)
@@ -137,9 +165,16 @@ class LocalTransaction:
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        """Replace a file in one step; the transaction is alone, so that no other can have taken its place."""
-        self._make(split(name)[0])
-        replace(self._root, name, data)
+        """Replace a file in one step: a reader opens the old one or the new one, whole.
+
+        The transaction is alone, so that no other can have taken its place.
+        """
+        folder, last = split(name)
+        self._make(folder)
+        with opened(self._root, folder) as target, opened(self._root, INCOMING) as incoming:
+            _write_aside(incoming, last, data)
+            os.replace(last, last, src_dir_fd=incoming, dst_dir_fd=target)
+            os.fsync(target)
 
     def names_in(self, folder: str) -> list[str]:
         """Return all names in the folder, whatever they are."""
@@ -150,9 +185,13 @@ class LocalTransaction:
             return []
 
     def move(self, source: str, target: str) -> None:
-        """Move the file by rename."""
-        self._make(split(target)[0])
-        move(self._root, source, target)
+        """Move the file by rename: one that is at the target is the same, for its name is its hash."""
+        (from_folder, old), (to_folder, new) = split(source), split(target)
+        self._make(to_folder)
+        with opened(self._root, from_folder) as before, opened(self._root, to_folder) as after:
+            os.replace(old, new, src_dir_fd=before, dst_dir_fd=after)
+            os.fsync(after)
+            os.fsync(before)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
         """Unlink the files; the folder is removed with its last file."""
@@ -193,3 +232,26 @@ def _unlink(descriptor: int, folder: str, name: str) -> None:
         raise PublicationError(
             f"{folder}/{name} is a folder, and a file should be there: remove it, and see who made it"
         ) from None
+
+
+def _write_aside(incoming: int, name: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, PUBLIC_FILE, dir_fd=incoming)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, PUBLIC_FILE)
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _holds(folder: int, name: str, data: bytes) -> bool:
+    """Return whether there is a file of this name. Raises PublicationError if it has other bytes."""
+    try:
+        found = read_plain(folder, name, max(len(data), 1))
+    except FileNotFoundError:
+        return False
+    except PublicationError:
+        found = None
+    if found != data:
+        raise OtherBytes(name)
+    return True

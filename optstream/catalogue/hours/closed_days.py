@@ -9,8 +9,9 @@ import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
-from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_file import encode_day
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import (
@@ -55,12 +56,8 @@ def close_days(
     different columns. Raises PublicationError where an hour's file is missing or altered, or the folder
     cannot be written; what is listed is whole.
     """
-    try:
-        return open_storage(folder).change(lambda transaction: _close(transaction, days, signer))
-    except OSError as error:
-        raise PublicationError(
-            f"the published folder cannot be written ({error.strerror}); what is listed is whole"
-        ) from error
+    work = partial(_close, days=days, signer=signer)
+    return change_folder(folder, work, "the published folder", "what is listed is whole")
 
 
 def _close(transaction: Transaction, days: Collection[date], signer: Signer | None) -> tuple[date, ...]:

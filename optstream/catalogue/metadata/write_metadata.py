@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from optstream.catalogue.about import About
-from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
+from optstream.catalogue.backends import Location, Readable, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import CATALOGUE, CROISSANT, DATA_PACKAGE, DCAT, DESCRIPTIONS, ERRORS
 from optstream.catalogue.metadata.croissant import croissant
@@ -81,13 +81,7 @@ def put_metadata(
         return changed
 
     storage = open_storage(folder)
-    try:
-        return storage.change(put)
-    except OSError as error:
-        names = " and ".join(several)
-        raise PublicationError(
-            f"{names} cannot be written ({error.strerror}); mend it and run `optstream report`"
-        ) from error
+    return change_folder(storage, put, " and ".join(several), "mend it and run `optstream report`")
 
 
 def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:

@@ -15,7 +15,7 @@ from itertools import islice
 
 import polars as pl
 
-from optstream.catalogue.backends import Location, Storage, Transaction, open_storage
+from optstream.catalogue.backends import Location, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
 from optstream.catalogue.layout import (
     ANSWERS_INDEX,
@@ -76,14 +76,8 @@ def put_answers(
         }
         whole = replace(index, days={**index.days, **given})
         contents = {answers_file(day, given[day].file_hash): data for day, (data, _) in files.items()}
-        try:
-            put = storage.change(
-                partial(_put, made=catalogue, index=whole, files=contents, before=names, signer=signer)
-            )
-        except OSError as error:
-            raise PublicationError(
-                f"{ANSWERS_INDEX} cannot be written ({error.strerror}); mend it and run `optstream report`"
-            ) from error
+        work = partial(_put, made=catalogue, index=whole, files=contents, before=names, signer=signer)
+        put = change_folder(storage, work, ANSWERS_INDEX, "mend it and run `optstream report`")
         changed |= bool(put)
         is_whole = whole.files <= frozenset(storage.names_below(QUESTIONS))
         if put is not None and is_whole and read_catalogue(storage) == catalogue:
