@@ -13,8 +13,9 @@ import polars as pl
 from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.layout import HIERARCHY
 from optstream.catalogue.signing import Signer, put_fact
-from optstream.errors import ParameterError, PublicationError
-from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.errors import OptStreamError, PublicationError
+from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table
 from optstream.stream import DatedHierarchy, Unit
 
 LARGEST_HIERARCHY = 2**28
@@ -89,14 +90,11 @@ def find_hierarchy(
     if check is not None:
         check(data)
     try:
-        claims = claims_of(data)
-        if claims is None or not claims.is_flat or not claims.within(LIMITS):
-            raise ValueError
-        rows = pl.read_parquet(io.BytesIO(data), use_statistics=False)
+        rows, _ = decode_table(data, LIMITS, HIERARCHY, COLUMNS)
         if dict(rows.schema) != COLUMNS or rows["node"].has_nulls() or not _are_days(rows):
             raise ValueError
         return DatedHierarchy.of_units([_unit(*row) for row in rows.iter_rows()])
-    except (ParameterError, ValueError, KeyError, pl.exceptions.PolarsError, OSError) as error:
+    except (OptStreamError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
         raise PublicationError(
             f"{HIERARCHY} is not as OptStream writes it; `optstream report` makes it anew"
         ) from error

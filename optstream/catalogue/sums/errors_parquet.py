@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from optstream.catalogue.sums.stated_errors import ErrorsOf
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
-from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table
 from optstream.stream.period import day_of, period_from
 
 FORMAT = "optstream.errors/1"
@@ -139,23 +140,17 @@ def decode_errors(data: bytes) -> DayErrors:
 
     Raises PublicationError for what is no such file, or claims more than `LIMITS`.
     """
-    claims = claims_of(data)
-    if claims is None or not claims.is_flat or not claims.within(LIMITS):
-        raise PublicationError(f"a file of errors is whole Parquet and may claim {LIMITS.words}")
+    rows, metadata = decode_table(data, LIMITS, "a file of errors", SCHEMA)
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        footer = json.loads((file.metadata.metadata or {})[KEY])
-        rows = pl.from_arrow(file.read(use_threads=False))
-        if footer["format"] != FORMAT or footer["of"] not in ("whole", "noise"):
+        footer = json.loads(metadata[KEY])
+        if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf):
             raise ValueError
-        if not isinstance(rows, pl.DataFrame) or dict(rows.schema) != SCHEMA:
+        if dict(rows.schema) != SCHEMA:
             raise ValueError
         period, nodes = period_from(footer["period"]), tuple(footer["nodes"])
         terms = _terms(rows.filter(pl.col("term").is_not_null()), period, nodes, *footer["shape"])
         return DayErrors(period, footer["of"], nodes, terms, _added(rows, nodes, terms.steps.shape[1]))
     except (
-        pa.ArrowException,
-        OSError,
         ValueError,
         ArithmeticError,
         LookupError,
