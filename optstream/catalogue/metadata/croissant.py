@@ -6,9 +6,8 @@ The format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
 from typing import Any
 
 from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, DATA, ERRORS, HIERARCHY, QUESTIONS
-from optstream.catalogue.metadata.answer_columns import answer_columns
-from optstream.catalogue.metadata.dataset import Column, Dataset, day_after
-from optstream.catalogue.metadata.file_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
+from optstream.catalogue.metadata.columns import ANSWER_COLUMNS, ERROR_COLUMNS, HIERARCHY_COLUMNS, Column
+from optstream.catalogue.metadata.dataset import Dataset, day_after
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 PARQUET = "application/x-parquet"
@@ -90,7 +89,7 @@ def croissant(dataset: Dataset) -> dict[str, Any]:
         described = f"Answers of each day; {ANSWERS_INDEX} says what is asked."
         document["distribution"].append(_files(ANSWER_FILES, described, f"{QUESTIONS}/*/*.parquet"))
         described = "A row for each question, day, step and node that is asked."
-        asked = answer_columns(with_date=True)
+        asked = (Column("date", "date", "The local day on which the window ends."), *ANSWER_COLUMNS)
         document["recordSet"].append(_rows(ANSWERS, ANSWER_FILES, described, ("question", *keys), asked))
     return document
 

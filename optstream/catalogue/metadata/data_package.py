@@ -4,9 +4,8 @@ import re
 from typing import Any
 
 from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, HIERARCHY
-from optstream.catalogue.metadata.answer_columns import answer_columns
-from optstream.catalogue.metadata.dataset import Column, Dataset
-from optstream.catalogue.metadata.file_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
+from optstream.catalogue.metadata.columns import ANSWER_COLUMNS, ERROR_COLUMNS, HIERARCHY_COLUMNS, Column
+from optstream.catalogue.metadata.dataset import Dataset
 
 PROFILES = "https://datapackage.org/profiles/2.0"
 PARQUET = "application/vnd.apache.parquet"
@@ -84,7 +83,7 @@ def _answers(dataset: Dataset) -> list[dict[str, Any]]:
         return []
     title = "Answers to questions: sums over windows, low signal, jumps and drops"
     described = f"A file for each day on which windows end; {ANSWERS_INDEX} says what is asked."
-    return [_parquet("answers", title, described, sorted(dataset.answers.files), answer_columns())]
+    return [_parquet("answers", title, described, sorted(dataset.answers.files), ANSWER_COLUMNS)]
 
 
 def _hierarchy(dataset: Dataset) -> list[dict[str, Any]]:

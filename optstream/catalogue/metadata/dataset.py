@@ -11,34 +11,15 @@ from optstream.catalogue.backends import Readable
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.hours.day_entry import day_entries, files_of
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
+from optstream.catalogue.metadata.columns import Column, columns_of
 from optstream.catalogue.page import digest_of
 from optstream.catalogue.questions.answers_index import AnswersIndex, find_index
 from optstream.catalogue.reading.columns import read_statement
-from optstream.catalogue.rows import schema
-from optstream.catalogue.statements.count_bands import band_columns
-from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
 
 MOST_TRIED = 28
 """Of the newest days: one whose file is lost does not describe the series, the one before it does."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the published rows, in words.
-
-    Attributes:
-        name: As in the files.
-        kind: Of its values.
-        meaning: One sentence.
-        may_be_null: Whether a value may be absent.
-    """
-
-    name: str
-    kind: str
-    meaning: str
-    may_be_null: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,31 +99,6 @@ class Dataset:
 def version_of(catalogue: Catalogue) -> str:
     """Return what descriptions call a folder's version: 1.0.0+, and 16 digits of its catalogue's hash."""
     return f"1.0.0+{digest_of(catalogue)[:16]}"
-
-
-def columns_of(value: str, with_bands: bool) -> tuple[Column, ...]:
-    """Return the columns of published rows with their meanings, in the order of the files.
-
-    with_bands: whether releases are of counts, and have bands.
-    """
-    noise, model = error_columns(value)
-    low, high = band_columns(value)
-    meanings = {
-        "date": ("date", "The local day.", False),
-        "step": ("integer", "Number of the time step within the day, from 0.", False),
-        "timestamp": ("datetime", "Start of the step in UTC; empty for a slot the day does not have.", True),
-        "node": ("string", "The node of the hierarchy.", False),
-        "parent": ("string", "The node above it; empty at the root.", True),
-        "level": ("integer", "Depth of the node, 0 at the root.", False),
-        value: ("number", "The published value, with differentially private noise.", False),
-        noise: ("number", "Standard deviation of what the noise alone did to the value; no error bar.", True),
-        model: ("number", "Standard error of the value by the mechanism's own model.", True),
-        low: ("number", "Lowest count of a band that holds the true count in 95 % of steps.", True),
-        high: ("number", "Highest count of that band.", True),
-        "revision": ("integer", "From 0; a higher one is a new measurement of the day.", False),
-        "vintage": ("integer", "From 0; a higher one is a new estimate from the same measurements.", False),
-    }
-    return tuple(Column(name, *meanings[name]) for name in schema(value, with_bands=with_bands))
 
 
 def day_after(day: date) -> str:

@@ -70,12 +70,9 @@ class AnswersIndex:
         """The files of answers, relative to the published folder."""
         return frozenset(answers_file(day, one.file_hash) for day, one in self.days.items())
 
-    def made_of(self, catalogue: Catalogue, day: date) -> str | None:
+    def made_of(self, listed: Listed, day: date) -> str | None:
         """Return the hash of what a day's answers are to be made of; None for a day that is not listed."""
-        return self._made_of(listed_days(catalogue), day)
-
-    def _made_of(self, listed: Listed, day: date) -> str | None:
-        days = _reached(listed, day, self.questions, self.step_minutes)
+        days = days_reached(listed, day, self.questions, self.step_minutes)
         if not days:
             return None
         asked = {question.name: question.to_document() for question in self.questions}
@@ -88,7 +85,7 @@ class AnswersIndex:
         were withdrawn, changed, or reach one that was.
         """
         listed = listed_days(catalogue)
-        kept = {day: one for day, one in self.days.items() if one.made_of == self._made_of(listed, day)}
+        kept = {day: one for day, one in self.days.items() if one.made_of == self.made_of(listed, day)}
         return replace(self, days=kept)
 
     def to_bytes(self) -> bytes:
@@ -124,19 +121,13 @@ def listed_days(catalogue: Catalogue) -> Listed:
     return {day: tuple(own) for day, own in groupby(listed, key=lambda entry: day_of(entry.period))}
 
 
-def releases_reached(
-    catalogue: Catalogue, day: date, questions: Sequence[Question], step_minutes: int
-) -> tuple[Entry, ...]:
-    """Return the listed releases that windows which end on a day can reach, without a day between that has
-    none.
+def days_reached(
+    listed: Listed, day: date, questions: Sequence[Question], step_minutes: int
+) -> tuple[date, ...]:
+    """Return the listed days that windows which end on a day can reach, without a day between that is not.
 
-    Rising, those of the day itself last; none where nothing of it is listed.
+    Rising, the day itself last; none where it is not listed.
     """
-    listed = listed_days(catalogue)
-    return tuple(one for each in _reached(listed, day, questions, step_minutes) for one in listed[each])
-
-
-def _reached(listed: Listed, day: date, questions: Sequence[Question], step_minutes: int) -> tuple[date, ...]:
     before = max((question.window - 1 for question in questions), default=0) * step_minutes
     reached = math.ceil(before / SHORTEST_DAY_MINUTES)
     found: list[date] = []

@@ -7,7 +7,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.questions.answers_index import listed_days, releases_reached
+from optstream.catalogue.questions.answers_index import days_reached, listed_days
 from optstream.catalogue.questions.figures import DayFigures, figures_of
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
 from optstream.catalogue.questions.window_answers import SCHEMA, answers
@@ -74,12 +74,14 @@ def answers_of_days(
     windows reach, is missing or altered. Raises ParameterError as `ask`.
     """
     known: dict[Entry, Read] = {}
+    listed = listed_days(catalogue)
     for day in days:
-        own = listed_days(catalogue).get(day, ())
+        own = listed.get(day, ())
         try:
             known |= {one: _read(storage, catalogue, one) for one in own if one not in known}
             minutes = known[own[-1]][1].step_minutes
-            reached = releases_reached(catalogue, day, questions, _checked(questions, minutes))
+            _check_windows(questions, minutes)
+            reached = [one for each in days_reached(listed, day, questions, minutes) for one in listed[each]]
             known = {one: known.get(one) or _read(storage, catalogue, one) for one in reached}
         except PublicationError as error:
             yield day, error
@@ -139,12 +141,11 @@ def dated(frames: Iterable[tuple[date, pl.DataFrame]]) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _checked(questions: Sequence[Question], minutes: int) -> int:
-    """Return the length of a step. Raises ParameterError for a window that is too long."""
+def _check_windows(questions: Sequence[Question], minutes: int) -> None:
+    """Raise ParameterError for a window that is too long."""
     for question in questions:
         if question.window * minutes > MOST_WINDOW_MINUTES:
             raise ParameterError(f"a window must be at most 31 days long; got {question.window} steps")
-    return minutes
 
 
 def _read(storage: Storage, catalogue: Catalogue, entry: Entry) -> Read:

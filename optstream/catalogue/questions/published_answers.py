@@ -116,12 +116,13 @@ def _missing(
     folder: Location | str, catalogue: Catalogue, index: AnswersIndex
 ) -> dict[date, tuple[bytes, str]]:
     """Return the next files that the index lacks, each with what it is made of."""
-    wanted = [day for day in listed_days(catalogue) if index.questions and day not in index.days]
+    listed = listed_days(catalogue)
+    wanted = [day for day in listed if index.questions and day not in index.days]
     found = {}
     given = answers_of_days(open_storage(folder), catalogue, index.questions, wanted)
     whole = ((day, rows) for day, rows in given if isinstance(rows, pl.DataFrame))
     for day, rows in islice(whole, MOST_AT_ONCE):
-        made_of = index.made_of(catalogue, day)
+        made_of = index.made_of(listed, day)
         assert made_of is not None  # the day is listed
         found[day] = encode_answers(rows), made_of
     return found
