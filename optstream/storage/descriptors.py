@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from optstream.errors import PublicationError
+from optstream.storage.durable import FOLDER, open_folder
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
 """Modes of what is made in a published folder, whatever the umask: readers may read, only its owner write."""
 HIDDEN_FOLDER = 0o700
@@ -69,14 +69,11 @@ def make_root(folder: Path) -> None:
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     # The folder itself always: who made it may have died before its name was durable.
     for path in reversed(missing or [folder]):
-        above = os.open(path.parent, FOLDER)
-        try:
+        with open_folder(path.parent) as above:
             if path in missing:
                 os.close(_made(above, path.name, PUBLIC_FOLDER))
             else:
                 os.fsync(above)
-        finally:
-            os.close(above)
 
 
 def _entered(above: int, part: str) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from optstream.errors import LedgerError
-from optstream.storage.durable import sync_folder
+from optstream.storage.durable import open_folder, sync_folder
 from optstream.storage.lock import publishers_lock
 
 
@@ -42,6 +42,12 @@ def write_private(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
+def write_new_private(path: Path, data: bytes) -> None:
+    """Write a file, durable, under a name that nothing has. Raises FileExistsError."""
+    _write(path, data, os.O_CREAT | os.O_EXCL)
+    sync_folder(path.parent)
+
+
 @contextmanager
 def exclusive_in(folder: Path) -> Iterator[None]:
     """Hold the inter-process lock of a folder of the trusted zone, waiting for it.
@@ -49,12 +55,8 @@ def exclusive_in(folder: Path) -> Iterator[None]:
     Raises BlockingIOError, whose strerror says who holds it, after `LONGEST_WAIT` seconds.
     """
     make_private_folder(folder)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with publishers_lock(opened, ".lock", folder / ".lock"):
-            yield
-    finally:
-        os.close(opened)
+    with open_folder(folder) as opened, publishers_lock(opened, ".lock", folder / ".lock"):
+        yield
 
 
 NAMED = 32

@@ -6,8 +6,8 @@ system with hard links, as local ones are. Names are relative to descriptors (`d
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -15,7 +15,6 @@ from optstream.catalogue.backends.protocol import OtherBytes, Result, Transactio
 from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK
 from optstream.errors import PublicationError
 from optstream.storage.descriptors import (
-    FOLDER,
     HIDDEN_FOLDER,
     PUBLIC_FILE,
     PUBLIC_FOLDER,
@@ -26,12 +25,13 @@ from optstream.storage.descriptors import (
     read_plain,
     split,
 )
+from optstream.storage.durable import open_folder
 from optstream.storage.lock import publishers_lock
 
 
 class LocalStorage:
     """`Storage` in a folder of this machine. Others may write the folder meanwhile: `descriptors` keeps every
-    call inside.
+    call inside. Where it is, and what leads to it, the configuration says, links included.
     """
 
     def __init__(self, root: Path) -> None:
@@ -40,7 +40,7 @@ class LocalStorage:
     def read(self, name: str, largest: int) -> bytes:
         """Return the bytes of a plain file, no link."""
         try:
-            with self._opened() as root:
+            with open_folder(self._root) as root:
                 return read_plain(root, name, largest)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise FileNotFoundError(name) from error
@@ -55,7 +55,7 @@ class LocalStorage:
 
     def _kind(self, name: str) -> int | None:
         try:
-            with self._opened() as root:
+            with open_folder(self._root) as root:
                 return kind_of(root, name)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -65,7 +65,7 @@ class LocalStorage:
     def names_below(self, folder: str) -> list[str]:
         """Return all names, links and pipes too: they are strays."""
         try:
-            with self._opened() as root:
+            with open_folder(self._root) as root:
                 return sorted(names_below(root, folder))
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -75,19 +75,8 @@ class LocalStorage:
     def change(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` once, under the publishers' lock."""
         make_root(self._root)
-        with self._opened() as root, publishers_lock(root, LOCK, self._root / LOCK):
+        with open_folder(self._root) as root, publishers_lock(root, LOCK, self._root / LOCK):
             return work(LocalTransaction(root))
-
-    @contextmanager
-    def _opened(self) -> Iterator[int]:
-        """Open the folder itself: where it is, and what leads to it, the configuration says, links
-        included.
-        """
-        descriptor = os.open(self._root, FOLDER)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
 
 def _barred(name: str, error: OSError) -> PublicationError:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from sqlalchemy import Connection, select
 
 from optstream.ledger.accounting.amendments import guarantees_of
-from optstream.ledger.accounting.charges import Charges, charged_to_grant, cost_touching
+from optstream.ledger.accounting.charges import charged_to_grant, cost_touching
 from optstream.ledger.database.rows import rows
 from optstream.ledger.database.schema import ReleaseRow, StreamRow
 from optstream.ledger.database.stream_rows import find_grant
@@ -52,17 +52,9 @@ def shared_window(connection: Connection, grant: str, steps: range) -> SharedWin
         only = ReleaseRow.stream_id == member.id
         charges = charged_to_grant(connection, row, window, only, guarantees=guarantees)
         if row.windows == "aligned":
-            charges = _of_one_period(charges, window.start)
+            # a window has no step of another period
+            charges = charges.only(lambda one: one.first_step <= window.start < one.first_step + one.n_steps)
         (lost,) = charges.of_windows(row.window_length, range(window.start, window.start + 1))
         found.append((member.name, lost))
     total = sum((lost for _, lost in found), Fraction(0))
     return SharedWindow(window.start, math.inf if worst.epsilon == math.inf else total, tuple(found))
-
-
-def _of_one_period(charges: Charges, step: int) -> Charges:
-    """Return the charges of the period that has a step: an aligned window has no step of another."""
-    own, lost = (
-        tuple(spend for spend in some if spend.first_step <= step < spend.first_step + spend.n_steps)
-        for some in (charges.spends, charges.compromised)
-    )
-    return Charges(own, lost)

@@ -2,9 +2,10 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from sqlalchemy import ColumnElement, Connection
 
@@ -39,14 +40,11 @@ class Charges:
     def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
         """Return the charges of each period by itself, by its first step and number of steps."""
         periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
-        return [(period, self._inside(period)) for period in periods]
+        return [(period, self.only(partial(_is_of, period))) for period in periods]
 
-    def _inside(self, period: tuple[int, int]) -> "Charges":
-        own, lost = (
-            tuple(spend for spend in some if (spend.first_step, spend.n_steps) == period)
-            for some in (self.spends, self.compromised)
-        )
-        return Charges(own, lost)
+    def only(self, chosen: Callable[[Spend], bool]) -> "Charges":
+        """Return what the chosen ones of these spends are charged."""
+        return Charges(tuple(filter(chosen, self.spends)), tuple(filter(chosen, self.compromised)))
 
     def worst(
         self, window_length: int, windows: Windows, plan: Sequence[Spend], touching: range
@@ -57,6 +55,10 @@ class Charges:
             return WindowLoss(math.inf, lost.first_step)
         cost = worst_window([*self.spends, *plan], window_length, windows, touching)
         return WindowLoss(cost.epsilon, cost.first_step)
+
+
+def _is_of(period: tuple[int, int], spend: Spend) -> bool:
+    return (spend.first_step, spend.n_steps) == period
 
 
 @dataclass(frozen=True)
