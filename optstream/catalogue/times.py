@@ -88,9 +88,7 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Ite
 
     curves: names of the figures that it loads.
     """
-    if catalogue.entries:
-        names = (PAGE, ABOUT, HIERARCHY, *DESCRIPTIONS, CURVES, *curves, *HIDDEN, ".")
-        transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
+    _settle(transaction, catalogue, PAGE, ABOUT, HIERARCHY, *DESCRIPTIONS, CURVES, *curves)
 
 
 def settle_answers_time(
@@ -100,9 +98,13 @@ def settle_answers_time(
 
     days, files: of the answers that are listed.
     """
+    folders = (folder_of(QUESTIONS, day) for day in days)
+    _settle(transaction, catalogue, ANSWERS_INDEX, QUESTIONS, *folders, *files)
+
+
+def _settle(transaction: Transaction, catalogue: Catalogue, *names: str) -> None:
     if catalogue.entries:
-        names = (ANSWERS_INDEX, QUESTIONS, *(folder_of(QUESTIONS, day) for day in days), *files, *HIDDEN, ".")
-        transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
+        transaction.settle(dict.fromkeys((*names, *HIDDEN, "."), catalogue_time(catalogue)))
 
 
 def settle_blank_page_time(transaction: Transaction, catalogue: Catalogue) -> None:

@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.layout import MEASUREMENTS, measurements_name
+from optstream.catalogue.layout import (
+    LARGEST_MEASUREMENTS,
+    MEASUREMENTS,
+    measurements_file,
+    measurements_name,
+)
 from optstream.catalogue.measurements.measurements_file import Found, completed, decode_measurements
 from optstream.catalogue.measurements.mechanism_document import mechanism_from
 from optstream.catalogue.measurements.shared_history import Block, blocks_of, remembered
 from optstream.catalogue.reading.columns import read_statement
-from optstream.catalogue.reading.read import catalogue_reader, read_measurements_file
+from optstream.catalogue.reading.read import catalogue_reader, read_beside
 from optstream.catalogue.signing import GivenKeys
 from optstream.errors import PublicationError
 from optstream.estimation.hierarchy.rounding import rounded_units
@@ -123,7 +128,8 @@ def read_found(storage: Storage, period: date, revision: int, file_hash: str) ->
 
     Raises PublicationError where it is missing, has other bytes, or is of another day.
     """
-    found = decode_measurements(read_measurements_file(storage, period, revision, file_hash))
+    name = measurements_file(period, revision, file_hash)
+    found = decode_measurements(read_beside(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
     if (found.period, found.revision) != (period, revision):
         raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
     return found

@@ -101,40 +101,24 @@ def _organisation(name: str, contact: str | None) -> dict[str, str]:
     return found
 
 
+def _named(kind: str, name: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"@type": f"cr:{kind}", "@id": name, "name": name, "description": description, **more}
+
+
 def _file(name: str, description: str, encoding: str) -> dict[str, Any]:
-    return {
-        "@type": "cr:FileObject",
-        "@id": name,
-        "name": name,
-        "description": description,
-        "contentUrl": name,
-        "encodingFormat": encoding,
-    }
+    return _named("FileObject", name, description, contentUrl=name, encodingFormat=encoding)
 
 
 def _files(name: str, description: str, includes: str) -> dict[str, Any]:
-    return {
-        "@type": "cr:FileSet",
-        "@id": name,
-        "name": name,
-        "description": description,
-        "encodingFormat": PARQUET,
-        "includes": includes,
-    }
+    return _named("FileSet", name, description, encodingFormat=PARQUET, includes=includes)
 
 
 def _rows(
     name: str, files: str, description: str, keys: tuple[str, ...], columns: tuple[Column, ...]
 ) -> dict[str, Any]:
     key = {"key": [{"@id": f"{name}/{key}"} for key in keys]} if keys else {}
-    return {
-        "@type": "cr:RecordSet",
-        "@id": name,
-        "name": name,
-        "description": description,
-        **key,
-        "field": [_field(column, name, files) for column in columns],
-    }
+    fields = [_field(column, name, files) for column in columns]
+    return _named("RecordSet", name, description, **key, field=fields)
 
 
 def _field(column: Column, rows: str, files: str) -> dict[str, Any]:
@@ -143,11 +127,6 @@ def _field(column: Column, rows: str, files: str) -> dict[str, Any]:
     if column.name == "date":
         source["extract"] = {"fileProperty": "fullpath"}
         source["transform"] = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
-    return {
-        "@type": "cr:Field",
-        "@id": f"{rows}/{column.name}",
-        "name": column.name,
-        "description": column.meaning,
-        "dataType": KINDS.get(column.kind, "sc:Text"),
-        "source": source,
-    }
+    kind = KINDS.get(column.kind, "sc:Text")
+    named = {"@id": f"{rows}/{column.name}", "name": column.name, "description": column.meaning}
+    return {"@type": "cr:Field", **named, "dataType": kind, "source": source}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 
-from optstream.catalogue.about import About, read_about
+from optstream.catalogue.about import About
 from optstream.catalogue.backends import Readable
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.hours.day_entry import day_entries, files_of
@@ -106,18 +106,17 @@ def day_after(day: date) -> str:
     return (day + timedelta(days=1)).isoformat()
 
 
-def read_dataset(storage: Readable, about: About | None = None) -> Dataset | None:
-    """Return what a folder's descriptions are made of, which anyone may have written; None without a
-    catalogue.
+def read_dataset(storage: Readable, about: About) -> Dataset | None:
+    """Return what a folder's descriptions are made of, which anyone may have written.
 
-    about: what its publisher tells; read from `about.json` by default. Raises PublicationError where the
-    catalogue or `about.json` is not as OptStream writes it.
+    about: what its publisher tells. None without a catalogue; raises PublicationError where that is not as
+    OptStream writes it.
     """
     catalogue = find_catalogue(storage)
     return None if catalogue is None else dataset_of(storage, catalogue, about)
 
 
-def dataset_of(storage: Readable, catalogue: Catalogue, about: About | None = None) -> Dataset:
+def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset:
     """Return what `read_dataset` does, of a folder whose catalogue was read."""
     listed = [entry for entry in catalogue.entries if not entry.withdrawn]
     statement = None
@@ -128,8 +127,7 @@ def dataset_of(storage: Readable, catalogue: Catalogue, about: About | None = No
     answers = None
     with suppress(PublicationError):
         answers = find_index(storage)
-    told = read_about(storage) if about is None else about
     has_hierarchy = False
     with suppress(PublicationError):
         has_hierarchy = find_hierarchy(storage) is not None
-    return Dataset(catalogue, told, statement, answers if answers and answers.days else None, has_hierarchy)
+    return Dataset(catalogue, about, statement, answers if answers and answers.days else None, has_hierarchy)

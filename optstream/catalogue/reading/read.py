@@ -16,10 +16,8 @@ from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
     HIERARCHY,
-    LARGEST_MEASUREMENTS,
     LARGEST_RELEASE,
     data_file,
-    measurements_file,
     superseded_file,
 )
 from optstream.catalogue.parquet import decode
@@ -154,13 +152,6 @@ def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
                 raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
             return data
     raise lost(entry)
-
-
-def read_measurements_file(storage: Readable, period: date, revision: int, file_hash: str) -> bytes:
-    """Return the bytes of a day's measurements. Raises PublicationError if they are missing or others."""
-    return read_beside(
-        storage, period, measurements_file(period, revision, file_hash), file_hash, LARGEST_MEASUREMENTS
-    )
 
 
 def read_beside(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
