@@ -64,9 +64,7 @@ def _corner(corner: object) -> tuple[float, float]:
 
 
 def is_name(text: object, longest: int = LONGEST_NAME) -> bool:
-    """Return whether this is a text that may stand on a page as a name: no control characters, no reversed
-    text.
-    """
+    """Return whether a text may stand on a page as a name: no control characters, no reversed text."""
     return isinstance(text, str) and 0 < len(text) <= longest and text.isprintable() and text == text.strip()
 
 

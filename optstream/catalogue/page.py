@@ -108,9 +108,7 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
 
 
 def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
-    """Return whether the page changed; None if it was made of another catalogue than the one that is
-    there.
-    """
+    """Return whether the page changed; None if it was made of another catalogue than is there."""
     mark = transaction.mark(PAGE)
     if read_catalogue(transaction) != made:
         return None
@@ -148,9 +146,7 @@ def _figures_in(transaction: Transaction) -> list[str]:
 
 
 def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
-    """Return a line if the page is not of this catalogue; none where there is no page, as in older
-    folders.
-    """
+    """Return a line if the page is not of this catalogue; none without a page, as in older folders."""
     try:
         stated = _STATED.search(storage.read(PAGE, LARGEST_PAGE)[:HEAD])
     except FileNotFoundError:
@@ -163,9 +159,7 @@ def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
 
 
 def check_curves(storage: Storage) -> Iterator[str]:
-    """Yield a line for each file of figures that the page names and that is not there, whole, and for each
-    that it does not name.
-    """
+    """Yield which files of figures the page names and are not there, whole, and which it does not name."""
     try:
         named = curves_named(storage.read(PAGE, LARGEST_PAGE))
     except (FileNotFoundError, PublicationError):

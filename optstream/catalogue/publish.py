@@ -213,9 +213,7 @@ def _files_beside(staged: StagedRelease, statement: ReleaseStatement) -> tuple[t
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:
-    """Return the statement as the file's footer has it, after checking that file, hashes and statement
-    agree.
-    """
+    """Return the statement in the file's footer, after checking that file, hashes and statement agree."""
     if hashlib.sha256(staged.data).hexdigest() != staged.file_hash or staged.name != release_name(
         staged.file_hash
     ):

@@ -31,9 +31,7 @@ _ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_c
 
 
 def hashes_of(stream: str, events: Iterable[PlainEvent]) -> list[str]:
-    """Return sha256 of the stream's name and the HASHED columns of each event, a line each; none of them
-    holds a line break.
-    """
+    """Return sha256 of the stream's name and the HASHED columns of each event, none with a line break."""
     # None is written as nothing; a period is never empty text
     return [
         sha256(

@@ -47,9 +47,7 @@ def opened(root: int, folder: str, mode: int | None = None) -> Iterator[int]:
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a relative name. Raises PublicationError for one that leads upwards, or from the
-    top.
-    """
+    """Return the parts of a relative name. Raises PublicationError for one that leads up, or is absolute."""
     parts = PurePosixPath(name).parts
     if ".." in parts or "/" in parts:
         raise PublicationError(f"{name} leads outside the published folder")
@@ -63,9 +61,7 @@ def split(name: str) -> tuple[str, str]:
 
 
 def make_root(folder: Path) -> None:
-    """Create the published folder, and missing parents, with a public mode and so that a power cut leaves
-    them.
-    """
+    """Create the published folder, and missing parents, with a public mode; a power cut leaves them."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     # The folder itself always: who made it may have died before its name was durable.
     for path in reversed(missing or [folder]):

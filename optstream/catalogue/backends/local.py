@@ -199,9 +199,7 @@ class LocalTransaction:
             return
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Set the times; files and folders of another owner keep theirs: the system lets nobody else set
-        them.
-        """
+        """Set the times; files and folders of another owner keep theirs: the system lets nobody else."""
         for name, time in times.items():
             both = (time.timestamp(), time.timestamp())
             # a withdrawn day has no files

@@ -79,9 +79,7 @@ def rows_of(document: Document, mechanism: Mechanism) -> pl.DataFrame:
 
 
 def without_numbers(document: Document) -> Document:
-    """Return the document without its noisy numbers, with their shapes in their place, for `with_numbers`.
-    Pure.
-    """
+    """Return the document with the shapes of its noisy numbers in their place, for `with_numbers`. Pure."""
     bare = {
         **document,
         "points": {SHAPE: list(np.shape(document["points"]))},

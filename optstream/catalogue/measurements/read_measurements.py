@@ -180,9 +180,7 @@ def _whole(storage: Storage, found: Found) -> Measured:
 
 
 def _place(name: str) -> tuple[str, int]:
-    """Return the text of the period of a file's folder and its revision; ("", -1) for what is no file of
-    measurements.
-    """
+    """Return period and revision of a file of measurements by its name; ("", -1) for what is none."""
     folder, _, last = name.rpartition("/")
     told, partition = measurements_name(last), folder.removeprefix(f"{MEASUREMENTS}/")
     try:

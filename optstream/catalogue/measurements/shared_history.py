@@ -63,9 +63,7 @@ def remembered(document: Document, levels: Sequence[int]) -> set[Block]:
 
 
 def blocks_of(measured: Measured, levels: Sequence[int]) -> dict[Block, tuple[int, ...]]:
-    """Return the sums of every block that a period measured, one for each node of its level; none where it
-    measured no blocks.
-    """
+    """Return the sums of every block that a period measured, if any, one for each node of its level."""
     found: dict[Block, tuple[int, ...]] = {}
     for level, part in zip(levels, measured.parts or (measured,), strict=True):
         try:

@@ -90,9 +90,7 @@ def answers_of_days(
 
 
 def _answered(questions: Sequence[Question], reached: Sequence[Read], n_own: int) -> pl.DataFrame:
-    """Return the answers of the windows that end in the last releases, the day's own: its only one, or its
-    hours.
-    """
+    """Return the answers of the windows that end in the last releases: the day's only one, or its hours."""
     parts = [pl.DataFrame(schema=SCHEMA)]
     begins = 0  # of the releases that follow one another without a gap
     for number, (figures, statement) in enumerate(reached):

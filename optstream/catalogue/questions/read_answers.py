@@ -72,9 +72,7 @@ def _file(storage: Readable, day: date, one: DayAnswers) -> bytes:
 
 
 def check_answers(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield what is wrong with files of answers, and its remedy: missing, altered, of other releases, not
-    listed.
-    """
+    """Yield what is wrong with files of answers: missing, altered, of other releases, or not listed."""
     names = frozenset(storage.names_below(QUESTIONS))
     try:
         index = find_index(storage)

@@ -101,9 +101,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
 
 
 def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
-    """Return the files beside the release that an entry lists. Raises PublicationError unless what it names
-    is there, whole.
-    """
+    """Return the files beside a listed release. Raises PublicationError unless all is there, whole."""
     if entry.withdrawn:
         document = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
         if not is_of(ReleaseStatement.from_document(document["statement"]), catalogue, entry):
@@ -187,9 +185,7 @@ def _differs(entry: Entry) -> str:
 
 
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield what is wrong with replaced releases: under names that are their hashes, and none of a withdrawn
-    day.
-    """
+    """Yield which replaced releases are not what their names say, or are of a withdrawn day."""
     gone = {folder_of(SUPERSEDED, entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED):
         if name.rpartition("/")[0] in gone:

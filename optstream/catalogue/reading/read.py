@@ -100,9 +100,7 @@ def _read_together(
 def _read_period(
     storage: Storage, look: Callable[[], Catalogue], catalogue: Catalogue, entry: Entry, verify: bool
 ) -> pl.DataFrame:
-    """Return the rows of a listed day; none of a tombstone, also of one that was set while others were
-    read.
-    """
+    """Return the rows of a listed day; none of a tombstone, also of one that was set meanwhile."""
     while not entry.withdrawn:
         try:
             return read_rows(storage, catalogue, entry, verify)

@@ -63,9 +63,7 @@ def _is_of(period: tuple[int, int], spend: Spend) -> bool:
 
 @dataclass(frozen=True)
 class Planned:
-    """A spend in force as it was planned: under which privacy guarantee, and whether its noise became
-    known.
-    """
+    """A spend in force as it was planned: under which privacy guarantee, and whether its noise is known."""
 
     spend: Spend
     guarantee: int
@@ -133,8 +131,6 @@ def cost_touching(
 
 
 def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
-    """Return the steps that share a window with one of these. guarantee: a privacy budget's row, or a
-    model.
-    """
+    """Return the steps that share a window with one of these. guarantee: a budget's row, or a model."""
     lead = guarantee.window_length - 1
     return range(steps.start - lead, steps.stop + lead)

@@ -30,9 +30,7 @@ class _Shape(NamedTuple):
 
 
 class History:
-    """The spends of a privacy budget, whole: those that differ only in when they were are read and priced
-    once.
-    """
+    """A privacy budget's spends, whole: those that differ only in when they were are priced once."""
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
@@ -105,9 +103,7 @@ class History:
         return self._cost_of_planned(guarantees)
 
     def _cost_of_planned(self, guarantees: Guarantees) -> WindowCost:
-        """Return the worst window that has a step of what was planned under the privacy guarantee in
-        force.
-        """
+        """Return the worst window with a step of what was planned under the privacy guarantee in force."""
         number, model = guarantees.now, guarantees.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)

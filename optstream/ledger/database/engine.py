@@ -159,9 +159,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
 
 
 def _use_write_ahead_log(connection: Any, patience_seconds: float) -> None:
-    """Change the mode of the file, once and permanently. SQLite does not wait here for others that do the
-    same.
-    """
+    """Change the file's mode, permanently. SQLite does not wait here for others that do the same."""
     deadline = monotonic() + patience_seconds
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:

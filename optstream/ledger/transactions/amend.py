@@ -86,9 +86,7 @@ def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
 
 
 def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:
-    """Raise LedgerError for an open draw: what is drawn is published under the privacy guarantee that it was
-    drawn under, so it comes first.
-    """
+    """Raise LedgerError for an open draw: it is published under the guarantee of its draw."""
     members = select(StreamRow.id).where(StreamRow.grant_id == grant.id)
     is_open = or_(ReleaseRow.state == "DRAWN", and_(ReleaseRow.state == "RESERVED", ReleaseRow.drawing))
     query = select(ReleaseRow.period).where(ReleaseRow.stream_id.in_(members), is_open)

@@ -138,9 +138,7 @@ def _has_releases(connection: Connection, *stream_ids: int) -> bool:
 
 
 def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
-    """Return key and amendment of the privacy budget, made or changed if nobody else relies on it; else it
-    must agree.
-    """
+    """Return key and amendment of the budget, which must agree unless nobody else relies on it."""
     wanted = terms.guarantee()
     query = select(GrantRow).where(GrantRow.name == terms.grant).with_for_update()
     grant = one_row(connection, query)

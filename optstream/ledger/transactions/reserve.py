@@ -152,9 +152,7 @@ def _advice(release: ReleaseRow) -> str:
 
 
 def _check_guarantee(connection: Connection, stream: StreamRow, request: Request) -> None:
-    """Refuse a plan that was made under another privacy guarantee than the stream's, whoever changed it
-    meanwhile.
-    """
+    """Refuse a plan of another privacy guarantee than the stream's, whoever changed it meanwhile."""
     if request.terms is None:
         return
     changed = terms_of(connection, stream).differing(request.terms)
