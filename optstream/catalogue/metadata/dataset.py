@@ -50,7 +50,7 @@ class Dataset:
     @cached_property
     def listed(self) -> tuple[Entry, ...]:
         """The days that readers find, rising."""
-        return tuple(entry for entry in day_entries(self.catalogue.entries) if not entry.withdrawn)
+        return day_entries(self.catalogue.listed)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -118,9 +118,8 @@ def read_dataset(storage: Readable, about: About) -> Dataset | None:
 
 def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset:
     """Return what `read_dataset` does, of a folder whose catalogue was read."""
-    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
     statement = None
-    for entry in reversed(listed[-MOST_TRIED:]):
+    for entry in reversed(catalogue.listed[-MOST_TRIED:]):
         with suppress(PublicationError):
             statement = read_statement(storage, entry)
             break

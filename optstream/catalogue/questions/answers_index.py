@@ -117,8 +117,8 @@ class AnswersIndex:
 
 def listed_days(catalogue: Catalogue) -> Listed:
     """Return what is listed of each local day, rising: its release, or those of its hours, rising."""
-    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
-    return {day: tuple(own) for day, own in groupby(listed, key=lambda entry: day_of(entry.period))}
+    by_day = groupby(catalogue.listed, key=lambda entry: day_of(entry.period))
+    return {day: tuple(own) for day, own in by_day}
 
 
 def days_reached(

@@ -126,10 +126,9 @@ def step_minutes_of(storage: Storage, catalogue: Catalogue) -> int:
 
     Raises ParameterError where no day is listed, PublicationError where its file is missing or altered.
     """
-    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
-    if not listed:
+    if not catalogue.listed:
         raise ParameterError("no day is published in this folder; see catalogue.json")
-    return read_statement(storage, listed[-1]).step_minutes
+    return read_statement(storage, catalogue.listed[-1]).step_minutes
 
 
 def dated(frames: Iterable[tuple[date, pl.DataFrame]]) -> pl.DataFrame:

@@ -80,7 +80,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             stated[entry.period] = _check_entry(storage, catalogue, entry)
         except PublicationError as error:
             problems.append(f"{entry.period}: {error}")
-    listed = {entry.shown_in for entry in catalogue.entries if not entry.withdrawn}
+    listed = {entry.shown_in for entry in catalogue.listed}
     problems += _closed(storage, catalogue)
     strays = [name for name in storage.names_below(DATA) if name not in listed]
     return [
@@ -201,7 +201,7 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield what is wrong with files of measurements: under names that are their hashes, of listed days."""
-    days = {partition_of(entry.period) for entry in catalogue.entries if not entry.withdrawn}
+    days = {partition_of(entry.period) for entry in catalogue.listed}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")
         told = measurements_name(last)

@@ -12,11 +12,7 @@ from optstream.catalogue.layout import (
 
 def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
     """Return which of these files of the published folder are of errors of a listed release, rising."""
-    listed = {
-        (folder_of(ERRORS, entry.period), entry.revision, entry.vintage)
-        for entry in catalogue.entries
-        if not entry.withdrawn
-    }
+    listed = {(folder_of(ERRORS, one.period), one.revision, one.vintage) for one in catalogue.listed}
     found = []
     for name in names:
         folder, _, last = name.rpartition("/")

@@ -46,8 +46,8 @@ def rows_of(
     """
     entries = [
         entry
-        for entry in catalogue.entries
-        if not entry.withdrawn and (first or date.min) <= day_of(entry.period) <= (last or date.max)
+        for entry in catalogue.listed
+        if (first or date.min) <= day_of(entry.period) <= (last or date.max)
     ]
     if not entries:
         raise ParameterError(

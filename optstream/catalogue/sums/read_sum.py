@@ -64,7 +64,7 @@ def read_sum(
     """
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
-    listed = {entry.period: entry for entry in catalogue.entries if not entry.withdrawn}
+    listed = {entry.period: entry for entry in catalogue.listed}
     asked = _calendar_of(storage, listed).periods(first, last)
     entries = [listed[one] for one in asked if one in listed]
     if not asked or len(entries) < len(asked):
@@ -183,8 +183,8 @@ def errors_of_days(storage: Storage, catalogue: Catalogue, days: Iterable[date])
     Raises PublicationError as `read_errors`.
     """
     asked = set(days)
-    for entry in catalogue.entries:
-        if day_of(entry.period) in asked and not entry.withdrawn:
+    for entry in catalogue.listed:
+        if day_of(entry.period) in asked:
             found = read_errors(storage, entry, read_statement(storage, entry))
             if found is not None:
                 yield found

@@ -69,7 +69,7 @@ def chain_problems(connection: Connection, stream: StreamRow, told: EventRecord)
 
 
 def _link_problems(name: str, rows: Sequence[PlainEvent], before: str, expected: int) -> Iterator[str]:
-    """Yield what breaks the chain in consecutive rows. before, expected: what the first follows."""
+    """Yield what breaks the chain in consecutive rows. before, expected: hash before, number of the first."""
     computed = hashes_of(name, rows)
     previous, numbers, *_, found = zip(*rows, strict=True)
     is_linked = previous == (before, *found[:-1]) and numbers == tuple(range(expected, expected + len(rows)))
