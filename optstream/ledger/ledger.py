@@ -161,7 +161,7 @@ class Ledger:
     releases = question(releases_read.releases)
     latest = question(releases_read.latest)
     drawn_before = question(releases_read.drawn_before)
-    vintages = question(releases_read.vintages)
+    vintages = question(revisions.vintages)
     vintages_of = question(releases_read.vintages_of)
     outlines = series(releases_read.outlines)
     last_release = question(releases_read.last_release)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from optstream.ledger.accounting.spends import charged_to_release
 from optstream.ledger.database.rows import one_row, rows
-from optstream.ledger.database.schema import EventRow, ReleaseRow, VintageRow
+from optstream.ledger.database.schema import EventRow, ReleaseRow
 from optstream.ledger.database.stream_rows import id_of
 from optstream.ledger.records import ReleaseEvent, ReleaseOutline, ReleaseRecord, ReleaseState, check_key
 from optstream.ledger.transactions import revisions
@@ -91,22 +91,6 @@ def drawn_before(connection: Connection, stream: str, first_step: int) -> Releas
     )
     release = one_row(connection, query.order_by(ReleaseRow.first_step.desc()).limit(1))
     return None if release is None else _record(connection, stream, release)
-
-
-def vintages(
-    connection: Connection, stream: str, *, unpublished: bool = False
-) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-    """Return the new estimates of a stream's releases.
-
-    Args:
-        stream: Name of the stream.
-        unpublished: Whether only those that the catalogue is not known to list.
-
-    Returns:
-        Vintages by number, rising, for each period and revision that has any.
-    """
-    only = (VintageRow.published.is_(False),) if unpublished else ()
-    return revisions.of_stream(connection, stream, *only)
 
 
 def vintages_of(connection: Connection, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:

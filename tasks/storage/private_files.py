@@ -28,6 +28,11 @@ def make_private_folder(folder: Path) -> None:
         sync_folder(path.parent)
 
 
+def files_in(folder: Path) -> list[Path]:
+    """What lies in a folder, by name; nothing where there is no such folder."""
+    return sorted(folder.iterdir()) if folder.is_dir() else []
+
+
 def private_opener(path: str, flags: int) -> int:
     """For `open`: a file that is made so is its owner's alone, whatever the umask."""
     return os.open(path, flags, 0o600)
@@ -152,7 +157,7 @@ class DrawingFile:
 
     def has_raised(self) -> bool:
         """Whether some owner left that word."""
-        return self._folder.is_dir() and any(path.suffix == ".raised" for path in self._folder.iterdir())
+        return any(path.suffix == ".raised" for path in files_in(self._folder))
 
 
 def fence_off(folder: Path) -> None:
@@ -178,12 +183,12 @@ class WholeDraw:
 
 def newest_token(folder: Path) -> int:
     """The highest fencing token that a file here belongs to; 0 where there is none."""
-    return max((_token_of(path) for path in folder.iterdir()), default=0) if folder.is_dir() else 0
+    return max(map(_token_of, files_in(folder)), default=0)
 
 
 def whole_draw(folder: Path) -> WholeDraw | None:
     """What the newest owner whose measurements are whole drew: their name holds token and hash; else None."""
-    named = [path for path in folder.iterdir() if _DRAWN.fullmatch(path.name)] if folder.is_dir() else []
+    named = [path for path in files_in(folder) if _DRAWN.fullmatch(path.name)]
     for path in sorted(named, key=_token_of, reverse=True):
         with suppress(FileNotFoundError):
             data = path.read_bytes()

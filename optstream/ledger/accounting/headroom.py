@@ -9,7 +9,7 @@ from itertools import groupby
 from sqlalchemy import Connection, func, select
 
 from optstream.ledger.accounting.charges import Charges, charged_to_grant, window_reach
-from optstream.ledger.database.schema import GrantRow, SpendRow
+from optstream.ledger.database.schema import SpendRow
 from optstream.ledger.database.stream_rows import find_grant
 
 
@@ -45,7 +45,19 @@ def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[S
     Raises:
         LedgerError: There is no such privacy budget.
     """
-    return _charged_windows(connection, find_grant(connection, grant), steps)
+    row = find_grant(connection, grant)
+    length = row.window_length
+    if row.windows == "sliding":
+        reach = window_reach(row, steps)
+        seen = charged_to_grant(connection, row, reach)
+        return tuple(_alike(seen, length, range(reach.start, steps.stop)))
+    found: list[Stretch] = []
+    for (first, n_steps), own in charged_to_grant(connection, row, steps).by_period():
+        # a window longer than its period is the whole period
+        last = first + max(n_steps - length, 0)
+        starts = range(max(first, min(steps.start - length + 1, last)), min(last, steps.stop - 1) + 1)
+        found += _alike(own, length, starts)
+    return tuple(found)
 
 
 def last_charged(connection: Connection, grant: str) -> Stretch | None:
@@ -69,23 +81,8 @@ def last_charged(connection: Connection, grant: str) -> Stretch | None:
     if latest is None:
         return None
     reach = row.longest_spend + row.window_length
-    tail = _charged_windows(connection, row, range(latest - reach, latest + reach))
+    tail = charged_windows(connection, grant, range(latest - reach, latest + reach))
     return next((stretch for stretch in reversed(tail) if stretch.charged), None)
-
-
-def _charged_windows(connection: Connection, grant: GrantRow, steps: range) -> tuple[Stretch, ...]:
-    length = grant.window_length
-    if grant.windows == "sliding":
-        reach = window_reach(grant, steps)
-        seen = charged_to_grant(connection, grant, reach)
-        return tuple(_alike(seen, length, range(reach.start, steps.stop)))
-    found: list[Stretch] = []
-    for (first, n_steps), own in charged_to_grant(connection, grant, steps).by_period():
-        # a window longer than its period is the whole period
-        last = first + max(n_steps - length, 0)
-        starts = range(max(first, min(steps.start - length + 1, last)), min(last, steps.stop - 1) + 1)
-        found += _alike(own, length, starts)
-    return tuple(found)
 
 
 def _alike(seen: Charges, window_length: int, starts: range) -> list[Stretch]:
