@@ -19,7 +19,7 @@ from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
 from optstream.catalogue.metadata.dataset import Dataset, read_dataset, version_of
 from optstream.catalogue.metadata.dcat import dcat
-from optstream.catalogue.reading.listed_errors import listed_errors
+from optstream.catalogue.reading.read import listed_errors
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import settle_page_time
 from optstream.errors import PublicationError

@@ -23,7 +23,6 @@ from optstream.catalogue.layout import (
     answers_file,
     folder_of,
 )
-from optstream.catalogue.questions.answers_file import encode_answers
 from optstream.catalogue.questions.answers_index import (
     LARGEST_INDEX,
     AnswersIndex,
@@ -34,9 +33,11 @@ from optstream.catalogue.questions.answers_index import (
 )
 from optstream.catalogue.questions.from_folder import answers_of_days
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
+from optstream.catalogue.questions.window_answers import SCHEMA
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import settle_answers_time
 from optstream.errors import PublicationError
+from optstream.storage.parquet_table import encode_table
 from optstream.stream.period import day_of
 
 MOST_TRIES = 20
@@ -124,7 +125,7 @@ def _missing(
     for day, rows in islice(whole, MOST_AT_ONCE):
         made_of = index.made_of(listed, day)
         assert made_of is not None  # the day is listed
-        found[day] = encode_answers(rows), made_of
+        found[day] = encode_table(rows.select(*SCHEMA), {}), made_of
     return found
 
 

@@ -35,9 +35,9 @@ from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX
 from optstream.catalogue.questions.read_answers import check_answers
-from optstream.catalogue.reading.listed_errors import listed_errors
 from optstream.catalogue.reading.read import (
     is_of,
+    listed_errors,
     lost,
     read_beside,
     read_file,

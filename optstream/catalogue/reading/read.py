@@ -1,7 +1,7 @@
 """Read the published folder through its catalogue. Anyone may have written what is read."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import partial
@@ -15,9 +15,12 @@ from optstream.catalogue.hours.closed_file import read_day
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
+    ERRORS,
     HIERARCHY,
     LARGEST_RELEASE,
     data_file,
+    errors_name,
+    folder_of,
     superseded_file,
 )
 from optstream.catalogue.parquet import decode
@@ -171,3 +174,15 @@ def lost(entry: Entry) -> PublicationError:
         f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
         f"{entry.period}`, which draws and costs nothing"
     )
+
+
+def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """Return which of these files of the published folder are of errors of a listed release, rising."""
+    listed = {(folder_of(ERRORS, one.period), one.revision, one.vintage) for one in catalogue.listed}
+    found = []
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        told = errors_name(last)
+        if told is not None and (folder, *told[:2]) in listed:
+            found.append(name)
+    return tuple(sorted(found))

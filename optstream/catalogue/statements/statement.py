@@ -8,14 +8,13 @@ from fractions import Fraction
 from typing import Any, TypeVar, get_args
 
 from optstream.catalogue.layout import errors_file, measurements_file
-from optstream.catalogue.measurements.stated import StatedMeasurements
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statements import consistency, long_spans
 from optstream.catalogue.statements.count_bands import CountBands
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.catalogue.statements.standard_errors import StandardErrors
-from optstream.catalogue.sums.stated_errors import StatedErrors
+from optstream.catalogue.statements.stated_files import StatedErrors, StatedMeasurements
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms import mechanism_named

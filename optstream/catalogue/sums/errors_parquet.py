@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from optstream.catalogue.sums.stated_errors import ErrorsOf
+from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.storage.parquet_limits import Limits

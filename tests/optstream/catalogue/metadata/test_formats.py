@@ -17,8 +17,8 @@ from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
 from optstream.catalogue.metadata.dataset import Dataset, read_dataset
 from optstream.catalogue.metadata.write_metadata import put_metadata
+from optstream.catalogue.statements.stated_files import StatedErrors
 from optstream.catalogue.sums.errors_parquet import encode_errors
-from optstream.catalogue.sums.stated_errors import StatedErrors
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
