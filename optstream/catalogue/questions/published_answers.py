@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 
 import polars as pl
 
@@ -146,7 +146,8 @@ def _put(
         transaction.create_new(name, data)
     changed = _replace(transaction, made, index, mark, signer)
     strays = sorted(name for name in before - index.files if name.count("/") == 2)
-    _remove(transaction, strays)
+    for above, several in groupby(strays, key=lambda name: name.rpartition("/")[0]):
+        transaction.remove(above, [name.rpartition("/")[2] for name in several])
     settle_answers_time(transaction, made, sorted(index.days), sorted(index.files))
     return changed or bool(strays)
 
@@ -165,16 +166,6 @@ def _replace(
         return False
     transaction.replace_marked(ANSWERS_INDEX, data, mark)
     return True
-
-
-def _remove(transaction: Transaction, names: Sequence[str]) -> None:
-    """Remove files; each folder with its last one."""
-    by_folder: dict[str, list[str]] = {}
-    for name in names:
-        above, _, last = name.rpartition("/")
-        by_folder.setdefault(above, []).append(last)
-    for above, several in by_folder.items():
-        transaction.remove(above, several)
 
 
 def withdraw_answers(

@@ -14,7 +14,6 @@ from optstream.ledger.database.stream_rows import event_body, terms_of
 from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
 from optstream.ledger.records import StreamTerms
-from optstream.ledger.verification.vintages import ToldOfVintages
 
 _PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
 Said = dict[str, object]
@@ -23,6 +22,8 @@ Named = tuple[str, int | None]
 """Period and revision, as an event has them."""
 Generation = tuple[str, int | None, object]
 """Period, revision, generation of its spends."""
+ToldOfVintages = dict[tuple[str, int | None, object], Said]
+"""What the events say of each vintage, by period, revision and number."""
 EVENTS_AT_ONCE = 200
 NOTHING_RESERVED = -(2**62)
 

@@ -19,8 +19,7 @@ from optstream.ledger.database.schema import (
 )
 from optstream.ledger.transactions.enrol import OF_GRANT
 from optstream.ledger.verification.events import EventRecord, chain_problems, readable_terms
-from optstream.ledger.verification.releases import Account, release_problems
-from optstream.ledger.verification.vintages import vintage_problems
+from optstream.ledger.verification.releases import Account, release_problems, vintage_problems
 
 OWNED = (
     (ReleaseRow, ReleaseRow.stream_id, StreamRow),
