@@ -8,9 +8,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
-from optstream.ledger import export, hash_chain
-from optstream.ledger import release_reader as releases_read
-from optstream.ledger import stream_reader as streams_read
+from optstream.ledger import export, hash_chain, release_reader, stream_reader
 from optstream.ledger.accounting import beside_plans, by_stream, headroom, history, long_span
 from optstream.ledger.database.engine import lease_time, open_engine, reading, writing
 from optstream.ledger.transactions import amend as amendment
@@ -144,32 +142,32 @@ class Ledger:
     record_vintage = transaction(revisions.record_vintage)
     record_vintage_published = transaction(revisions.record_vintage_published)
 
-    terms = question(streams_read.terms)
-    siblings = question(streams_read.siblings)
-    streams = question(streams_read.streams)
-    documents = question(streams_read.documents)
-    trees = question(streams_read.trees)
-    guarantee_number = question(streams_read.guarantee_number)
-    guarantees = question(streams_read.guarantees)
-    head = question(streams_read.head)
-    head_after = question(streams_read.head_after)
-    heads = question(streams_read.heads)
+    terms = question(stream_reader.terms)
+    siblings = question(stream_reader.siblings)
+    streams = question(stream_reader.streams)
+    documents = question(stream_reader.documents)
+    trees = question(stream_reader.trees)
+    guarantee_number = question(stream_reader.guarantee_number)
+    guarantees = question(stream_reader.guarantees)
+    head = question(stream_reader.head)
+    head_after = question(stream_reader.head_after)
+    heads = question(stream_reader.heads)
     missing_heads = question(hash_chain.missing_heads)
-    last_event_at = question(streams_read.last_event_at)
+    last_event_at = question(stream_reader.last_event_at)
 
-    find = question(releases_read.find)
-    releases = question(releases_read.releases)
-    latest = question(releases_read.latest)
-    drawn_before = question(releases_read.drawn_before)
+    find = question(release_reader.find)
+    releases = question(release_reader.releases)
+    latest = question(release_reader.latest)
+    drawn_before = question(release_reader.drawn_before)
     vintages = question(revisions.vintages)
-    vintages_of = question(releases_read.vintages_of)
-    outlines = series(releases_read.outlines)
-    last_release = question(releases_read.last_release)
-    has_known_noise = question(releases_read.has_known_noise)
-    count_by_state = question(releases_read.count_by_state)
-    event_times = question(releases_read.event_times)
-    last_shown = question(releases_read.last_shown)
-    events_of = question(releases_read.events_of)
+    vintages_of = question(release_reader.vintages_of)
+    outlines = series(release_reader.outlines)
+    last_release = question(release_reader.last_release)
+    has_known_noise = question(release_reader.has_known_noise)
+    count_by_state = question(release_reader.count_by_state)
+    event_times = question(release_reader.event_times)
+    last_shown = question(release_reader.last_shown)
+    events_of = question(release_reader.events_of)
 
     window_spent = question(beside_plans.window_spent)
     charged_near = question(beside_plans.charged_near)
