@@ -6,8 +6,13 @@ The format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
 from typing import Any
 
 from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, DATA, ERRORS, HIERARCHY, QUESTIONS
-from optstream.catalogue.metadata.columns import ANSWER_COLUMNS, ERROR_COLUMNS, HIERARCHY_COLUMNS, Column
 from optstream.catalogue.metadata.dataset import Dataset, day_after
+from optstream.catalogue.metadata.described_columns import (
+    ANSWER_COLUMNS,
+    ERROR_COLUMNS,
+    HIERARCHY_COLUMNS,
+    Column,
+)
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 PARQUET = "application/x-parquet"

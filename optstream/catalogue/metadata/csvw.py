@@ -8,8 +8,8 @@ Vocabulary, https://w3id.org/dpv.
 from collections.abc import Sequence
 from typing import Any
 
-from optstream.catalogue.metadata.columns import Column
 from optstream.catalogue.metadata.dataset import Dataset
+from optstream.catalogue.metadata.described_columns import Column
 
 PROTECTED = {"@id": "https://w3id.org/dpv#DifferentialPrivacy"}
 KINDS = {"datetime": "dateTime", "date": "date", "integer": "integer", "number": "double"}

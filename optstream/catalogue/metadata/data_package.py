@@ -5,8 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, HIERARCHY
-from optstream.catalogue.metadata.columns import ANSWER_COLUMNS, ERROR_COLUMNS, HIERARCHY_COLUMNS, Column
 from optstream.catalogue.metadata.dataset import Dataset
+from optstream.catalogue.metadata.described_columns import (
+    ANSWER_COLUMNS,
+    ERROR_COLUMNS,
+    HIERARCHY_COLUMNS,
+    Column,
+)
 
 PROFILES = "https://datapackage.org/profiles/2.0"
 PARQUET = "application/vnd.apache.parquet"

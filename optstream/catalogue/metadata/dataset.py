@@ -11,7 +11,7 @@ from optstream.catalogue.backends import Readable
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.hours.day_entry import day_entries, files_of
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
-from optstream.catalogue.metadata.columns import Column, columns_of
+from optstream.catalogue.metadata.described_columns import Column, columns_of
 from optstream.catalogue.page import digest_of
 from optstream.catalogue.questions.answers_index import AnswersIndex, find_index
 from optstream.catalogue.reading.columns import read_statement

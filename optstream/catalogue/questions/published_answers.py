@@ -17,12 +17,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Location, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
-from optstream.catalogue.layout import (
-    ANSWERS_INDEX,
-    QUESTIONS,
-    answers_file,
-    folder_of,
-)
+from optstream.catalogue.layout import ANSWERS_INDEX, QUESTIONS, answers_file, folder_of
 from optstream.catalogue.questions.answers_index import (
     LARGEST_INDEX,
     AnswersIndex,

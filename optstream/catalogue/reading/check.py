@@ -35,14 +35,7 @@ from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX
 from optstream.catalogue.questions.read_answers import check_answers
-from optstream.catalogue.reading.read import (
-    is_of,
-    listed_errors,
-    lost,
-    read_beside,
-    read_file,
-    read_rows,
-)
+from optstream.catalogue.reading.read import is_of, listed_errors, lost, read_beside, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError

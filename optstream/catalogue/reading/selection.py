@@ -7,7 +7,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.metadata.columns import Column, columns_of
+from optstream.catalogue.metadata.described_columns import Column, columns_of
 from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.reading.as_of import rows_as_of
 from optstream.catalogue.reading.read import read_rows

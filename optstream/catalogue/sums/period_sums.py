@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from optstream.catalogue.metadata.columns import Column
+from optstream.catalogue.metadata.described_columns import Column
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.sums.errors_parquet import DayErrors
 from optstream.stream.period import Hour, day_of

@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import (
-    LARGEST_ERRORS,
-    SUPERSEDED_ERRORS,
-    errors_file,
-    folder_of,
-)
+from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.reading.read import catalogue_reader, read_beside, read_rows
 from optstream.catalogue.signing import GivenKeys

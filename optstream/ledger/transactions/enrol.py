@@ -9,13 +9,7 @@ from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
 from optstream.ledger.database.rows import insert_row, one_row, rows
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
-from optstream.ledger.database.stream_rows import (
-    LOCKED_STREAM,
-    columns_of,
-    event_body,
-    grant_of,
-    terms_of,
-)
+from optstream.ledger.database.stream_rows import LOCKED_STREAM, columns_of, event_body, grant_of, terms_of
 from optstream.ledger.dated_trees import continues
 from optstream.ledger.hash_chain import GENESIS, append
 from optstream.ledger.records import StreamTerms

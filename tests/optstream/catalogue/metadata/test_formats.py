@@ -13,10 +13,10 @@ from optstream.catalogue import publish, read_published, stage
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.hierarchy_table import COLUMNS, put_hierarchy
-from optstream.catalogue.metadata.columns import ANSWER_COLUMNS, ERROR_COLUMNS, HIERARCHY_COLUMNS
 from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
 from optstream.catalogue.metadata.dataset import Dataset, read_dataset
+from optstream.catalogue.metadata.described_columns import ANSWER_COLUMNS, ERROR_COLUMNS, HIERARCHY_COLUMNS
 from optstream.catalogue.metadata.write_metadata import put_metadata
 from optstream.catalogue.questions.window_answers import SCHEMA as ANSWERS
 from optstream.catalogue.statements.stated_files import StatedErrors
