@@ -126,25 +126,11 @@ class LocalTransaction:
 
     def create_new(self, name: str, data: bytes) -> bool:
         """Write the file aside, sync it, then link it to its name."""
-        folder, last = split(name)
-        self._make(folder)
-        with opened(self._root, folder) as target, opened(self._root, INCOMING) as incoming:
-            if _holds(target, last, data):
-                os.fsync(target)  # who wrote it may have died before its name was durable
-                return False
-            _write_aside(incoming, last, data)
-            try:
-                os.link(last, last, src_dir_fd=incoming, dst_dir_fd=target, follow_symlinks=False)
-            except FileExistsError:
-                _holds(target, last, data)
-                return False
-            finally:
-                os.unlink(last, dir_fd=incoming)
-            os.fsync(target)
-        return True
+        self._make(split(name)[0])
+        return write_new(self._root, name, data)
 
     def replace_catalogue(self, data: bytes) -> None:
-        self.replace_marked(CATALOGUE, data, None)
+        replace(self._root, CATALOGUE, data)
 
     def confirm_catalogue(self) -> None:
         os.fsync(self._root)
@@ -154,16 +140,9 @@ class LocalTransaction:
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        """Replace a file in one step: a reader opens the old one or the new one, whole.
-
-        The transaction is alone, so that no other can have taken its place.
-        """
-        folder, last = split(name)
-        self._make(folder)
-        with opened(self._root, folder) as target, opened(self._root, INCOMING) as incoming:
-            _write_aside(incoming, last, data)
-            os.replace(last, last, src_dir_fd=incoming, dst_dir_fd=target)
-            os.fsync(target)
+        """Replace a file in one step; the transaction is alone, so that no other can have taken its place."""
+        self._make(split(name)[0])
+        replace(self._root, name, data)
 
     def names_in(self, folder: str) -> list[str]:
         """Return all names in the folder, whatever they are."""
@@ -219,6 +198,34 @@ def _unlink(descriptor: int, folder: str, name: str) -> None:
         raise PublicationError(
             f"{folder}/{name} is a folder, and a file should be there: remove it, and see who made it"
         ) from None
+
+
+def write_new(root: int, name: str, data: bytes) -> bool:
+    """Write a file under a name that nothing had, in a folder that is there; False if it was the same."""
+    folder, last = split(name)
+    with opened(root, folder) as target, opened(root, INCOMING) as incoming:
+        if _holds(target, last, data):
+            os.fsync(target)  # who wrote it may have died before its name was durable
+            return False
+        _write_aside(incoming, last, data)
+        try:
+            os.link(last, last, src_dir_fd=incoming, dst_dir_fd=target, follow_symlinks=False)
+        except FileExistsError:
+            _holds(target, last, data)
+            return False
+        finally:
+            os.unlink(last, dir_fd=incoming)
+        os.fsync(target)
+    return True
+
+
+def replace(root: int, name: str, data: bytes) -> None:
+    """Put new bytes at a name in one step: a reader opens the old file or the new one, whole."""
+    folder, last = split(name)
+    with opened(root, folder) as target, opened(root, INCOMING) as incoming:
+        _write_aside(incoming, last, data)
+        os.replace(last, last, src_dir_fd=incoming, dst_dir_fd=target)
+        os.fsync(target)
 
 
 def _write_aside(incoming: int, name: str, data: bytes) -> None:
