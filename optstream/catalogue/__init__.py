@@ -2,7 +2,6 @@
 
 from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
-from optstream.catalogue.measurements.stated import StatedMeasurements
 from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.reading.check import check_files
@@ -12,8 +11,8 @@ from optstream.catalogue.statements.count_bands import CountBands, band_columns
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.noise_scales import NoiseScale, noise_scales
 from optstream.catalogue.statements.standard_errors import StandardErrors, error_columns
+from optstream.catalogue.statements.stated_files import StatedErrors, StatedMeasurements
 from optstream.catalogue.statements.statement import ReleaseStatement
-from optstream.catalogue.sums.stated_errors import StatedErrors
 from optstream.catalogue.sweep import finish_listing
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 

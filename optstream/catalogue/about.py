@@ -77,14 +77,7 @@ class About:
             raise ParameterError(f"areas must have at most {MOST_CORNERS:,} corners in all")
 
     def to_bytes(self, stream: str) -> bytes:
-        """Return `about.json`.
-
-        Args:
-            stream: Whose folder it is.
-
-        Returns:
-            UTF-8 text; the same facts give the same bytes.
-        """
+        """Return `about.json` of this stream's folder; the same facts give the same bytes."""
         nodes = {node: _told(one) for node, one in sorted(self.nodes.items())}
         own = {key: text for key in OWN if (text := getattr(self, key)) is not None}
         document = {"format": FORMAT, "stream": stream, **own, "nodes": nodes}
@@ -96,17 +89,10 @@ def _told(one: NodeFacts) -> dict[str, Any]:
 
 
 def read_about(storage: Readable, check: Callable[[bytes], object] | None = None) -> About:
-    """Read `about.json`. What is read is not trusted.
+    """Return what `about.json` tells, which anyone may have written; nothing where there is no such file.
 
-    Args:
-        storage: The published folder.
-        check: Called with its bytes before they are parsed; raises where they are not signed as they should.
-
-    Returns:
-        What it tells; nothing where there is no such file.
-
-    Raises:
-        PublicationError: It cannot be read, or is not as OptStream writes it.
+    check: called with its bytes before they are parsed; raises where they are not signed as they should.
+    Raises PublicationError where it cannot be read, or is not as OptStream writes it.
     """
     try:
         data = storage.read(ABOUT, LARGEST_ABOUT)
@@ -118,17 +104,7 @@ def read_about(storage: Readable, check: Callable[[bytes], object] | None = None
 
 
 def parse_about(data: bytes) -> About:
-    """Read the bytes of `about.json`, which anyone may have written.
-
-    Args:
-        data: The whole file.
-
-    Returns:
-        What it tells.
-
-    Raises:
-        PublicationError: The bytes are something else.
-    """
+    """Return what the bytes of `about.json` tell, which anyone may have written. Raises PublicationError."""
     try:
         document: Any = json.loads(data)
         known = {"format", "stream", "nodes", *OWN}
@@ -145,20 +121,8 @@ def parse_about(data: bytes) -> About:
 def put_about(folder: Location | str, stream: str, about: About, signer: Signer | None = None) -> bool:
     """Put `about.json` in the place of the one that is there, in one step, signed if there is a key.
 
-    Where nothing is told and no file is there, none is made.
-
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        stream: Whose folder it is.
-        about: What is to be told.
-        signer: Signs the file.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be written.
+    Where nothing is told and no file is there, none is made. Returns whether anything changed. Raises as
+    `put_fact`.
     """
     data = about.to_bytes(stream)
     return put_fact(folder, ABOUT, data, about != About(), LARGEST_ABOUT, signer)

@@ -13,8 +13,9 @@ import polars as pl
 from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.layout import HIERARCHY
 from optstream.catalogue.signing import Signer, put_fact
-from optstream.errors import ParameterError, PublicationError
-from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.errors import OptStreamError, PublicationError
+from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table
 from optstream.stream import DatedHierarchy, Unit
 
 LARGEST_HIERARCHY = 2**28
@@ -39,14 +40,9 @@ the unit has from the day after on, separated by semicolons; null where it has n
 
 
 def hierarchy_rows(hierarchy: DatedHierarchy, names: Callable[[str], str | None]) -> pl.DataFrame:
-    """Return the table of a hierarchy.
+    """Return the columns `COLUMNS`, a row for each unit while its code and its parent stay the same.
 
-    Args:
-        hierarchy: The dated list.
-        names: What people call a node; None where it has no name.
-
-    Returns:
-        The columns `COLUMNS`, a row for each unit while its code and its parent stay the same.
+    names: what people call a node; None where it has no name.
     """
     rows = [
         (
@@ -70,20 +66,8 @@ def put_hierarchy(
 ) -> bool:
     """Put `hierarchy.parquet` in the place of the one that is there, in one step, signed if there is a key.
 
-    Where the hierarchy has no changes and no file is there, none is made.
-
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        hierarchy: The dated list.
-        names: As for `hierarchy_rows`.
-        signer: Signs the file.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be written.
+    Where the hierarchy has no changes and no file is there, none is made. names: as for `hierarchy_rows`.
+    Returns whether anything changed. Raises as `put_fact`.
     """
     buffer = io.BytesIO()
     hierarchy_rows(hierarchy, names).write_parquet(buffer, compression="zstd", statistics=False)
@@ -93,19 +77,11 @@ def put_hierarchy(
 def find_hierarchy(
     storage: Readable, check: Callable[[bytes], object] | None = None
 ) -> DatedHierarchy | None:
-    """Return the dated hierarchy of a published folder. What is read is not trusted.
+    """Return the dated hierarchy of a published folder, without the public sizes of split units.
 
-    Args:
-        storage: The published folder.
-        check: Called with the file's bytes before they are parsed; raises where they are not signed as they
-            should.
-
-    Returns:
-        The hierarchy, without the public sizes of split units; None where there is no such file, because it
-        never changed.
-
-    Raises:
-        PublicationError: It cannot be read, or is not as OptStream writes it.
+    None where there is no such file, because it never changed. check: called with the file's bytes before
+    they are parsed; raises where they are not signed as they should. Raises PublicationError where it cannot
+    be read, or is not as OptStream writes it.
     """
     try:
         data = storage.read(HIERARCHY, LARGEST_HIERARCHY)
@@ -114,14 +90,11 @@ def find_hierarchy(
     if check is not None:
         check(data)
     try:
-        claims = claims_of(data)
-        if claims is None or not claims.is_flat or not claims.within(LIMITS):
-            raise ValueError
-        rows = pl.read_parquet(io.BytesIO(data), use_statistics=False)
+        rows, _ = decode_table(data, LIMITS, HIERARCHY, COLUMNS)
         if dict(rows.schema) != COLUMNS or rows["node"].has_nulls() or not _are_days(rows):
             raise ValueError
         return DatedHierarchy.of_units([_unit(*row) for row in rows.iter_rows()])
-    except (ParameterError, ValueError, KeyError, pl.exceptions.PolarsError, OSError) as error:
+    except (OptStreamError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
         raise PublicationError(
             f"{HIERARCHY} is not as OptStream writes it; `optstream report` makes it anew"
         ) from error

@@ -103,6 +103,11 @@ class Catalogue:
         """Every head that some publication carried; the ledger that wrote them contains them all."""
         return frozenset({self.ledger_head, *(entry.ledger_head for entry in self.entries)})
 
+    @property
+    def listed(self) -> tuple[Entry, ...]:
+        """The entries of what readers find, rising: no tombstones."""
+        return tuple(entry for entry in self.entries if not entry.withdrawn)
+
     def entry(self, period: date) -> Entry | None:
         """Return a period's entry, a tombstone included.
 

@@ -91,39 +91,29 @@ def release_name(file_hash: str) -> str:
     return f"release-{file_hash}.parquet"
 
 
-def data_folder(period: date) -> str:
-    """Return the folder of a day's release, relative to the published folder."""
-    return f"{DATA}/{partition_of(period)}"
-
-
-def superseded_folder(period: date) -> str:
-    """Return the folder of what a day's release has replaced."""
-    return f"{SUPERSEDED}/{partition_of(period)}"
+def folder_of(part: str, period: date) -> str:
+    """Return a day's folder in a part, such as `DATA`, relative to the published folder."""
+    return f"{part}/{partition_of(period)}"
 
 
 def data_file(period: date, file_hash: str) -> str:
     """Return where the release of `period` is, relative to the published folder."""
-    return f"{data_folder(period)}/{release_name(file_hash)}"
+    return f"{folder_of(DATA, period)}/{release_name(file_hash)}"
 
 
 def closed_file(day: date, file_hash: str) -> str:
     """Return where the file of a closed day is, relative to the published folder."""
-    return f"{data_folder(day)}/hour=all/day-{file_hash}.parquet"
+    return f"{folder_of(DATA, day)}/hour=all/day-{file_hash}.parquet"
 
 
 def superseded_file(period: date, file_hash: str) -> str:
     """Return where it is after another has taken its place."""
-    return f"{superseded_folder(period)}/{release_name(file_hash)}"
-
-
-def measurements_folder(period: date) -> str:
-    """Return the folder of a day's measurements, relative to the published folder."""
-    return f"{MEASUREMENTS}/{partition_of(period)}"
+    return f"{folder_of(SUPERSEDED, period)}/{release_name(file_hash)}"
 
 
 def measurements_file(period: date, revision: int, file_hash: str) -> str:
     """Return where the measurements of a day's revision are, relative to the published folder."""
-    return f"{measurements_folder(period)}/revision-{revision}-{file_hash}.parquet"
+    return f"{folder_of(MEASUREMENTS, period)}/revision-{revision}-{file_hash}.parquet"
 
 
 def measurements_name(name: str) -> tuple[int, str] | None:
@@ -132,14 +122,9 @@ def measurements_name(name: str) -> tuple[int, str] | None:
     return (int(found[1]), found[2]) if found else None
 
 
-def errors_folder(period: date) -> str:
-    """Return the folder of the errors of a day's release, relative to the published folder."""
-    return f"{ERRORS}/{partition_of(period)}"
-
-
 def errors_file(period: date, revision: int, vintage: int, file_hash: str) -> str:
     """Return where the errors of a release are, relative to the published folder."""
-    return f"{errors_folder(period)}/revision-{revision}-vintage-{vintage}-{file_hash}.parquet"
+    return f"{folder_of(ERRORS, period)}/revision-{revision}-vintage-{vintage}-{file_hash}.parquet"
 
 
 def errors_name(name: str) -> tuple[int, int, str] | None:
@@ -148,19 +133,9 @@ def errors_name(name: str) -> tuple[int, int, str] | None:
     return (int(found[1]), int(found[2]), found[3]) if found else None
 
 
-def superseded_errors_folder(period: date) -> str:
-    """Return the folder of the errors of a day's replaced releases: one that holds no release."""
-    return f"{SUPERSEDED_ERRORS}/{partition_of(period)}"
-
-
-def answers_folder(period: date) -> str:
-    """Return the folder of a day's answers, relative to the published folder."""
-    return f"{QUESTIONS}/{partition_of(period)}"
-
-
 def answers_file(period: date, file_hash: str) -> str:
     """Return where the answers of a day are, relative to the published folder."""
-    return f"{answers_folder(period)}/answers-{file_hash}.parquet"
+    return f"{folder_of(QUESTIONS, period)}/answers-{file_hash}.parquet"
 
 
 def manifest_file(file_hash: str) -> str:

@@ -41,15 +41,7 @@ class NodeFacts:
 
 
 def called(node: str, facts: Mapping[str, NodeFacts]) -> str:
-    """Return what a person is told of a node: its name with its code, "Bretagne (53)".
-
-    Args:
-        node: Its code.
-        facts: Of the nodes that have a name or a place.
-
-    Returns:
-        The code alone where the node has no name.
-    """
+    """Return what a person is told of a node: its name with its code, "Bretagne (53)", or the code alone."""
     told = facts.get(node)
     return node if told is None or told.name in (None, node) else f"{told.name} ({node})"
 
@@ -72,27 +64,12 @@ def _corner(corner: object) -> tuple[float, float]:
 
 
 def is_name(text: object, longest: int = LONGEST_NAME) -> bool:
-    """Return whether a text may stand on a page as a name: no control characters, no reversed text.
-
-    Args:
-        text: Anything.
-        longest: The most characters.
-
-    Returns:
-        False also for what is no text.
-    """
+    """Return whether a text may stand on a page as a name: no control characters, no reversed text."""
     return isinstance(text, str) and 0 < len(text) <= longest and text.isprintable() and text == text.strip()
 
 
 def is_address(text: str) -> bool:
-    """Return whether a text may stand as the address of a page.
-
-    Args:
-        text: Printable.
-
-    Returns:
-        False also for addresses that are not of the web.
-    """
+    """Return whether a printable text may stand as the address of a page, of the web alone."""
     return text.startswith(("http://", "https://")) and " " not in text
 
 

@@ -21,7 +21,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from optstream.catalogue.backends import Location, Readable, Storage, Transaction, open_storage
+from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE, curves_file
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
@@ -59,18 +59,10 @@ def digest_of(catalogue: Catalogue) -> str:
 
 
 def put_curves(folder: Location | str, several: Iterable[bytes]) -> tuple[str, ...]:
-    """Put figures that a page will load beside it, each under the hash of its bytes.
+    """Put figures that a page will load beside it, each under the hash of its bytes; return these hashes.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        several: The contents.
-
-    Returns:
-        Their hashes, 64 hexadecimal digits each, which the page states as "curves/<hash>.bin".
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be written, or a name holds other bytes.
+    The page states them as "curves/<hash>.bin". Raises ParameterError for a URL that cannot be one,
+    PublicationError where the folder cannot be written, or a name holds other bytes.
     """
     files = {hashlib.sha256(data).hexdigest(): data for data in several}
 
@@ -79,24 +71,12 @@ def put_curves(folder: Location | str, several: Iterable[bytes]) -> tuple[str, .
         for digest, data in files.items():
             transaction.create_new(curves_file(digest), data)
 
-    try:
-        open_storage(folder).change(put)
-    except OSError as error:
-        raise PublicationError(
-            f"{CURVES} cannot be written ({error.strerror}); mend it and run `optstream report`"
-        ) from error
+    change_folder(folder, put, CURVES, "mend it and run `optstream report`")
     return tuple(files)
 
 
 def curves_named(page: bytes) -> frozenset[str]:
-    """Return the hashes of the figures that a page loads.
-
-    Args:
-        page: Its bytes, which anyone may have written.
-
-    Returns:
-        64 hexadecimal digits each.
-    """
+    """Return the hashes of the figures that a page loads, which anyone may have written."""
     return frozenset(found.decode() for found in _NAMED.findall(page))
 
 
@@ -120,21 +100,15 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
     for _ in range(MOST_TRIES):
         catalogue = read_catalogue(storage)
         data = make(storage, catalogue)
-        try:
-            put = storage.change(partial(_put, made=catalogue, data=data))
-        except OSError as error:
-            raise PublicationError(
-                f"{PAGE} cannot be written ({error.strerror}); mend it and run `optstream report`"
-            ) from error
+        work = partial(_put, made=catalogue, data=data)
+        put = change_folder(storage, work, PAGE, "mend it and run `optstream report`")
         if put is not None and read_catalogue(storage) == catalogue:
             return put
     raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
 
 
 def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
-    """Return whether the page changed; None if it was made of another catalogue than the one that is
-    there.
-    """
+    """Return whether the page changed; None if it was made of another catalogue than is there."""
     mark = transaction.mark(PAGE)
     if read_catalogue(transaction) != made:
         return None
@@ -172,9 +146,7 @@ def _figures_in(transaction: Transaction) -> list[str]:
 
 
 def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
-    """Return a line if the page is not of this catalogue; none where there is no page, as in older
-    folders.
-    """
+    """Return a line if the page is not of this catalogue; none without a page, as in older folders."""
     try:
         stated = _STATED.search(storage.read(PAGE, LARGEST_PAGE)[:HEAD])
     except FileNotFoundError:
@@ -187,9 +159,7 @@ def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
 
 
 def check_curves(storage: Storage) -> Iterator[str]:
-    """Yield a line for each file of figures that the page names and that is not there, whole, and for each
-    that it does not name.
-    """
+    """Yield which files of figures the page names and are not there, whole, and which it does not name."""
     try:
         named = curves_named(storage.read(PAGE, LARGEST_PAGE))
     except (FileNotFoundError, PublicationError):

@@ -53,10 +53,6 @@ def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.Data
     the bytes are not Parquet, claim more than `LIMITS` or lack the footer of a release.
     """
     rows, metadata = decode_table(data, LIMITS, "a published file", columns)
-    return rows, _footer(metadata)
-
-
-def _footer(metadata: dict[bytes, bytes]) -> Footer:
     text = metadata.get(STATEMENT_KEY, b"")
     try:
         if len(text) > LARGEST_STATEMENT:
@@ -67,4 +63,4 @@ def _footer(metadata: dict[bytes, bytes]) -> Footer:
         raise PublicationError("a published file lacks the footer that a release has") from error
     if not isinstance(statement, dict):
         raise PublicationError("a published file lacks the statement that a release has")
-    return Footer(rows_hash, statement)
+    return rows, Footer(rows_hash, statement)

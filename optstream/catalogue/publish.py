@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_days import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.layout import MANIFESTS, data_file, release_name
@@ -90,15 +90,12 @@ def publish(
         )
     if not releases:
         return ()
-    try:
-        return open_storage(folder).change(
-            lambda transaction: _publish_in_transaction(transaction, releases, documents, head_after, signer)
-        )
-    except OSError as error:
-        raise PublicationError(
-            f"the published folder cannot be written ({error.strerror}); mend it and publish again: "
-            "the release is kept, and what is listed is whole"
-        ) from error
+    return change_folder(
+        folder,
+        lambda transaction: _publish_in_transaction(transaction, releases, documents, head_after, signer),
+        "the published folder",
+        "mend it and publish again: the release is kept, and what is listed is whole",
+    )
 
 
 @dataclass(frozen=True)
@@ -216,9 +213,7 @@ def _files_beside(staged: StagedRelease, statement: ReleaseStatement) -> tuple[t
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:
-    """Return the statement as the file's footer has it, after checking that file, hashes and statement
-    agree.
-    """
+    """Return the statement in the file's footer, after checking that file, hashes and statement agree."""
     if hashlib.sha256(staged.data).hexdigest() != staged.file_hash or staged.name != release_name(
         staged.file_hash
     ):

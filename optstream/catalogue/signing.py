@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from optstream.catalogue.backends import Location, Readable, Storage, Transaction, open_storage
+from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
 from optstream.catalogue.parquet import decode
@@ -102,20 +102,10 @@ def put_fact(
 ) -> bool:
     """Put a file of public facts in the place of the one that is there, in one step, and sign it if asked.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        name: Of the file.
-        data: Its bytes.
-        is_told: Whether there is anything to tell; if not, the file is made only where one is there already.
-        largest: Bytes that the one which is there may have, for anyone may have written it.
-        signer: Signs the file.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be written.
+    is_told: whether there is anything to tell; if not, the file is made only where one is there already.
+    largest: bytes that the one which is there may have, for anyone may have written it. Returns whether
+    anything changed. Raises ParameterError for a URL that cannot be one, PublicationError where the folder
+    cannot be written.
     """
 
     def put(transaction: Transaction) -> bool:
@@ -130,12 +120,7 @@ def put_fact(
             transaction.replace_marked(name, data, mark)
         return changed
 
-    try:
-        return open_storage(folder).change(put)
-    except OSError as error:
-        raise PublicationError(
-            f"{name} cannot be written ({error.strerror}); mend it and run `optstream report`"
-        ) from error
+    return change_folder(folder, put, name, "mend it and run `optstream report`")
 
 
 def key_name(key: Ed25519PublicKey) -> str:

@@ -13,16 +13,17 @@ from datetime import date
 from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.index import Entry, find_catalogue
 from optstream.catalogue.layout import (
+    DATA,
+    ERRORS,
     LARGEST_RELEASE,
-    data_folder,
-    errors_folder,
+    MEASUREMENTS,
+    SUPERSEDED,
+    SUPERSEDED_ERRORS,
     errors_name,
+    folder_of,
     is_release_name,
-    measurements_folder,
     measurements_name,
     release_name,
-    superseded_errors_folder,
-    superseded_folder,
 )
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.statements.statement import ReleaseStatement
@@ -36,20 +37,20 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
 
     Returns whether there were any.
     """
-    folder = data_folder(entry.period)
+    folder = folder_of(DATA, entry.period)
     current = None if entry.closed_in else release_name(entry.file_hash)
     others = [name for name in transaction.names_in(folder) if is_release_name(name) and name != current]
     dead = [
         name for name in others if _is_dead(transaction, f"{folder}/{name}", (entry.revision, entry.vintage))
     ]
     for name in dead:
-        transaction.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
-    folder = errors_folder(entry.period)
+        transaction.move(f"{folder}/{name}", f"{folder_of(SUPERSEDED, entry.period)}/{name}")
+    folder = folder_of(ERRORS, entry.period)
     replaced = _dead_errors(transaction, folder, (entry.revision, entry.vintage))
     own = _files_beside(transaction, entry) if replaced else set()
     replaced = [name for name in replaced if f"{folder}/{name}" not in own]
     for name in replaced:
-        transaction.move(f"{folder}/{name}", f"{superseded_errors_folder(entry.period)}/{name}")
+        transaction.move(f"{folder}/{name}", f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name}")
     if (dead or replaced) and not transaction.is_alone:
         _follow_a_withdrawal(transaction, entry.period)
     return bool(dead or replaced)
@@ -99,17 +100,17 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     Returns whether there were any.
     """
     found = False
-    for folder in (data_folder(period), superseded_folder(period)):
+    for folder in (folder_of(DATA, period), folder_of(SUPERSEDED, period)):
         named = [name for name in transaction.names_in(folder) if is_release_name(name)]
         dead = [name for name in named if _is_dead(transaction, f"{folder}/{name}", (through, 2**31))]
         transaction.remove(folder, dead)
         found |= bool(dead)
-    folder = measurements_folder(period)
+    folder = folder_of(MEASUREMENTS, period)
     known = [(name, measurements_name(name)) for name in transaction.names_in(folder)]
     # a file whose name is no measurements' is nobody's to list
     drawn = [name for name, told in known if told and (transaction.is_alone or told[0] <= through)]
     transaction.remove(folder, drawn)
-    for folder in (errors_folder(period), superseded_errors_folder(period)):
+    for folder in (folder_of(ERRORS, period), folder_of(SUPERSEDED_ERRORS, period)):
         told = _dead_errors(transaction, folder, (through, 2**31))
         transaction.remove(folder, told)
         found |= bool(told)
@@ -132,7 +133,7 @@ def _files_beside(transaction: Transaction, entry: Entry) -> set[str]:
         document = json.loads(transaction.read(entry.manifest, 2 * LARGEST_STATEMENT))
         return set(dict(ReleaseStatement.from_document(document["statement"]).beside))
     except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError, PublicationError):
-        folder = errors_folder(entry.period)
+        folder = folder_of(ERRORS, entry.period)
         told = {name: errors_name(name) for name in transaction.names_in(folder)}
         rank = (entry.revision, entry.vintage)
         return {f"{folder}/{name}" for name, known in told.items() if known and known[:2] == rank}

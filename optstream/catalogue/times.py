@@ -8,37 +8,14 @@ of an inode stays, which no program can set; in an object store, when each objec
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
+from optstream.catalogue import layout
 from optstream.catalogue.backends import Transaction
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import (
-    ABOUT,
-    ANSWERS_INDEX,
-    CATALOGUE,
-    CURVES,
-    DATA,
-    DESCRIPTIONS,
-    ERRORS,
-    HIERARCHY,
-    INCOMING,
-    LOCK,
-    MANIFESTS,
-    MEASUREMENTS,
-    PAGE,
-    QUESTIONS,
-    SUPERSEDED,
-    SUPERSEDED_ERRORS,
-    answers_folder,
-    data_folder,
-    errors_folder,
-    measurements_folder,
-    superseded_errors_folder,
-    superseded_folder,
-)
 from optstream.stream.period import Hour, day_of
 
-FOLDERS = (data_folder, superseded_folder, measurements_folder, errors_folder, superseded_errors_folder)
-"""Of a day."""
-HIDDEN = (INCOMING, LOCK)
+PARTS = (layout.DATA, layout.SUPERSEDED, layout.MEASUREMENTS, layout.ERRORS, layout.SUPERSEDED_ERRORS)
+"""What has a folder of each day."""
+HIDDEN = (layout.INCOMING, layout.LOCK)
 """What copies of the folder carry along too, though no reader needs it."""
 
 MOST_CHANGES = 2**31
@@ -79,13 +56,12 @@ def settle_times(
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
         days = {day_of(entry.period), entry.period}
-        places |= dict.fromkeys((folder(one) for folder in FOLDERS for one in days), listed)
+        places |= dict.fromkeys((layout.folder_of(part, one) for part in PARTS for one in days), listed)
         if entry.closed_in:
             places[entry.shown_in] = release_time(day_of(entry.period))
             places[entry.shown_in.rpartition("/")[0]] = listed
     places |= {name: release_time(period) for period, name in beside}
-    parts = (DATA, MANIFESTS, MEASUREMENTS, ERRORS, SUPERSEDED_ERRORS, SUPERSEDED)
-    places |= dict.fromkeys((CATALOGUE, *parts, *HIDDEN, "."), listed)
+    places |= dict.fromkeys((layout.CATALOGUE, layout.MANIFESTS, *PARTS, *HIDDEN, "."), listed)
     transaction.settle(places)
 
 
@@ -94,9 +70,8 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Ite
 
     curves: names of the figures that it loads.
     """
-    if catalogue.entries:
-        names = (PAGE, ABOUT, HIERARCHY, *DESCRIPTIONS, CURVES, *curves, *HIDDEN, ".")
-        transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
+    names = (layout.PAGE, layout.ABOUT, layout.HIERARCHY, *layout.DESCRIPTIONS, layout.CURVES, *curves)
+    _settle(transaction, catalogue, names)
 
 
 def settle_answers_time(
@@ -106,12 +81,16 @@ def settle_answers_time(
 
     days, files: of the answers that are listed.
     """
+    folders = (layout.folder_of(layout.QUESTIONS, day) for day in days)
+    _settle(transaction, catalogue, (layout.ANSWERS_INDEX, layout.QUESTIONS, *folders, *files))
+
+
+def _settle(transaction: Transaction, catalogue: Catalogue, names: Iterable[str]) -> None:
     if catalogue.entries:
-        names = (ANSWERS_INDEX, QUESTIONS, *map(answers_folder, days), *files, *HIDDEN, ".")
-        transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
+        transaction.settle(dict.fromkeys((*names, *HIDDEN, "."), catalogue_time(catalogue)))
 
 
 def settle_blank_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
     """A page that shows nothing is older than any page that shows something."""
     oldest = min(entry.period for entry in catalogue.entries)
-    transaction.settle({PAGE: release_time(oldest) - timedelta(days=1)})
+    transaction.settle({layout.PAGE: release_time(oldest) - timedelta(days=1)})

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
 
-from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_days import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.page import blank_page
@@ -99,13 +99,12 @@ def withdraw(
         Exception: Whatever `tell_ledger` or the signer raises; nothing in the folder was changed.
     """
     order = _Order(period, tell_ledger, stream, value_column, last_revision, signer)
-    try:
-        return open_storage(folder).change(lambda transaction: _withdraw_in_transaction(transaction, order))
-    except OSError as error:
-        raise PublicationError(
-            f"the published folder cannot be written ({error.strerror}); mend it and withdraw {period} "
-            "again: until then some of its files may still be there"
-        ) from error
+    return change_folder(
+        folder,
+        lambda transaction: _withdraw_in_transaction(transaction, order),
+        "the published folder",
+        f"mend it and withdraw {period} again: until then some of its files may still be there",
+    )
 
 
 def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdrawal:

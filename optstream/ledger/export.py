@@ -13,11 +13,16 @@ Batch = tuple[str, dict[str, list[Any]]]
 
 
 def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
-    """Yield streams, releases, spends and events, at most `n_rows` rows at a time, in the order of their
-    keys.
+    """Yield streams, releases, spends and events for an export, from one moment, in bounded memory.
 
     A table without rows comes once, with empty columns. A stream has its privacy budget's columns beside its
     own; a spend says whether it is in force, which is what its release is charged.
+
+    Args:
+        n_rows: The most rows of a batch, at least 1.
+
+    Yields:
+        A table's name, and some of its rows as columns, in the order of their keys.
     """
     for table, query in (
         ("streams", _streams()),

@@ -31,9 +31,7 @@ _ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_c
 
 
 def hashes_of(stream: str, events: Iterable[PlainEvent]) -> list[str]:
-    """Return sha256 of the stream's name and the HASHED columns of each event, a line each; none of them
-    holds a line break.
-    """
+    """Return sha256 of the stream's name and the HASHED columns of each event, none with a line break."""
     # None is written as nothing; a period is never empty text
     return [
         sha256(
@@ -84,7 +82,7 @@ def move(
 
 def check_contains(connection: Connection, heads: Iterable[str]) -> None:
     """Raise LedgerError unless the ledger has every one of the heads that a catalogue carries."""
-    for head in missing(connection, heads):
+    for head in missing_heads(connection, heads):
         raise LedgerError(
             f"the ledger does not contain the head {head[:12]} of the published catalogue: it was "
             "restored from an older copy, or belongs to another folder; nothing may be drawn or published "
@@ -92,8 +90,15 @@ def check_contains(connection: Connection, heads: Iterable[str]) -> None:
         )
 
 
-def missing(connection: Connection, heads: Iterable[str]) -> list[str]:
-    """Return those of the heads that no stream's event has as its hash, sorted."""
+def missing_heads(connection: Connection, heads: Iterable[str]) -> list[str]:
+    """Return those of a catalogue's heads that no stream's event has; with any, the ledger is an older copy.
+
+    Args:
+        heads: Hashes of events.
+
+    Returns:
+        Those that are missing, sorted.
+    """
     asked = sorted(set(heads))
     found: set[str] = set()
     # a catalogue of ten years carries thousands; a database takes so many in one question

@@ -1,20 +1,21 @@
 """The ledger as the flow sees it: each method is one transaction, and takes the time as an argument."""
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
+from optstream.ledger import export, hash_chain, release_reader, stream_reader
+from optstream.ledger.accounting import beside_plans, by_stream, headroom, history, long_span
 from optstream.ledger.database.engine import lease_time, open_engine, reading, writing
-from optstream.ledger.reader import Reader
 from optstream.ledger.transactions import amend as amendment
 from optstream.ledger.transactions import enrol as enrolment
 from optstream.ledger.transactions import leases, revisions, transitions, withdrawals
 from optstream.ledger.transactions import reserve as reservation
+from optstream.ledger.verification.parallel import problems_by_processes
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -75,17 +76,49 @@ def transaction(
     return method
 
 
-class Ledger(Reader):
+def question(
+    work: Callable[Concatenate[Connection, Arguments], Result],
+) -> Callable[Concatenate["Ledger", Arguments], Result]:
+    """Return the method of `Ledger` that does `work`, which changes nothing, on the ledger of one moment."""
+
+    @wraps(work)
+    def method(self: "Ledger", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        with reading(self._engine) as connection:
+            return work(connection, *arguments, **named)
+
+    return method
+
+
+def series(
+    work: Callable[Concatenate[Connection, Arguments], Iterator[Result]],
+) -> Callable[Concatenate["Ledger", Arguments], Iterator[Result]]:
+    """Return the method as `question` does, for `work` that yields; it is over when the last was taken."""
+
+    @wraps(work)
+    def method(self: "Ledger", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Iterator[Result]:
+        with reading(self._engine) as connection:
+            yield from work(connection, *arguments, **named)
+
+    return method
+
+
+class Ledger:
     """Spends and releases. Made by `open_ledger`; threads and processes may share the database.
 
-    Each method is one transaction: when it returns, what it recorded is durable. After an error nothing was
-    changed, unless the message says that the release is VOID, or the connection to PostgreSQL broke during
-    the commit, which may then have been made. Every method raises LedgerUnavailableError, a LedgerError, when
-    the database refuses or does not answer; the same may then be asked again. `now` is an instant with a time
-    zone, and names, owners and reasons are printable text of 1 to 500 characters; else the method raises
-    ParameterError. Methods that are only named here are the functions of `optstream.ledger.transactions`,
-    without their first argument.
+    Each method is one transaction: when it returns, what it recorded is durable, and what it read is of one
+    moment. After an error nothing was changed, unless the message says that the release is VOID, or the
+    connection to PostgreSQL broke during the commit, which may then have been made. Every method raises
+    LedgerUnavailableError, a LedgerError, when the database refuses or does not answer; the same may then be
+    asked again. `now` is an instant with a time zone, and names, owners and reasons are printable text of 1
+    to 500 characters; else the method raises ParameterError. Methods that are only named here are functions
+    of the modules beside, without their first argument.
+
+    Args:
+        engine: As `open_ledger` opens it.
     """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     enrol = transaction(enrolment.enrol)
     amend = transaction(amendment.amend)
@@ -109,17 +142,60 @@ class Ledger(Reader):
     record_vintage = transaction(revisions.record_vintage)
     record_vintage_published = transaction(revisions.record_vintage_published)
 
-    def lease_time(self, now: datetime) -> datetime:
-        """Return the instant by which leases are over.
+    terms = question(stream_reader.terms)
+    siblings = question(stream_reader.siblings)
+    streams = question(stream_reader.streams)
+    documents = question(stream_reader.documents)
+    trees = question(stream_reader.trees)
+    guarantee_number = question(stream_reader.guarantee_number)
+    guarantees = question(stream_reader.guarantees)
+    head = question(stream_reader.head)
+    head_after = question(stream_reader.head_after)
+    heads = question(stream_reader.heads)
+    missing_heads = question(hash_chain.missing_heads)
+    last_event_at = question(stream_reader.last_event_at)
+
+    find = question(release_reader.find)
+    releases = question(release_reader.releases)
+    latest = question(release_reader.latest)
+    drawn_before = question(release_reader.drawn_before)
+    vintages = question(revisions.vintages)
+    vintages_of = question(release_reader.vintages_of)
+    outlines = series(release_reader.outlines)
+    last_release = question(release_reader.last_release)
+    has_known_noise = question(release_reader.has_known_noise)
+    count_by_state = question(release_reader.count_by_state)
+    event_times = question(release_reader.event_times)
+    last_shown = question(release_reader.last_shown)
+    events_of = question(release_reader.events_of)
+
+    window_spent = question(beside_plans.window_spent)
+    charged_near = question(beside_plans.charged_near)
+    judge_plan = question(beside_plans.judge_plan)
+    worst = question(history.worst)
+    charged_windows = question(headroom.charged_windows)
+    last_charged = question(headroom.last_charged)
+    shared_window = question(by_stream.shared_window)
+    spent_over = question(long_span.spent_over)
+
+    batches = series(export.batches)
+    lease_time = question(lease_time)
+
+    def verify(self, processes: int = 1) -> list[str]:
+        """Return every edit, gap and reordering that hash chain and replay of the events show.
+
+        Compare the catalogue's heads as well (`missing_heads`): a chain that was cut at its end is whole in
+        itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed
+        lease, the number of a row, and a change that leaves the meaning, as a space in a stream's terms.
 
         Args:
-            now: The caller's time.
+            processes: At most so many share out a large ledger; all judge the ledger of one moment. They are
+                spawned, so a script that asks for more than one does it below `if __name__ == "__main__":`.
 
         Returns:
-            The time of the database server, where the ledger was opened with `database_time`; else `now`.
+            A line in words for each problem; empty where the ledger is whole.
         """
-        with reading(self._engine) as connection:
-            return lease_time(connection, now)
+        return problems_by_processes(self._engine, processes)
 
     def close(self) -> None:
         """Close the database's connections."""

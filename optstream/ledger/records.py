@@ -287,9 +287,7 @@ def check_key(stream: object, period: object, revision: object) -> None:
 
 
 def stamp(now: datetime) -> str:
-    """Return the instant as text in UTC, always of the same length. Raises ParameterError without a time
-    zone.
-    """
+    """Return the instant as UTC text, of one length. Raises ParameterError without a time zone."""
     if not isinstance(now, datetime) or now.tzinfo is None:
         raise ParameterError("now must be a datetime with a time zone, such as datetime.now(UTC)")
     return now.astimezone(UTC).isoformat(timespec="microseconds")

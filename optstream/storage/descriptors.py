@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from optstream.errors import PublicationError
+from optstream.storage.durable import FOLDER, open_folder
 
-FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
 """Modes of what is made in a published folder, whatever the umask: readers may read, only its owner write."""
 HIDDEN_FOLDER = 0o700
@@ -47,9 +47,7 @@ def opened(root: int, folder: str, mode: int | None = None) -> Iterator[int]:
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the parts of a relative name. Raises PublicationError for one that leads upwards, or from the
-    top.
-    """
+    """Return the parts of a relative name. Raises PublicationError for one that leads up, or is absolute."""
     parts = PurePosixPath(name).parts
     if ".." in parts or "/" in parts:
         raise PublicationError(f"{name} leads outside the published folder")
@@ -63,20 +61,15 @@ def split(name: str) -> tuple[str, str]:
 
 
 def make_root(folder: Path) -> None:
-    """Create the published folder, and missing parents, with a public mode and so that a power cut leaves
-    them.
-    """
+    """Create the published folder, and missing parents, with a public mode; a power cut leaves them."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     # The folder itself always: who made it may have died before its name was durable.
     for path in reversed(missing or [folder]):
-        above = os.open(path.parent, FOLDER)
-        try:
+        with open_folder(path.parent) as above:
             if path in missing:
                 os.close(_made(above, path.name, PUBLIC_FOLDER))
             else:
                 os.fsync(above)
-        finally:
-            os.close(above)
 
 
 def _entered(above: int, part: str) -> int:

@@ -15,9 +15,7 @@ INSTALL = "install what reaches it: pip install 'optstream[s3]' for s3://"
 
 
 def open_store(url: StoreUrl) -> Store:
-    """Return the store of a URL. Raises PublicationError where its protocol is not known, or not
-    installed.
-    """
+    """Return the store of a URL. Raises PublicationError for a protocol not known, or not installed."""
     return KINDS.get(url.protocol, Store)(url, connect(url.protocol))
 
 

@@ -44,9 +44,7 @@ class S3Store(Store):
         return found
 
     def for_polars(self, name: str) -> Any:
-        """Return the URL: polars reads the columns that it needs by itself, at the address and with the
-        credentials that s3fs has found.
-        """
+        """Return the URL: polars reads the columns that it needs, where and as whom s3fs would."""
         import fsspec.asyn
 
         async def ask() -> dict[str, str]:

@@ -69,17 +69,13 @@ class Store:
             yield file
 
     def facts(self, name: str) -> Mapping[str, Any]:
-        """Return what the store says of an object without reading it: size (bytes), and its tag or its
-        times.
-        """
+        """Return what the store says of an object without reading it: size (bytes), and its tag or times."""
         with self.in_plain_words(name):
             found: dict[str, Any] = self.filesystem.info(self.path(name))
         return found
 
     def list_folder(self) -> dict[str, bool]:
-        """Return what lies in the folder itself: names, and whether each is an object. Empty where nothing
-        does.
-        """
+        """Return the names in the folder itself, and whether each is an object; empty where nothing is."""
         try:
             with self.in_plain_words(""):
                 found = self.filesystem.ls(self._root, detail=True)
@@ -92,9 +88,7 @@ class Store:
         }
 
     def for_polars(self, name: str) -> Any:
-        """Return what polars scans, and with which options: here the bytes, for it knows not this kind of
-        store.
-        """
+        """Return what polars scans, and how: here the bytes, for it knows not this kind of store."""
         return {"source": io.BytesIO(self.get_whole(name).data)}
 
     def names_below(self, folder: str) -> list[str]:
@@ -129,9 +123,7 @@ class Store:
         raise no_conditions(self.url)
 
     def put_instead(self, name: str, data: bytes, tag: str) -> bool:
-        """Replace the object that has this tag. Returns False, with nothing written, if
-        another may be there.
-        """
+        """Replace the object of this tag. Returns False, with nothing written, if another may be there."""
         raise no_conditions(self.url)
 
 

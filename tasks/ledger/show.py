@@ -46,9 +46,7 @@ def read_book(
 
 
 def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
-    """Return the parts of the privacy guarantee in which the configuration differs from the ledger: every
-    run would be refused.
-    """
+    """Return where the configuration's privacy guarantee differs from the ledger's: runs would be refused."""
     known = ledger.terms(settings.stream.name)
     return [] if known is None else known.differing(terms_of(settings))
 

@@ -17,9 +17,7 @@ _CALENDAR = re.compile(r"([0-9]+) min, (.+?), (elapsed|fixed)(, by the hour)?")
 
 @dataclass(frozen=True)
 class ChargedRelease:
-    """A release and what it is charged: the most that it alone takes from any window, in the privacy budget's
-    currency.
-    """
+    """A release and the most that it alone takes from any window, in the privacy budget's currency."""
 
     period: str
     revision: int

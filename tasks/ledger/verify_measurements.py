@@ -9,7 +9,7 @@ from optstream.ledger import ReleaseOutline, ReleaseState
 from optstream.privacy import worst_window
 from optstream.stream import Measured, period_from
 from tasks.config import Settings
-from tasks.storage.private_files import NAMED, RAW, read_verified
+from tasks.storage.private_files import NAMED, RAW, files_in, read_verified
 
 NOT_DRAWN = (ReleaseState.RESERVED, ReleaseState.VOID)
 Key = tuple[str, int]
@@ -42,7 +42,7 @@ def compare_measurements(settings: Settings, releases: dict[Key, ReleaseOutline]
             "it, for a second draw tells more than what was charged"
             for path in _other_draws(folder, release)
         )
-    for folder in _folders(settings.measurements_folder / settings.stream.name):
+    for folder in files_in(settings.measurements_folder / settings.stream.name):
         if folder not in known:
             yield f"{folder}: belongs to no release of the ledger; move it away, or bring its ledger back"
 
@@ -56,21 +56,17 @@ def _measured_nothing(data: bytes, window_length: int) -> bool:
 
 def _other_draws(folder: Path, release: ReleaseOutline) -> Iterable[Path]:
     """Files that hold another draw than the recorded one; raw state and an owner's word hold none."""
-    if not folder.is_dir() or not release.measurements_hash:
+    if not release.measurements_hash:
         return []
     own = release.measurements_hash[:NAMED]
-    return sorted(
+    return (
         path
-        for path in folder.iterdir()
+        for path in files_in(folder)
         if path.suffix not in (RAW, ".intact", ".raised")
         and not path.name.endswith(f"-{own}")
         # space that was held for a draw that never began
         and (path.suffix != ".drawing" or path.read_bytes().strip(b"\0"))
     )
-
-
-def _folders(parent: Path) -> list[Path]:
-    return sorted(parent.iterdir()) if parent.is_dir() else []
 
 
 def place_of(settings: Settings, period: str, revision: int) -> str:

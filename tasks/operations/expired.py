@@ -17,7 +17,7 @@ from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.contracts.results import PERIOD, result_files
-from tasks.storage.private_files import RAW
+from tasks.storage.private_files import RAW, files_in
 
 _RELEASE = re.compile(rf"({PERIOD})-r([0-9]+)")
 
@@ -66,7 +66,7 @@ def staged(context: PurgeContext, notes: list[str]) -> Iterator[Path]:
                 "`optstream ledger verify`"
             )
             continue
-        yield from sorted(path for path in folder.iterdir() if path.is_file())
+        yield from (path for path in files_in(folder) if path.is_file())
 
 
 def _is_published(context: PurgeContext, catalogue: Catalogue | None, release: ReleaseOutline) -> bool:
@@ -99,7 +99,7 @@ def inputs(context: PurgeContext) -> Iterator[Path]:
     for key, folder in release_folders(context.settings.inputs_folder / context.stream):
         release, ended = context.releases.get(key), context.ended.get(key)
         if release is not None and not release.state.is_under_way and ended is not None and ended < oldest:
-            yield from _files(folder)
+            yield from (path for path in files_in(folder) if path.is_file())
 
 
 def raw_states(context: PurgeContext, *, everything: bool) -> Iterator[Path]:
@@ -142,15 +142,7 @@ def _may_be_taken(context: PurgeContext) -> frozenset[Key]:
 
 def release_folders(parent: Path) -> Iterator[tuple[Key, Path]]:
     """The folders that are named after releases."""
-    for path in _children(parent):
+    for path in files_in(parent):
         named = _RELEASE.fullmatch(path.name)
         if named and path.is_dir():
             yield (named[1], int(named[2])), path
-
-
-def _files(parent: Path) -> list[Path]:
-    return [path for path in _children(parent) if path.is_file()]
-
-
-def _children(parent: Path) -> list[Path]:
-    return sorted(parent.iterdir()) if parent.is_dir() else []

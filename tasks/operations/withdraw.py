@@ -46,8 +46,7 @@ def _free(run: Run, day: date) -> ReleaseRecord:
     latest = run.ledger.latest(run.stream, day.isoformat())
     if latest is None:
         raise LedgerError(f"{day} was never released: there is nothing to withdraw; check the date")
-    undrawn = latest.state in (ReleaseState.RESERVED, ReleaseState.DRAWN)
-    if undrawn and latest.lease_until > run.ledger.lease_time(run.clock()):
+    if latest.state.is_under_way and latest.lease_until > run.ledger.lease_time(run.clock()):
         raise LedgerError(
             f"another run ({latest.owner}) holds {day} until {latest.lease_until:%Y-%m-%d %H:%M %Z}: "
             "stop it, or wait, and withdraw the day after that; if it is gone, "

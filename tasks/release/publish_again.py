@@ -22,10 +22,11 @@ from optstream.catalogue import (
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
 from optstream.catalogue.layout import (
+    DATA,
     LARGEST_RELEASE,
     MANIFESTS,
     data_file,
-    data_folder,
+    folder_of,
     manifest_file,
     release_name,
 )
@@ -197,7 +198,7 @@ def _damage_removed(turn: Transaction, day: date, staged: StagedRelease, stateme
             turn.remove(place, [last])
             return True
     if _is_damaged(turn, data_file(day, staged.file_hash), staged.file_hash):
-        turn.remove(data_folder(day), [release_name(staged.file_hash)])
+        turn.remove(folder_of(DATA, day), [release_name(staged.file_hash)])
     else:
         turn.remove(MANIFESTS, [manifest_file(staged.file_hash).rpartition("/")[2]])
     return True

@@ -17,14 +17,14 @@ class Entry(Part):
     file: DataFile
     file_hash: Hash
     rows_hash: Hash
-    manifest: Annotated[str, Field(pattern=r"^manifests/release-[0-9a-f]{64}\.json$")]
+    manifest: str = Field(pattern=r"^manifests/release-[0-9a-f]{64}\.json$")
     ledger_head: Head
-    withdrawn: OrAbsent[
-        Annotated[Literal[True], Field(description="a tombstone: what it names is no longer published")]
-    ] = None
-    closed_in: OrAbsent[
-        Annotated[Hash, Field(description="of an hour of a closed day: the SHA-256 of the day's file")]
-    ] = None
+    withdrawn: OrAbsent[Literal[True]] = Field(
+        None, description="a tombstone: what it names is no longer published"
+    )
+    closed_in: OrAbsent[Hash] = Field(
+        None, description="of an hour of a closed day: the SHA-256 of the day's file"
+    )
 
 
 Periods = Annotated[dict[Period, Entry], Field(json_schema_extra={"additionalProperties": False})]
@@ -44,10 +44,9 @@ class NumberedCatalogue(Part):
     """The whole document, where they are."""
 
     format: Literal["optstream.catalogue/2"]
-    sequence: Annotated[
-        Positive,
-        Field(description="how many signed catalogues there were, this one counted: an older one has less"),
-    ]
+    sequence: Positive = Field(
+        description="how many signed catalogues there were, this one counted: an older one has less"
+    )
     stream: Name
     value_column: Text
     ledger_head: Head

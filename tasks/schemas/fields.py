@@ -26,6 +26,7 @@ DataFile = Annotated[
     Field(pattern=rf"^(data|superseded)/{PARTITION}/release-[0-9a-f]{{64}}\.parquet$"),
 ]
 Given = TypeVar("Given")
+Several = Annotated[list[Given], Field(min_length=1)]
 OrAbsent = Union[Given, SkipJsonSchema[None]]  # noqa: UP007  # `|` of a variable is no type that takes one
 """A key that may be absent, and is never null."""
 

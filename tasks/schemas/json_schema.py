@@ -47,16 +47,10 @@ class _Plain(GenerateJsonSchema):
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """Return the JSON Schema of a format.
+    """Return the JSON Schema of a format such as "optstream.status/3".
 
-    Args:
-        name: Such as "optstream.status/3".
-
-    Returns:
-        The schema; keys that it does not list are refused, but for parameters of mechanisms.
-
-    Raises:
-        ParameterError: No format has that name.
+    Keys that it does not list are refused, but for parameters of mechanisms. Raises ParameterError for a name
+    that no format has.
     """
     if name not in DOCUMENTS:
         raise ParameterError(f"a format with a schema must be one of {', '.join(DOCUMENTS)}; got {name!r}")

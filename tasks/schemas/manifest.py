@@ -15,6 +15,7 @@ from tasks.schemas.fields import (
     Part,
     Period,
     Positive,
+    Several,
     Text,
 )
 
@@ -33,10 +34,10 @@ class Model(Part):
     unit: Literal["customer", "roaming"]
     leaves_per_step: Positive
     windows: Literal["sliding", "aligned"]
-    delta: OrAbsent[Annotated[Fraction, Field(description="beside epsilon, for Gaussian noise alone")]] = None
-    rho: OrAbsent[
-        Annotated[Fraction, Field(description="the most of it, zero-concentrated privacy, in any window")]
-    ] = None
+    delta: OrAbsent[Fraction] = Field(None, description="beside epsilon, for Gaussian noise alone")
+    rho: OrAbsent[Fraction] = Field(
+        None, description="the most of it, zero-concentrated privacy, in any window"
+    )
 
 
 class Mechanism(Part):
@@ -44,24 +45,12 @@ class Mechanism(Part):
 
     model_config = ConfigDict(extra="allow")
     name: Text
-    level_shares: OrAbsent[
-        Annotated[
-            list[Fraction],
-            Field(
-                min_length=1,
-                description="each level's share of epsilon, root first; absent in older releases",
-            ),
-        ]
-    ] = None
-    tree_sha256: OrAbsent[
-        Annotated[
-            str,
-            Field(
-                pattern="^[0-9a-f]{64}$",
-                description="identifies the day's tree and those before it; only where the hierarchy changes",
-            ),
-        ]
-    ] = None
+    level_shares: OrAbsent[Several[Fraction]] = Field(
+        None, description="each level's share of epsilon, root first; absent in older releases"
+    )
+    tree_sha256: OrAbsent[Hash] = Field(
+        None, description="identifies the day's tree and those before it; only where the hierarchy changes"
+    )
 
 
 class Noise(Part):
@@ -77,9 +66,9 @@ class Noise(Part):
     noise: OrAbsent[str] = None
     joint_over: OrAbsent[Count] = None
     n_nodes: OrAbsent[Positive] = None
-    law: OrAbsent[
-        Annotated[Literal["discrete Gaussian"], Field(description="scale is then its standard deviation")]
-    ] = None
+    law: OrAbsent[Literal["discrete Gaussian"]] = Field(
+        None, description="scale is then its standard deviation"
+    )
 
 
 class LongSpan(Part):
@@ -88,7 +77,7 @@ class LongSpan(Part):
     n_days: Positive
     epsilon: Fraction
     delta: Fraction
-    plain_sum: Annotated[Fraction, Field(description="epsilon at delta 0, or rho")]
+    plain_sum: Fraction = Field(description="epsilon at delta 0, or rho")
     composed: Literal["draws", "windows", "plain", "rho"]
 
 
@@ -103,62 +92,47 @@ class StandardErrors(Part):
 class Measurements(Part):
     """The file of the noisy measurements that the release is computed from."""
 
-    file: Annotated[
-        str,
-        Field(
-            pattern=rf"^measurements/{PARTITION}/revision-[0-9]+-[0-9a-f]{{64}}\.parquet$",
-            description="relative to the published folder",
-        ),
-    ]
-    file_hash: Annotated[Hash, Field(description="SHA-256 of that file")]
-    later: OrAbsent[
-        Annotated[
-            list[Period],
-            Field(
-                min_length=1,
-                description="the later days that a new estimate is made of; absent for a first one",
-            ),
-        ]
-    ] = None
+    file: str = Field(
+        pattern=rf"^measurements/{PARTITION}/revision-[0-9]+-[0-9a-f]{{64}}\.parquet$",
+        description="relative to the published folder",
+    )
+    file_hash: Hash = Field(description="SHA-256 of that file")
+    later: OrAbsent[Several[Period]] = Field(
+        None, description="the later days that a new estimate is made of; absent for a first one"
+    )
 
 
 class Errors(Part):
     """The file of how the errors of the release's values hang together."""
 
-    file: Annotated[
-        str,
-        Field(
-            pattern=rf"^errors/{PARTITION}/revision-[0-9]+-vintage-[0-9]+-[0-9a-f]{{64}}\.parquet$",
-            description="relative to the published folder",
-        ),
-    ]
-    file_hash: Annotated[Hash, Field(description="SHA-256 of that file")]
-    of: Annotated[
-        Literal["whole", "noise"],
-        Field(description="whether of the whole errors, or of what the noise alone did to the values"),
-    ]
+    file: str = Field(
+        pattern=rf"^errors/{PARTITION}/revision-[0-9]+-vintage-[0-9]+-[0-9a-f]{{64}}\.parquet$",
+        description="relative to the published folder",
+    )
+    file_hash: Hash = Field(description="SHA-256 of that file")
+    of: Literal["whole", "noise"] = Field(
+        description="whether of the whole errors, or of what the noise alone did to the values"
+    )
 
 
 class Bands(Part):
     """Of which counts the columns *_low and *_high are known."""
 
     known: Known
-    share: Annotated[Fraction, Field(description="of steps that a band is to hold at least")]
+    share: Fraction = Field(description="of steps that a band is to hold at least")
     in_words: Text
 
 
 class Consistency(Part):
     """How near the values are to the optimum of the program that respects the lower bound."""
 
-    gap: Annotated[Size, Field(description="primal less dual objective, the sum of weights * misfit^2 / 2")]
-    distance: Annotated[
-        Size,
-        Field(description="how many of its own standard errors any sum of values may be from the optimum's"),
-    ]
-    residual: Annotated[
-        Size,
-        Field(description="by how many standard deviations of a measurement optimality is missed at most"),
-    ]
+    gap: Size = Field(description="primal less dual objective, the sum of weights * misfit^2 / 2")
+    distance: Size = Field(
+        description="how many of its own standard errors any sum of values may be from the optimum's"
+    )
+    residual: Size = Field(
+        description="by how many standard deviations of a measurement optimality is missed at most"
+    )
     rounds: Count
     converged: bool
     in_words: Text
@@ -173,7 +147,7 @@ class Statement(Part):
     revision: Count
     vintage: Count
     value_column: Text
-    step_minutes: Annotated[int, Field(ge=1, le=1440)]
+    step_minutes: int = Field(ge=1, le=1440)
     time_zone: Text
     day: Literal["elapsed", "fixed"]
     privacy_model: Model
@@ -183,40 +157,27 @@ class Statement(Part):
     epsilon_plan: Fraction
     epsilon_own: Fraction
     noise: list[Noise]
-    simulated: Annotated[Literal[False], Field(description="a release of seeded noise is never published")]
+    simulated: Literal[False] = Field(description="a release of seeded noise is never published")
     code_version: Text
     configuration_hash: Hash
-    supplier_rounding: OrAbsent[
-        Annotated[
-            Fraction,
-            Field(
-                description="of alpha, the part that is the supplier's rounding of sums; absent where none is"
-            ),
-        ]
-    ] = None
-    long_spans: OrAbsent[
-        Annotated[
-            list[LongSpan],
-            Field(min_length=1, description="absent in releases from before it was stated"),
-        ]
-    ] = None
-    standard_errors: OrAbsent[
-        Annotated[StandardErrors, Field(description="absent in releases from before there were such columns")]
-    ] = None
-    measurements: OrAbsent[Annotated[Measurements, Field(description="absent where it is not published")]] = (
-        None
+    supplier_rounding: OrAbsent[Fraction] = Field(
+        None, description="of alpha, the part that is the supplier's rounding of sums; absent where none is"
     )
-    errors: OrAbsent[Annotated[Errors, Field(description="absent where there is none")]] = None
-    no_errors: OrAbsent[
-        Annotated[Text, Field(description="why there is no file of errors; absent where there is one")]
-    ] = None
-    bands: OrAbsent[Annotated[Bands, Field(description="absent where readings are no counts")]] = None
-    consistency: OrAbsent[
-        Annotated[
-            Consistency,
-            Field(description="absent where no value lay below the bound, and in older releases"),
-        ]
-    ] = None
+    long_spans: OrAbsent[Several[LongSpan]] = Field(
+        None, description="absent in releases from before it was stated"
+    )
+    standard_errors: OrAbsent[StandardErrors] = Field(
+        None, description="absent in releases from before there were such columns"
+    )
+    measurements: OrAbsent[Measurements] = Field(None, description="absent where it is not published")
+    errors: OrAbsent[Errors] = Field(None, description="absent where there is none")
+    no_errors: OrAbsent[Text] = Field(
+        None, description="why there is no file of errors; absent where there is one"
+    )
+    bands: OrAbsent[Bands] = Field(None, description="absent where readings are no counts")
+    consistency: OrAbsent[Consistency] = Field(
+        None, description="absent where no value lay below the bound, and in older releases"
+    )
 
 
 class Manifest(Part):

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tasks.monitoring.alarms.alarm import Kind, Severity
 from tasks.monitoring.days import State
-from tasks.schemas.fields import Count, Instant, OrAbsent, Part, Period, Positive, Text
+from tasks.schemas.fields import Count, Instant, OrAbsent, Part, Period, Positive, Several, Text
 
 Amount = Annotated[
     str,
@@ -39,17 +39,12 @@ class Day(Part):
     revision: Count | None
     file: str | None
     note: str
-    waiting_for: OrAbsent[
-        Annotated[
-            list[str],
-            Field(min_length=1, description="the fewest nodes that cover the leaves without a complete dump"),
-        ]
-    ] = None
-    levels: OrAbsent[
-        Annotated[list[LevelOfDay], Field(description="a fine day has all nodes of all levels")]
-    ] = None
-    days_until_raw_expires: OrAbsent[Annotated[int, Field(description="negative when past")]] = None
-    accepted: OrAbsent[Annotated[Literal[True], Field(description="a person accepted the gap")]] = None
+    waiting_for: OrAbsent[Several[str]] = Field(
+        None, description="the fewest nodes that cover the leaves without a complete dump"
+    )
+    levels: OrAbsent[list[LevelOfDay]] = Field(None, description="a fine day has all nodes of all levels")
+    days_until_raw_expires: OrAbsent[int] = Field(None, description="negative when past")
+    accepted: OrAbsent[Literal[True]] = Field(None, description="a person accepted the gap")
 
 
 class Alarm(Part):
@@ -60,7 +55,7 @@ class Alarm(Part):
     stream: str
     day: Period | None
     node: str | None
-    suggestion: Annotated[str | None, Field(description="the node that was probably meant")]
+    suggestion: str | None = Field(description="the node that was probably meant")
     words: Text
 
 
@@ -81,7 +76,7 @@ class DayLeft(Part):
     date: Period
     left: Amount
     left_float: float | None
-    may_be_released: Annotated[bool | None, Field(description="null for a day with a release")]
+    may_be_released: bool | None = Field(description="null for a day with a release")
 
 
 class Budget(Part):
@@ -94,11 +89,11 @@ class Budget(Part):
     spent_float: float | None
     left: Amount
     left_float: float | None
-    currency: OrAbsent[
-        Annotated[Literal["rho"], Field(description="where amounts are rho of zero-concentrated privacy")]
-    ] = None
+    currency: OrAbsent[Literal["rho"]] = Field(
+        None, description="where amounts are rho of zero-concentrated privacy"
+    )
     in_words: OrAbsent[Text] = None
-    windows: Annotated[list[Window], Field(description="those that the last release or a later one meets")]
+    windows: list[Window] = Field(description="those that the last release or a later one meets")
     days: list[DayLeft]
 
 
@@ -135,16 +130,14 @@ class Status(Part):
     format: Literal["optstream.status/3"]
     stream: str
     at: Instant
-    live: Annotated[bool, Field(description="whether days are expected up to yesterday")]
+    live: bool = Field(description="whether days are expected up to yesterday")
     first_day: Period | None
     last_day: Period | None
-    levels: Annotated[list[Level], Field(min_length=1, description="root first")]
+    levels: Several[Level] = Field(description="root first")
     counts: dict[State, Positive]
-    days: Annotated[list[Day], Field(description="rising, without gaps")]
+    days: list[Day] = Field(description="rising, without gaps")
     alarms: list[Alarm]
     budget: Budget
     last_audit: Audit | None
-    replaced_readings: Annotated[
-        ReplacedReadings, Field(description="depends on readings, for the trusted zone alone")
-    ]
+    replaced_readings: ReplacedReadings = Field(description="depends on readings, for the trusted zone alone")
     published: str

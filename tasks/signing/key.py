@@ -1,6 +1,5 @@
 """The signing key: made once, kept in the trusted zone, and never shown."""
 
-import os
 from pathlib import Path
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -14,9 +13,8 @@ from cryptography.hazmat.primitives.serialization import (
 
 from optstream.catalogue.signing import LARGEST_KEY_FILE, public_pem
 from optstream.errors import ConfigurationError
-from optstream.storage.durable import sync_folder
 from tasks.config import Settings
-from tasks.storage.private_files import make_private_folder
+from tasks.storage.private_files import make_private_folder, write_new_private
 
 PUBLIC = ".pub"
 LEGAL = "must be an Ed25519 key in a PEM file, as `optstream keys new` makes"
@@ -62,19 +60,9 @@ def new_key(path: Path) -> Path:
     else:
         key = Ed25519PrivateKey.generate()
         make_private_folder(path.parent)
-        _write_new(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    _write_new(public, public_pem(key.public_key()).encode("ascii"))
+        write_new_private(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    write_new_private(public, public_pem(key.public_key()).encode("ascii"))
     return public
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    """Write a file that only its owner may read, durable, under a name that nothing has."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(descriptor)
-    sync_folder(path.parent)
 
 
 def public_keys_of(settings: Settings) -> list[Path | str] | None:

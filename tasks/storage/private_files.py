@@ -12,7 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from optstream.errors import LedgerError
-from optstream.storage.durable import sync_folder
+from optstream.storage.durable import open_folder, sync_folder
 from optstream.storage.lock import publishers_lock
 
 
@@ -26,6 +26,11 @@ def make_private_folder(folder: Path) -> None:
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
         sync_folder(path.parent)
+
+
+def files_in(folder: Path) -> list[Path]:
+    """What lies in a folder, by name; nothing where there is no such folder."""
+    return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def private_opener(path: str, flags: int) -> int:
@@ -42,6 +47,12 @@ def write_private(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
+def write_new_private(path: Path, data: bytes) -> None:
+    """Write a file, durable, under a name that nothing has. Raises FileExistsError."""
+    _write(path, data, os.O_CREAT | os.O_EXCL)
+    sync_folder(path.parent)
+
+
 @contextmanager
 def exclusive_in(folder: Path) -> Iterator[None]:
     """Hold the inter-process lock of a folder of the trusted zone, waiting for it.
@@ -49,12 +60,8 @@ def exclusive_in(folder: Path) -> Iterator[None]:
     Raises BlockingIOError, whose strerror says who holds it, after `LONGEST_WAIT` seconds.
     """
     make_private_folder(folder)
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with publishers_lock(opened, ".lock", folder / ".lock"):
-            yield
-    finally:
-        os.close(opened)
+    with open_folder(folder) as opened, publishers_lock(opened, ".lock", folder / ".lock"):
+        yield
 
 
 NAMED = 32
@@ -150,7 +157,7 @@ class DrawingFile:
 
     def has_raised(self) -> bool:
         """Whether some owner left that word."""
-        return self._folder.is_dir() and any(path.suffix == ".raised" for path in self._folder.iterdir())
+        return any(path.suffix == ".raised" for path in files_in(self._folder))
 
 
 def fence_off(folder: Path) -> None:
@@ -176,12 +183,12 @@ class WholeDraw:
 
 def newest_token(folder: Path) -> int:
     """The highest fencing token that a file here belongs to; 0 where there is none."""
-    return max((_token_of(path) for path in folder.iterdir()), default=0) if folder.is_dir() else 0
+    return max(map(_token_of, files_in(folder)), default=0)
 
 
 def whole_draw(folder: Path) -> WholeDraw | None:
     """What the newest owner whose measurements are whole drew: their name holds token and hash; else None."""
-    named = [path for path in folder.iterdir() if _DRAWN.fullmatch(path.name)] if folder.is_dir() else []
+    named = [path for path in files_in(folder) if _DRAWN.fullmatch(path.name)]
     for path in sorted(named, key=_token_of, reverse=True):
         with suppress(FileNotFoundError):
             data = path.read_bytes()

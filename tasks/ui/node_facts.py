@@ -9,7 +9,7 @@ import polars as pl
 
 from optstream.catalogue import Entry, error_columns, read_catalogue
 from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.layout import is_release_name, superseded_folder
+from optstream.catalogue.layout import SUPERSEDED, folder_of, is_release_name
 from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.errors import PublicationError
 from optstream.stream import day_of
@@ -52,7 +52,7 @@ def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict
     value = read_catalogue(place).value_column
     found: dict[tuple[int, int], list[pl.DataFrame]] = {}
     for day in days:
-        names = [PurePosixPath(name) for name in place.names_below(superseded_folder(day))]
+        names = [PurePosixPath(name) for name in place.names_below(folder_of(SUPERSEDED, day))]
         for name in [one for one in names if is_release_name(one.name)][:MOST_REPLACED]:
             old = Entry(day, 0, 0, name.stem.removeprefix("release-"), "", "")
             with suppress(PublicationError):

@@ -1,13 +1,7 @@
 """Where folders lie: on this machine, or in an object store; and how a published one is changed there."""
 
-from optstream.catalogue.backends.choose_backend import open_storage
-from optstream.catalogue.backends.protocol import (
-    ConflictError,
-    OtherBytes,
-    Readable,
-    Storage,
-    Transaction,
-)
+from optstream.catalogue.backends.choose_backend import change_folder, open_storage
+from optstream.catalogue.backends.protocol import ConflictError, OtherBytes, Readable, Storage, Transaction
 from optstream.storage.location import Location, StoreUrl, locate
 
 __all__ = [
@@ -18,6 +12,7 @@ __all__ = [
     "Storage",
     "StoreUrl",
     "Transaction",
+    "change_folder",
     "locate",
     "open_storage",
 ]

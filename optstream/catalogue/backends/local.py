@@ -1,18 +1,22 @@
-"""A published folder of this machine: a lock that a dying process releases, links and renames."""
+"""A published folder of this machine: a lock that a dying process releases, links and renames.
+
+Files are whole or absent, also after a crash: written aside, synced, then named. The folder must be on a file
+system with hard links, as local ones are. Names are relative to descriptors (`descriptors.py`).
+"""
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from optstream.catalogue.backends.protocol import Result, Transaction
-from optstream.catalogue.backends.whole_files import clear_incoming, move, replace, write_new
-from optstream.catalogue.layout import CATALOGUE, LOCK
+from optstream.catalogue.backends.protocol import OtherBytes, Result, Transaction
+from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK
 from optstream.errors import PublicationError
 from optstream.storage.descriptors import (
-    FOLDER,
+    HIDDEN_FOLDER,
+    PUBLIC_FILE,
     PUBLIC_FOLDER,
     kind_of,
     make_root,
@@ -21,12 +25,13 @@ from optstream.storage.descriptors import (
     read_plain,
     split,
 )
+from optstream.storage.durable import open_folder
 from optstream.storage.lock import publishers_lock
 
 
 class LocalStorage:
     """`Storage` in a folder of this machine. Others may write the folder meanwhile: `descriptors` keeps every
-    call inside.
+    call inside. Where it is, and what leads to it, the configuration says, links included.
     """
 
     def __init__(self, root: Path) -> None:
@@ -35,7 +40,7 @@ class LocalStorage:
     def read(self, name: str, largest: int) -> bytes:
         """Return the bytes of a plain file, no link."""
         try:
-            with self._opened() as root:
+            with open_folder(self._root) as root:
                 return read_plain(root, name, largest)
         except (FileNotFoundError, NotADirectoryError) as error:
             raise FileNotFoundError(name) from error
@@ -50,7 +55,7 @@ class LocalStorage:
 
     def _kind(self, name: str) -> int | None:
         try:
-            with self._opened() as root:
+            with open_folder(self._root) as root:
                 return kind_of(root, name)
         except (FileNotFoundError, NotADirectoryError):
             return None
@@ -60,7 +65,7 @@ class LocalStorage:
     def names_below(self, folder: str) -> list[str]:
         """Return all names, links and pipes too: they are strays."""
         try:
-            with self._opened() as root:
+            with open_folder(self._root) as root:
                 return sorted(names_below(root, folder))
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -70,19 +75,8 @@ class LocalStorage:
     def change(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` once, under the publishers' lock."""
         make_root(self._root)
-        with self._opened() as root, publishers_lock(root, LOCK, self._root / LOCK):
+        with open_folder(self._root) as root, publishers_lock(root, LOCK, self._root / LOCK):
             return work(LocalTransaction(root))
-
-    @contextmanager
-    def _opened(self) -> Iterator[int]:
-        """Open the folder itself: where it is, and what leads to it, the configuration says, links
-        included.
-        """
-        descriptor = os.open(self._root, FOLDER)
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
 
 
 def _barred(name: str, error: OSError) -> PublicationError:
@@ -111,10 +105,19 @@ class LocalTransaction:
         return read_plain(self._root, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Make folders that survive a power cut, and unlink half-written files."""
+        """Make folders that survive a power cut, and that of half-written files, for its owner alone.
+
+        What a crash left there is unlinked, never truncated: it may be the second name of a file that is
+        published already.
+        """
         for folder in folders:
             self._make(folder)
-        clear_incoming(self._root)
+        with opened(self._root, INCOMING, HIDDEN_FOLDER) as incoming:
+            with suppress(PermissionError):  # of an older version, or of another owner
+                os.fchmod(incoming, HIDDEN_FOLDER)
+            for name in os.listdir(incoming):  # noqa: PTH208 - no path
+                with suppress(IsADirectoryError):  # nobody of ours made it, and it is in nobody's way
+                    os.unlink(name, dir_fd=incoming)
 
     def _make(self, folder: str) -> None:
         if folder not in self._made:
@@ -150,9 +153,13 @@ class LocalTransaction:
             return []
 
     def move(self, source: str, target: str) -> None:
-        """Move the file by rename."""
-        self._make(split(target)[0])
-        move(self._root, source, target)
+        """Move the file by rename: one that is at the target is the same, for its name is its hash."""
+        (from_folder, old), (to_folder, new) = split(source), split(target)
+        self._make(to_folder)
+        with opened(self._root, from_folder) as before, opened(self._root, to_folder) as after:
+            os.replace(old, new, src_dir_fd=before, dst_dir_fd=after)
+            os.fsync(after)
+            os.fsync(before)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
         """Unlink the files; the folder is removed with its last file."""
@@ -171,9 +178,7 @@ class LocalTransaction:
             return
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Set the times; files and folders of another owner keep theirs: the system lets nobody else set
-        them.
-        """
+        """Set the times; files and folders of another owner keep theirs: the system lets nobody else."""
         for name, time in times.items():
             both = (time.timestamp(), time.timestamp())
             # a withdrawn day has no files
@@ -193,3 +198,54 @@ def _unlink(descriptor: int, folder: str, name: str) -> None:
         raise PublicationError(
             f"{folder}/{name} is a folder, and a file should be there: remove it, and see who made it"
         ) from None
+
+
+def write_new(root: int, name: str, data: bytes) -> bool:
+    """Write a file under a name that nothing had, in a folder that is there; False if it was the same."""
+    folder, last = split(name)
+    with opened(root, folder) as target, opened(root, INCOMING) as incoming:
+        if _holds(target, last, data):
+            os.fsync(target)  # who wrote it may have died before its name was durable
+            return False
+        _write_aside(incoming, last, data)
+        try:
+            os.link(last, last, src_dir_fd=incoming, dst_dir_fd=target, follow_symlinks=False)
+        except FileExistsError:
+            _holds(target, last, data)
+            return False
+        finally:
+            os.unlink(last, dir_fd=incoming)
+        os.fsync(target)
+    return True
+
+
+def replace(root: int, name: str, data: bytes) -> None:
+    """Put new bytes at a name in one step: a reader opens the old file or the new one, whole."""
+    folder, last = split(name)
+    with opened(root, folder) as target, opened(root, INCOMING) as incoming:
+        _write_aside(incoming, last, data)
+        os.replace(last, last, src_dir_fd=incoming, dst_dir_fd=target)
+        os.fsync(target)
+
+
+def _write_aside(incoming: int, name: str, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(name, flags, PUBLIC_FILE, dir_fd=incoming)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, PUBLIC_FILE)
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+
+
+def _holds(folder: int, name: str, data: bytes) -> bool:
+    """Return whether there is a file of this name. Raises PublicationError if it has other bytes."""
+    try:
+        found = read_plain(folder, name, max(len(data), 1))
+    except FileNotFoundError:
+        return False
+    except PublicationError:
+        found = None
+    if found != data:
+        raise OtherBytes(name)
+    return True

@@ -147,9 +147,7 @@ class ObjectTransaction:
             self._store.delete(f"{folder}/{name}")
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Do nothing: a store has its own times, which nobody can set (docs/data/object-stores.md says what
-        they tell).
-        """
+        """Do nothing: a store has its own times, which nobody can set (docs/data/object-stores.md)."""
 
 
 def bounded(data: bytes, name: str, largest: int) -> bytes:

@@ -9,17 +9,19 @@ import hashlib
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import date
+from functools import partial
 
-from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_file import encode_day
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
 from optstream.catalogue.layout import (
+    DATA,
     LARGEST_RELEASE,
+    SUPERSEDED,
     closed_file,
     data_file,
-    data_folder,
+    folder_of,
     release_name,
-    superseded_folder,
 )
 from optstream.catalogue.reading.read import read_rows
 from optstream.catalogue.signing import Signer, put_catalogue
@@ -30,13 +32,8 @@ from optstream.stream.period import Hour, day_of
 
 
 def open_days(catalogue: Catalogue) -> dict[date, list[Entry]]:
-    """Return the local days that are published by the hour and have no file of their own yet.
-
-    Args:
-        catalogue: As read.
-
-    Returns:
-        The entries of each, tombstones included, rising.
+    """Return the local days that are published by the hour and have no file of their own yet, each with the
+    entries of its hours, tombstones included, rising.
     """
     found: dict[date, list[Entry]] = {}
     for entry in catalogue.entries:
@@ -54,25 +51,13 @@ def close_days(
 ) -> tuple[date, ...]:
     """Put each of these days into one file, all in one transaction; safe to repeat. Costs no privacy.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        days: Local days of which no hour is to be published any more; one that is all the same opens its day.
-        signer: Signs the catalogue.
-
-    Returns:
-        The days that were closed: not those that have no published hour, are closed already, or whose hours
-        have different columns.
-
-    Raises:
-        PublicationError: An hour's file is missing or altered, or the folder cannot be written; what is
-            listed is whole.
+    days: of which no hour is to be published any more; one that is all the same opens its day. Returns the
+    days that were closed: not those that have no published hour, are closed already, or whose hours have
+    different columns. Raises PublicationError where an hour's file is missing or altered, or the folder
+    cannot be written; what is listed is whole.
     """
-    try:
-        return open_storage(folder).change(lambda transaction: _close(transaction, days, signer))
-    except OSError as error:
-        raise PublicationError(
-            f"the published folder cannot be written ({error.strerror}); what is listed is whole"
-        ) from error
+    work = partial(_close, days=days, signer=signer)
+    return change_folder(folder, work, "the published folder", "what is listed is whole")
 
 
 def _close(transaction: Transaction, days: Collection[date], signer: Signer | None) -> tuple[date, ...]:
@@ -98,7 +83,7 @@ def _close(transaction: Transaction, days: Collection[date], signer: Signer | No
     catalogue = put_catalogue(transaction, known, _with(known, fresh), signer)
     for entry in fresh.values():
         clear_superseded(transaction, entry)
-        transaction.remove(data_folder(entry.period), ())
+        transaction.remove(folder_of(DATA, entry.period), ())
     settle_times(transaction, catalogue, fresh.values())
     return tuple(sorted({day_of(period) for period in fresh}))
 
@@ -128,7 +113,7 @@ def reopened(
         if hashlib.sha256(data).hexdigest() != entry.file_hash:
             raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
         transaction.create_new(data_file(entry.period, entry.file_hash), data)
-    names = [(superseded_folder(one.period), release_name(one.file_hash)) for one in own]
+    names = [(folder_of(SUPERSEDED, one.period), release_name(one.file_hash)) for one in own]
     files = {one.shown_in.rpartition("/")[::2] for one in own}
     return _with(catalogue, {one.period: replace(one, closed_in=None) for one in own}), (
         *names,

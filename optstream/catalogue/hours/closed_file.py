@@ -18,14 +18,10 @@ FORMAT = "optstream.day/1"
 
 
 def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> bytes:
-    """Return the file of a day.
+    """Return the Parquet file of a day, sorted by (step, node); the footer names each hour with its hashes
+    and its rows' number.
 
-    Args:
-        entries: Of its hours that are published, rising.
-        frames: The rows of each, all of the same columns, as `read_rows` gives them.
-
-    Returns:
-        Parquet, sorted by (step, node); the footer names each hour with its hashes and its rows' number.
+    entries: of its hours that are published, rising. frames: the rows of each, all of the same columns.
     """
     rows = pl.concat(frames)
     hours = [
@@ -36,19 +32,11 @@ def encode_day(entries: Sequence[Entry], frames: Sequence[pl.DataFrame]) -> byte
 
 
 def read_day(storage: Readable, value_column: str, entries: Sequence[Entry], verify: bool) -> pl.DataFrame:
-    """Return the rows of a closed day. What is read is not trusted.
+    """Return the rows of a closed day, as its hours' own files had them. What is read is not trusted.
 
-    Args:
-        storage: The published folder.
-        value_column: As the catalogue has it.
-        entries: Its hours that are listed as closed in one file, rising.
-        verify: Whether to compare the hashes of the file, and of each hour's rows.
-
-    Returns:
-        The rows of all these hours, as their own files had them.
-
-    Raises:
-        PublicationError: The file is missing, or is not the one that the catalogue names.
+    entries: its hours that are listed as closed in one file, rising. verify: whether to compare the hashes of
+    the file, and of each hour's rows. Raises PublicationError where the file is missing, or is not the one
+    that the catalogue names.
     """
     name = entries[0].shown_in
     try:

@@ -35,14 +35,7 @@ class DayEntry(Entry):
 
 
 def day_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return the entries of days.
-
-    Args:
-        entries: Of a catalogue, rising: of days, or of hours.
-
-    Returns:
-        Those of days as they are, of hours one a day.
-    """
+    """Return the entries of days: of a catalogue's days as they are, of its hours one a day."""
     return tuple(
         one
         for day, own in groupby(entries, key=lambda entry: day_of(entry.period))
@@ -77,12 +70,5 @@ def _together(hashes: Iterable[str]) -> str:
 
 
 def files_of(entry: Entry) -> frozenset[str]:
-    """Return the files of data/ with the rows of an entry.
-
-    Args:
-        entry: Of a day or an hour.
-
-    Returns:
-        Relative to the published folder.
-    """
+    """Return the files of data/ with the rows of an entry, relative to the published folder."""
     return frozenset(one.shown_in for one in (entry.own if isinstance(entry, DayEntry) else (entry,)))

@@ -63,21 +63,11 @@ def encode_measurements(
     rounding: str,
     least_units: int | None,
 ) -> bytes:
-    """Return the file of a day's measurements. Costs no privacy: they are noisy, and paid for.
+    """Return the Parquet file of a day's measurements. Costs no privacy: they are noisy, and paid for.
 
-    Args:
-        measured: Of the day, as stored.
-        mechanism: What measured it, on a tree.
-        period: The local day.
-        revision: As the ledger counts it.
-        rounding: How the release's values are rounded, "nearest" or "unbiased".
-        least_units: Units of the resolution that every leaf has at least; None for no bound.
-
-    Returns:
-        Parquet; the same arguments give the same bytes, and another pyarrow may encode differently.
-
-    Raises:
-        PublicationError: The measurements are not what the mechanism draws, or could not be read back.
+    The same arguments give the same bytes, and another pyarrow may encode differently. mechanism: what
+    measured it, on a tree. Others: as in `Found`. Raises PublicationError where the measurements are not what
+    the mechanism draws, or could not be read back.
     """
     data, levels = measured.to_bytes(), levels_of(mechanism)
     document = json.loads(data)
@@ -102,16 +92,9 @@ def encode_measurements(
 
 
 def decode_measurements(data: bytes) -> Found:
-    """Read a file of measurements, which anyone may have written.
+    """Return what a file of measurements says, which anyone may have written.
 
-    Args:
-        data: Its bytes.
-
-    Returns:
-        What it says.
-
-    Raises:
-        PublicationError: It is no such file, or claims more than `LIMITS`.
+    Raises PublicationError for what is no such file, or claims more than `LIMITS`.
     """
     rows, metadata = decode_table(data, LIMITS, "a file of measurements")
     try:
@@ -130,17 +113,10 @@ def decode_measurements(data: bytes) -> Found:
 
 
 def completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int, ...]]) -> Measured:
-    """Return the whole measurements, with what they rest on put back.
+    """Return the whole measurements, of which the ledger has the hash, with what they rest on put back.
 
-    Args:
-        found: Of the day.
-        earlier: Sums of blocks of earlier days (`blocks_of`).
-
-    Returns:
-        The measurements of which the ledger has the hash, to the last digit.
-
-    Raises:
-        PublicationError: A block is missing, or one is of another measurement of its day.
+    earlier: sums of blocks of earlier days (`blocks_of`). Raises PublicationError where a block is missing,
+    or one is of another measurement of its day.
     """
     known = earlier | blocks_of(found.measured, found.levels)
     missing = remembered(found.document, found.levels) - known.keys()

@@ -23,14 +23,8 @@ PARTS = (
 
 
 def describe(mechanism: Mechanism) -> dict[str, Any] | None:
-    """Return a mechanism as a document.
-
-    Args:
-        mechanism: Of a day.
-
-    Returns:
-        JSON-ready, fractions exact; None for one with a part that no document holds, such as a kernel of
-        one's own.
+    """Return a mechanism as a JSON-ready document, fractions exact; None for one with a part that no document
+    holds, such as a kernel of one's own.
     """
     try:
         document: dict[str, Any] = _described(mechanism)
@@ -40,16 +34,9 @@ def describe(mechanism: Mechanism) -> dict[str, Any] | None:
 
 
 def mechanism_from(document: Mapping[str, Any]) -> Mechanism:
-    """Return the mechanism that `describe` was given.
+    """Return the mechanism that `describe` was given, with all its checks made again.
 
-    Args:
-        document: What it returned; anyone may have written it.
-
-    Returns:
-        The mechanism, with all its checks made again.
-
-    Raises:
-        PublicationError: The document is something else.
+    document: anyone may have written it. Raises PublicationError where it is something else.
     """
     try:
         found = _made(document, _kinds())

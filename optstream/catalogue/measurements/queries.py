@@ -53,29 +53,16 @@ class _Query:
 
 
 def levels_of(mechanism: Mechanism) -> tuple[int, ...]:
-    """Return the levels of the parts of a mechanism's measurements.
-
-    Args:
-        mechanism: Any.
-
-    Returns:
-        Depths in the tree in the parts' order; (0,) for one whose measurements have no parts.
-    """
+    """Return the depths in the tree of the parts of a mechanism's measurements; (0,) without parts."""
     return tuple(level for level, _ in mechanism.levels) if isinstance(mechanism, Hierarchical) else (0,)
 
 
 def rows_of(document: Document, mechanism: Mechanism) -> pl.DataFrame:
-    """Return a row for each noisy integer that was drawn. Pure.
+    """Return a row for each noisy integer that was drawn, of columns `SCHEMA`. Pure.
 
-    Args:
-        document: Of one period, as `Measured.to_bytes` writes it.
-        mechanism: What measured it, on a tree.
-
-    Returns:
-        Columns of `SCHEMA`: part after part, array after array, node after node, in the order of time.
-
-    Raises:
-        PublicationError: The measurements are not what that mechanism draws.
+    Part after part, array after array, node after node, in the order of time. document: of one period, as
+    `Measured.to_bytes` writes it. mechanism: what measured it, on a tree. Raises PublicationError where the
+    measurements are not what that mechanism draws.
     """
     tree: AggregationTree = getattr(mechanism, "tree")  # noqa: B009
     frames = []
@@ -92,14 +79,7 @@ def rows_of(document: Document, mechanism: Mechanism) -> pl.DataFrame:
 
 
 def without_numbers(document: Document) -> Document:
-    """Return the document without its noisy numbers, with their shapes in their place. Pure.
-
-    Args:
-        document: As for `rows_of`.
-
-    Returns:
-        What `with_numbers` needs beside the rows.
-    """
+    """Return the document with the shapes of its noisy numbers in their place, for `with_numbers`. Pure."""
     bare = {
         **document,
         "points": {SHAPE: list(np.shape(document["points"]))},
@@ -109,17 +89,10 @@ def without_numbers(document: Document) -> Document:
 
 
 def with_numbers(document: Document, rows: pl.DataFrame) -> Document:
-    """Return what `without_numbers` was given.
+    """Return what `without_numbers` was given, with the numbers of `rows_of`; where nothing was drawn stands
+    0.
 
-    Args:
-        document: What it returned.
-        rows: As `rows_of` returned them; where nothing was drawn stands 0.
-
-    Returns:
-        The document with its numbers.
-
-    Raises:
-        ValueError: There are other numbers than the shapes have.
+    Raises ValueError where there are other numbers than the shapes have.
     """
     left = rows["value"].to_numpy()
 

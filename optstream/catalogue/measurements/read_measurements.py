@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.layout import MEASUREMENTS, measurements_name
+from optstream.catalogue.layout import (
+    LARGEST_MEASUREMENTS,
+    MEASUREMENTS,
+    measurements_file,
+    measurements_name,
+)
 from optstream.catalogue.measurements.measurements_file import Found, completed, decode_measurements
 from optstream.catalogue.measurements.mechanism_document import mechanism_from
 from optstream.catalogue.measurements.shared_history import Block, blocks_of, remembered
 from optstream.catalogue.reading.columns import read_statement
-from optstream.catalogue.reading.read import catalogue_reader, read_measurements_file
+from optstream.catalogue.reading.read import catalogue_reader, read_beside
 from optstream.catalogue.signing import GivenKeys
 from optstream.errors import PublicationError
 from optstream.estimation.hierarchy.rounding import rounded_units
@@ -121,19 +126,10 @@ def read_measurements(
 def read_found(storage: Storage, period: date, revision: int, file_hash: str) -> Found:
     """Return what the file of measurements with this hash says.
 
-    Args:
-        storage: The published folder.
-        period: The local day.
-        revision: As the ledger counts it.
-        file_hash: SHA-256 of the file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        PublicationError: It is missing, has other bytes, or is of another day.
+    Raises PublicationError where it is missing, has other bytes, or is of another day.
     """
-    found = decode_measurements(read_measurements_file(storage, period, revision, file_hash))
+    name = measurements_file(period, revision, file_hash)
+    found = decode_measurements(read_beside(storage, period, name, file_hash, LARGEST_MEASUREMENTS))
     if (found.period, found.revision) != (period, revision):
         raise PublicationError(f"the measurements of {period} are of another day or revision; restore them")
     return found
@@ -184,9 +180,7 @@ def _whole(storage: Storage, found: Found) -> Measured:
 
 
 def _place(name: str) -> tuple[str, int]:
-    """Return the text of the period of a file's folder and its revision; ("", -1) for what is no file of
-    measurements.
-    """
+    """Return period and revision of a file of measurements by its name; ("", -1) for what is none."""
     folder, _, last = name.rpartition("/")
     told, partition = measurements_name(last), folder.removeprefix(f"{MEASUREMENTS}/")
     try:

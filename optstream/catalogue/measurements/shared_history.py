@@ -21,14 +21,10 @@ HISTORY, SUMS, SERIES = "history", "sums", "n_series"
 
 
 def without_sums(document: Document, levels: Sequence[int]) -> Document:
-    """Return a document of measurements whose histories hold no sums. Pure; the given one stays.
+    """Return a document of measurements, each history with the number of its series in place of the sums.
+    Pure.
 
-    Args:
-        document: As `Measured.to_bytes` writes it.
-        levels: Of its parts, in their order.
-
-    Returns:
-        The same, each history with the number of its series in place of the sums.
+    levels: of its parts, in their order. The given document stays.
     """
 
     def bare(history: Mapping[str, Any], level: int) -> Document:
@@ -41,16 +37,8 @@ def without_sums(document: Document, levels: Sequence[int]) -> Document:
 def with_sums(document: Document, levels: Sequence[int], known: Mapping[Block, Sequence[int]]) -> Document:
     """Return what `without_sums` was given.
 
-    Args:
-        document: What it returned.
-        levels: Likewise.
-        known: The sums of every block, one for each node of its level (`blocks_of`).
-
-    Returns:
-        The document with all sums.
-
-    Raises:
-        KeyError: A block is not known.
+    known: the sums of every block, one for each node of its level (`blocks_of`). Raises KeyError for a block
+    that is not known.
     """
 
     def full(history: Mapping[str, Any], level: int) -> Document:
@@ -63,15 +51,7 @@ def with_sums(document: Document, levels: Sequence[int], known: Mapping[Block, S
 
 
 def remembered(document: Document, levels: Sequence[int]) -> set[Block]:
-    """Return the blocks that the histories of a document hold.
-
-    Args:
-        document: As for `with_sums`.
-        levels: Likewise.
-
-    Returns:
-        Each block once.
-    """
+    """Return the blocks that the histories of a document hold."""
     found: set[Block] = set()
 
     def seen(history: Mapping[str, Any], level: int) -> Document:
@@ -83,15 +63,7 @@ def remembered(document: Document, levels: Sequence[int]) -> set[Block]:
 
 
 def blocks_of(measured: Measured, levels: Sequence[int]) -> dict[Block, tuple[int, ...]]:
-    """Return the sums of every block that a period measured; none where it measured no blocks.
-
-    Args:
-        measured: Of one period.
-        levels: Of its parts, in their order.
-
-    Returns:
-        For each block one sum for each node of its level.
-    """
+    """Return the sums of every block that a period measured, if any, one for each node of its level."""
     found: dict[Block, tuple[int, ...]] = {}
     for level, part in zip(levels, measured.parts or (measured,), strict=True):
         try:

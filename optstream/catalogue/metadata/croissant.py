@@ -6,9 +6,13 @@ The format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
 from typing import Any
 
 from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, DATA, ERRORS, HIERARCHY, QUESTIONS
-from optstream.catalogue.metadata.answer_columns import answer_columns
-from optstream.catalogue.metadata.dataset import Column, Dataset, day_after
-from optstream.catalogue.metadata.file_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
+from optstream.catalogue.metadata.dataset import Dataset, day_after
+from optstream.catalogue.metadata.described_columns import (
+    ANSWER_COLUMNS,
+    ERROR_COLUMNS,
+    HIERARCHY_COLUMNS,
+    Column,
+)
 
 VERSION = "http://mlcommons.org/croissant/1.1"
 PARQUET = "application/x-parquet"
@@ -47,16 +51,10 @@ UNITS = "hierarchy"
 
 
 def croissant(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a live Croissant dataset, which is one of schema.org, too.
+    """Return the folder as a live Croissant dataset, which is one of schema.org, too; JSON-ready.
 
     Its size does not grow with the number of days. The dates are those of the folder's clock: the midnights
     that end the first and the last day.
-
-    Args:
-        dataset: The published folder.
-
-    Returns:
-        A JSON-ready document; the same facts give the same one.
     """
     about = dataset.about
     document: dict[str, Any] = {
@@ -96,7 +94,7 @@ def croissant(dataset: Dataset) -> dict[str, Any]:
         described = f"Answers of each day; {ANSWERS_INDEX} says what is asked."
         document["distribution"].append(_files(ANSWER_FILES, described, f"{QUESTIONS}/*/*.parquet"))
         described = "A row for each question, day, step and node that is asked."
-        asked = answer_columns(with_date=True)
+        asked = (Column("date", "date", "The local day on which the window ends."), *ANSWER_COLUMNS)
         document["recordSet"].append(_rows(ANSWERS, ANSWER_FILES, described, ("question", *keys), asked))
     return document
 
@@ -108,40 +106,24 @@ def _organisation(name: str, contact: str | None) -> dict[str, str]:
     return found
 
 
+def _named(kind: str, name: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"@type": f"cr:{kind}", "@id": name, "name": name, "description": description, **more}
+
+
 def _file(name: str, description: str, encoding: str) -> dict[str, Any]:
-    return {
-        "@type": "cr:FileObject",
-        "@id": name,
-        "name": name,
-        "description": description,
-        "contentUrl": name,
-        "encodingFormat": encoding,
-    }
+    return _named("FileObject", name, description, contentUrl=name, encodingFormat=encoding)
 
 
 def _files(name: str, description: str, includes: str) -> dict[str, Any]:
-    return {
-        "@type": "cr:FileSet",
-        "@id": name,
-        "name": name,
-        "description": description,
-        "encodingFormat": PARQUET,
-        "includes": includes,
-    }
+    return _named("FileSet", name, description, encodingFormat=PARQUET, includes=includes)
 
 
 def _rows(
     name: str, files: str, description: str, keys: tuple[str, ...], columns: tuple[Column, ...]
 ) -> dict[str, Any]:
     key = {"key": [{"@id": f"{name}/{key}"} for key in keys]} if keys else {}
-    return {
-        "@type": "cr:RecordSet",
-        "@id": name,
-        "name": name,
-        "description": description,
-        **key,
-        "field": [_field(column, name, files) for column in columns],
-    }
+    fields = [_field(column, name, files) for column in columns]
+    return _named("RecordSet", name, description, **key, field=fields)
 
 
 def _field(column: Column, rows: str, files: str) -> dict[str, Any]:
@@ -150,11 +132,6 @@ def _field(column: Column, rows: str, files: str) -> dict[str, Any]:
     if column.name == "date":
         source["extract"] = {"fileProperty": "fullpath"}
         source["transform"] = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
-    return {
-        "@type": "cr:Field",
-        "@id": f"{rows}/{column.name}",
-        "name": column.name,
-        "description": column.meaning,
-        "dataType": KINDS.get(column.kind, "sc:Text"),
-        "source": source,
-    }
+    kind = KINDS.get(column.kind, "sc:Text")
+    named = {"@id": f"{rows}/{column.name}", "name": column.name, "description": column.meaning}
+    return {"@type": "cr:Field", **named, "dataType": kind, "source": source}

@@ -8,7 +8,8 @@ Vocabulary, https://w3id.org/dpv.
 from collections.abc import Sequence
 from typing import Any
 
-from optstream.catalogue.metadata.dataset import Column, Dataset
+from optstream.catalogue.metadata.dataset import Dataset
+from optstream.catalogue.metadata.described_columns import Column
 
 PROTECTED = {"@id": "https://w3id.org/dpv#DifferentialPrivacy"}
 KINDS = {"datetime": "dateTime", "date": "date", "integer": "integer", "number": "double"}
@@ -19,16 +20,7 @@ KEY = ("date", "step", "node")
 
 
 def csvw(dataset: Dataset, name: str, columns: Sequence[Column]) -> dict[str, Any]:
-    """Return the metadata of a CSV file of published rows.
-
-    Args:
-        dataset: Where they were published.
-        name: Of the file, which lies in the same folder as its metadata.
-        columns: Of the file, in order.
-
-    Returns:
-        A JSON-ready document; the same facts give the same one.
-    """
+    """Return the metadata of a CSV file of published rows, which lies in the same folder; JSON-ready."""
     about = dataset.about
     document: dict[str, Any] = {
         "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],

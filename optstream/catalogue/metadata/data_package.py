@@ -1,12 +1,17 @@
 """`datapackage.json`: a Data Package of Frictionless, version 2 (https://datapackage.org)."""
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, HIERARCHY
-from optstream.catalogue.metadata.answer_columns import answer_columns
-from optstream.catalogue.metadata.dataset import Column, Dataset
-from optstream.catalogue.metadata.file_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
+from optstream.catalogue.metadata.dataset import Dataset
+from optstream.catalogue.metadata.described_columns import (
+    ANSWER_COLUMNS,
+    ERROR_COLUMNS,
+    HIERARCHY_COLUMNS,
+    Column,
+)
 
 PROFILES = "https://datapackage.org/profiles/2.0"
 PARQUET = "application/vnd.apache.parquet"
@@ -14,14 +19,7 @@ _LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
 
 
 def data_package(dataset: Dataset) -> dict[str, Any]:
-    """Return a Data Package: the files of the listed days with their columns, and the catalogue.
-
-    Args:
-        dataset: The published folder.
-
-    Returns:
-        A JSON-ready document; the same facts give the same one.
-    """
+    """Return a Data Package: files of the listed days with their columns, and the catalogue; JSON-ready."""
     about = dataset.about
     document: dict[str, Any] = {
         "$schema": f"{PROFILES}/datapackage.json",
@@ -36,13 +34,7 @@ def data_package(dataset: Dataset) -> dict[str, Any]:
         document["licenses"] = [licence(about.licence, about.licence_address)]
     if about.publisher:
         document["contributors"] = [_publisher(about.publisher, about.contact)]
-    document["resources"] = [
-        *_releases(dataset),
-        *_errors(dataset),
-        *_answers(dataset),
-        *_hierarchy(dataset),
-        _catalogue(),
-    ]
+    document["resources"] = [*_tables(dataset), _catalogue()]
     return document
 
 
@@ -69,37 +61,25 @@ def _publisher(name: str, contact: str | None) -> dict[str, Any]:
     return found
 
 
-def _releases(dataset: Dataset) -> list[dict[str, Any]]:
-    if not dataset.listed:
-        return []
-    files = tuple(column for column in dataset.columns if column.name != "date")
-    title = "A file for each published day, a row for each node and step"
-    described = "The local day is in the path, date=YYYY-MM-DD."
-    return [_parquet("releases", title, described, list(dataset.files), files)]
-
-
-def _errors(dataset: Dataset) -> list[dict[str, Any]]:
-    if not dataset.errors:
-        return []
-    title = "How the errors of a day's values hang together, for the standard error of any sum"
-    described = "A file for each published day that has one; in terms, nodes times steps."
-    return [_parquet("errors", title, described, list(dataset.errors), ERROR_COLUMNS)]
-
-
-def _answers(dataset: Dataset) -> list[dict[str, Any]]:
-    if dataset.answers is None:
-        return []
-    title = "Answers to questions: sums over windows, low signal, jumps and drops"
-    described = f"A file for each day on which windows end; {ANSWERS_INDEX} says what is asked."
-    return [_parquet("answers", title, described, sorted(dataset.answers.files), answer_columns())]
-
-
-def _hierarchy(dataset: Dataset) -> list[dict[str, Any]]:
-    if not dataset.has_hierarchy:
-        return []
-    title = "Units of the hierarchy, with the days on which they hold and what each became"
-    described = "Joined to the releases by node and local day."
-    return [_parquet("hierarchy", title, described, HIERARCHY, HIERARCHY_COLUMNS)]
+def _tables(dataset: Dataset) -> Iterator[dict[str, Any]]:
+    """Yield the tables that the folder has: releases, errors, answers and the hierarchy's."""
+    if dataset.listed:
+        files = tuple(column for column in dataset.columns if column.name != "date")
+        title = "A file for each published day, a row for each node and step"
+        described = "The local day is in the path, date=YYYY-MM-DD."
+        yield _parquet("releases", title, described, list(dataset.files), files)
+    if dataset.errors:
+        title = "How the errors of a day's values hang together, for the standard error of any sum"
+        described = "A file for each published day that has one; in terms, nodes times steps."
+        yield _parquet("errors", title, described, list(dataset.errors), ERROR_COLUMNS)
+    if dataset.answers is not None:
+        title = "Answers to questions: sums over windows, low signal, jumps and drops"
+        described = f"A file for each day on which windows end; {ANSWERS_INDEX} says what is asked."
+        yield _parquet("answers", title, described, sorted(dataset.answers.files), ANSWER_COLUMNS)
+    if dataset.has_hierarchy:
+        title = "Units of the hierarchy, with the days on which they hold and what each became"
+        described = "Joined to the releases by node and local day."
+        yield _parquet("hierarchy", title, described, HIERARCHY, HIERARCHY_COLUMNS)
 
 
 def _parquet(

@@ -6,39 +6,20 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property
 
-from optstream.catalogue.about import About, read_about
+from optstream.catalogue.about import About
 from optstream.catalogue.backends import Readable
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.hours.day_entry import day_entries, files_of
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue
+from optstream.catalogue.metadata.described_columns import Column, columns_of
 from optstream.catalogue.page import digest_of
 from optstream.catalogue.questions.answers_index import AnswersIndex, find_index
 from optstream.catalogue.reading.columns import read_statement
-from optstream.catalogue.rows import schema
-from optstream.catalogue.statements.count_bands import band_columns
-from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
 
 MOST_TRIED = 28
 """Of the newest days: one whose file is lost does not describe the series, the one before it does."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of the published rows, in words.
-
-    Attributes:
-        name: As in the files.
-        kind: Of its values.
-        meaning: One sentence.
-        may_be_null: Whether a value may be absent.
-    """
-
-    name: str
-    kind: str
-    meaning: str
-    may_be_null: bool = False
 
 
 @dataclass(frozen=True)
@@ -69,7 +50,7 @@ class Dataset:
     @cached_property
     def listed(self) -> tuple[Entry, ...]:
         """The days that readers find, rising."""
-        return tuple(entry for entry in day_entries(self.catalogue.entries) if not entry.withdrawn)
+        return day_entries(self.catalogue.listed)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -120,83 +101,32 @@ def version_of(catalogue: Catalogue) -> str:
     return f"1.0.0+{digest_of(catalogue)[:16]}"
 
 
-def columns_of(value: str, with_bands: bool) -> tuple[Column, ...]:
-    """Return the columns of published rows with their meanings.
-
-    Args:
-        value: Name of the published values.
-        with_bands: Whether releases are of counts, and have bands.
-
-    Returns:
-        In the order of the files.
-    """
-    noise, model = error_columns(value)
-    low, high = band_columns(value)
-    meanings = {
-        "date": ("date", "The local day.", False),
-        "step": ("integer", "Number of the time step within the day, from 0.", False),
-        "timestamp": ("datetime", "Start of the step in UTC; empty for a slot the day does not have.", True),
-        "node": ("string", "The node of the hierarchy.", False),
-        "parent": ("string", "The node above it; empty at the root.", True),
-        "level": ("integer", "Depth of the node, 0 at the root.", False),
-        value: ("number", "The published value, with differentially private noise.", False),
-        noise: ("number", "Standard deviation of what the noise alone did to the value; no error bar.", True),
-        model: ("number", "Standard error of the value by the mechanism's own model.", True),
-        low: ("number", "Lowest count of a band that holds the true count in 95 % of steps.", True),
-        high: ("number", "Highest count of that band.", True),
-        "revision": ("integer", "From 0; a higher one is a new measurement of the day.", False),
-        "vintage": ("integer", "From 0; a higher one is a new estimate from the same measurements.", False),
-    }
-    return tuple(Column(name, *meanings[name]) for name in schema(value, with_bands=with_bands))
-
-
 def day_after(day: date) -> str:
     """Return the date of the midnight that ends a day: what the folder's clock shows for it."""
     return (day + timedelta(days=1)).isoformat()
 
 
-def read_dataset(storage: Readable, about: About | None = None) -> Dataset | None:
-    """Read what a folder's descriptions are made of. What is read is not trusted.
+def read_dataset(storage: Readable, about: About) -> Dataset | None:
+    """Return what a folder's descriptions are made of, which anyone may have written.
 
-    Args:
-        storage: The published folder.
-        about: What its publisher tells; read from `about.json` by default.
-
-    Returns:
-        The facts; None where there is no catalogue.
-
-    Raises:
-        PublicationError: The catalogue or `about.json` is not as OptStream writes it.
+    about: what its publisher tells. None without a catalogue; raises PublicationError where that is not as
+    OptStream writes it.
     """
     catalogue = find_catalogue(storage)
     return None if catalogue is None else dataset_of(storage, catalogue, about)
 
 
-def dataset_of(storage: Readable, catalogue: Catalogue, about: About | None = None) -> Dataset:
-    """Read what a folder's descriptions are made of beside its catalogue. What is read is not trusted.
-
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-        about: As for `read_dataset`.
-
-    Returns:
-        The facts.
-
-    Raises:
-        PublicationError: `about.json` is not as OptStream writes it.
-    """
-    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset:
+    """Return what `read_dataset` does, of a folder whose catalogue was read."""
     statement = None
-    for entry in reversed(listed[-MOST_TRIED:]):
+    for entry in reversed(catalogue.listed[-MOST_TRIED:]):
         with suppress(PublicationError):
             statement = read_statement(storage, entry)
             break
     answers = None
     with suppress(PublicationError):
         answers = find_index(storage)
-    told = read_about(storage) if about is None else about
     has_hierarchy = False
     with suppress(PublicationError):
         has_hierarchy = find_hierarchy(storage) is not None
-    return Dataset(catalogue, told, statement, answers if answers and answers.days else None, has_hierarchy)
+    return Dataset(catalogue, about, statement, answers if answers and answers.days else None, has_hierarchy)

@@ -23,15 +23,10 @@ CONTEXT = {
 
 
 def dcat(dataset: Dataset) -> dict[str, Any]:
-    """Return the folder as a DCAT Dataset: files of releases and of errors, and the hierarchy's table.
+    """Return the folder as a DCAT Dataset: files of releases and of errors, and the hierarchy's table;
+    JSON-ready.
 
     Addresses are relative to the file where the publisher tells none. Its size does not grow with the days.
-
-    Args:
-        dataset: The published folder.
-
-    Returns:
-        A JSON-ready document; the same facts give the same one.
     """
     about = dataset.about
     document: dict[str, Any] = {

@@ -55,14 +55,9 @@ class Deployment:
 
 
 def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
-    """Return the record of a stream: a function of what is published and of public settings.
+    """Return the record of a stream in the registry's layout, with the version of the catalogue in its notes.
 
-    Args:
-        dataset: The published folder.
-        deployment: What ledger and configuration add.
-
-    Returns:
-        A JSON-ready document in the registry's layout, with the version of the catalogue in its notes.
+    A function of what is published and of public settings; JSON-ready.
     """
     about = dataset.about
     basic = {
@@ -136,16 +131,20 @@ def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
     ]
     lost = f"The noise of {deployment.n_compromised} release(s) became known: windows with a step of "
     compromised = [f"{lost}one of them are not protected."] if deployment.n_compromised else []
+    larger = "c^2 times rho" if model.delta else "c times epsilon"
+    who = "One customer's readings" if model.unit == "customer" else "One roaming device's readings"
+    most = model.leaves_per_step
+    where = "at each step in one leaf" if most == 1 else f"at each step in at most {most} leaves"
     # of long spans alone: what one window loses is said here already
     longer = [] if statement is None else [_long_span(span) for span in statement.long_spans]
     return {
-        "privacy_unit": f"{_who(model)} in any {model.window_length} consecutive steps of "
+        "privacy_unit": f"{who} in any {model.window_length} consecutive steps of "
         f"{deployment.step_minutes} minutes",
         "privacy_unit_details": f"Two inputs are adjacent if they differ in the readings of one customer "
         f"inside one window of {model.window_length} consecutive steps"
-        f"{'' if model.windows == 'sliding' else ' of one day'}, {_where(model)}, each reading by at most "
+        f"{'' if model.windows == 'sliding' else ' of one day'}, {where}, each reading by at most "
         f"{decimal_below(change)} in the unit of {dataset.catalogue.value_column}. A change at most c times "
-        f"as large, c a whole number, costs at most {_larger(model)}. {leaves}Where the manifest of a day in "
+        f"as large, c a whole number, costs at most {larger}. {leaves}Where the manifest of a day in "
         "the window limits that further, this holds for what that one covers.",
         "privacy_parameters": _parameters(model, epsilon),
         "privacy_parameters_details": " ".join(
@@ -160,24 +159,10 @@ def _parameters(model: PrivacyModel, epsilon: Fraction) -> dict[str, float]:
     return found if model.rho is None else found | {"delta": float(model.delta), "rho": float(model.rho)}
 
 
-def _larger(model: PrivacyModel) -> str:
-    """What a change c times as large costs."""
-    return "c^2 times rho" if model.delta else "c times epsilon"
-
-
 def _at_delta(model: PrivacyModel) -> str:
     if model.rho is None:
         return ""
     return f" at delta {float(model.delta):g}, from rho {float(model.rho):.6g} of zero-concentrated privacy,"
-
-
-def _who(model: PrivacyModel) -> str:
-    return "One customer's readings" if model.unit == "customer" else "One roaming device's readings"
-
-
-def _where(model: PrivacyModel) -> str:
-    leaves = model.leaves_per_step
-    return "at each step in one leaf" if leaves == 1 else f"at each step in at most {leaves} leaves"
 
 
 def _guarantee(model: PrivacyModel, change: Fraction) -> str:

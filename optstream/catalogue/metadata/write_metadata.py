@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from optstream.catalogue.about import About
-from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
+from optstream.catalogue.backends import Location, Readable, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import CATALOGUE, CROISSANT, DATA_PACKAGE, DCAT, DESCRIPTIONS, ERRORS
 from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
 from optstream.catalogue.metadata.dataset import Dataset, read_dataset, version_of
 from optstream.catalogue.metadata.dcat import dcat
-from optstream.catalogue.reading.listed_errors import listed_errors
+from optstream.catalogue.reading.read import listed_errors
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import settle_page_time
 from optstream.errors import PublicationError
@@ -30,14 +30,7 @@ Describe = Callable[[Dataset], bytes]
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
-    """Return a description as a file: UTF-8 text, the same document in the same bytes.
-
-    Args:
-        document: JSON-ready.
-
-    Returns:
-        With a line for each entry.
-    """
+    """Return a JSON-ready description as a file of UTF-8 text, with a line for each entry."""
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -57,18 +50,11 @@ def put_metadata(
 ) -> bool:
     """Put the descriptions of a folder in the place of those that are there.
 
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        about: What its publisher tells; not read from the folder, where anyone may have written it.
-        signer: Signs them, if one of its keys signed the catalogue that they are made of.
-        more: Other files of `DESCRIPTIONS` and what makes them; each must hold the version.
-
-    Returns:
-        Whether anything changed; False where there is no catalogue.
-
-    Raises:
-        ParameterError: The URL cannot be one.
-        PublicationError: The folder cannot be read or written.
+    about: what its publisher tells; not read from the folder, where anyone may have written it. signer: signs
+    them, if one of its keys signed the catalogue that they are made of. more: other files of `DESCRIPTIONS`
+    and what makes them; each must hold the version. Returns whether anything changed; False where there is no
+    catalogue. Raises ParameterError for a URL that cannot be one, PublicationError where the folder cannot be
+    read or written.
     """
 
     several = {**OWN, **(more or {})}
@@ -95,13 +81,7 @@ def put_metadata(
         return changed
 
     storage = open_storage(folder)
-    try:
-        return storage.change(put)
-    except OSError as error:
-        names = " and ".join(several)
-        raise PublicationError(
-            f"{names} cannot be written ({error.strerror}); mend it and run `optstream report`"
-        ) from error
+    return change_folder(storage, put, " and ".join(several), "mend it and run `optstream report`")
 
 
 def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:

@@ -70,20 +70,9 @@ class AnswersIndex:
         """The files of answers, relative to the published folder."""
         return frozenset(answers_file(day, one.file_hash) for day, one in self.days.items())
 
-    def made_of(self, catalogue: Catalogue, day: date) -> str | None:
-        """Return the hash of what the answers of a day are to be made of.
-
-        Args:
-            catalogue: The folder's.
-            day: The local day.
-
-        Returns:
-            64 hexadecimal digits; None for a day that is not listed.
-        """
-        return self._made_of(listed_days(catalogue), day)
-
-    def _made_of(self, listed: Listed, day: date) -> str | None:
-        days = _reached(listed, day, self.questions, self.step_minutes)
+    def made_of(self, listed: Listed, day: date) -> str | None:
+        """Return the hash of what a day's answers are to be made of; None for a day that is not listed."""
+        days = days_reached(listed, day, self.questions, self.step_minutes)
         if not days:
             return None
         asked = {question.name: question.to_document() for question in self.questions}
@@ -92,24 +81,15 @@ class AnswersIndex:
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
 
     def still_right(self, catalogue: Catalogue) -> "AnswersIndex":
-        """Return the index without the days whose answers are of other releases than are listed.
-
-        Args:
-            catalogue: The folder's.
-
-        Returns:
-            The same questions, and no day that was withdrawn, changed, or reached one that was.
+        """Return the index without the days whose answers are of other releases than are listed: days that
+        were withdrawn, changed, or reach one that was.
         """
         listed = listed_days(catalogue)
-        kept = {day: one for day, one in self.days.items() if one.made_of == self._made_of(listed, day)}
+        kept = {day: one for day, one in self.days.items() if one.made_of == self.made_of(listed, day)}
         return replace(self, days=kept)
 
     def to_bytes(self) -> bytes:
-        """Return the index as a file.
-
-        Returns:
-            UTF-8 text; the same index gives the same bytes.
-        """
+        """Return the index as a file of UTF-8 text; the same index gives the same bytes."""
         document = {
             "format": FORMAT,
             "stream": self.stream,
@@ -136,38 +116,18 @@ class AnswersIndex:
 
 
 def listed_days(catalogue: Catalogue) -> Listed:
-    """Return what is listed of each local day.
+    """Return what is listed of each local day, rising: its release, or those of its hours, rising."""
+    by_day = groupby(catalogue.listed, key=lambda entry: day_of(entry.period))
+    return {day: tuple(own) for day, own in by_day}
 
-    Args:
-        catalogue: The folder's.
 
-    Returns:
-        By day, rising: its release, or those of its hours, rising.
+def days_reached(
+    listed: Listed, day: date, questions: Sequence[Question], step_minutes: int
+) -> tuple[date, ...]:
+    """Return the listed days that windows which end on a day can reach, without a day between that is not.
+
+    Rising, the day itself last; none where it is not listed.
     """
-    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
-    return {day: tuple(own) for day, own in groupby(listed, key=lambda entry: day_of(entry.period))}
-
-
-def releases_reached(
-    catalogue: Catalogue, day: date, questions: Sequence[Question], step_minutes: int
-) -> tuple[Entry, ...]:
-    """Return the listed releases that windows which end on a day can reach, without a day between that has
-    none.
-
-    Args:
-        catalogue: The folder's.
-        day: The local day.
-        questions: Any.
-        step_minutes: Length of a step.
-
-    Returns:
-        Rising, those of the day itself last; none where nothing of it is listed.
-    """
-    listed = listed_days(catalogue)
-    return tuple(one for each in _reached(listed, day, questions, step_minutes) for one in listed[each])
-
-
-def _reached(listed: Listed, day: date, questions: Sequence[Question], step_minutes: int) -> tuple[date, ...]:
     before = max((question.window - 1 for question in questions), default=0) * step_minutes
     reached = math.ceil(before / SHORTEST_DAY_MINUTES)
     found: list[date] = []
@@ -182,14 +142,8 @@ def _reached(listed: Listed, day: date, questions: Sequence[Question], step_minu
 def find_index(storage: Readable) -> AnswersIndex | None:
     """Return the index of a published folder; None where there is none.
 
-    Args:
-        storage: The folder.
-
-    Returns:
-        What it says; no path of it is ever followed, only those that its hashes give.
-
-    Raises:
-        PublicationError: It cannot be read, or is not as OptStream writes it.
+    No path of it is ever followed, only those that its hashes give. Raises PublicationError where it cannot
+    be read, or is not as OptStream writes it.
     """
     try:
         return parse_index(storage.read(ANSWERS_INDEX, LARGEST_INDEX))

@@ -50,13 +50,10 @@ class DayFigures:
     end_step: int = 0
 
     def parts_of(self, nodes: Sequence[str]) -> tuple[Floats | None, Floats | None]:
-        """Return the errors of some nodes in independent parts.
+        """Return the errors of some of the day's nodes in independent parts, of the noise and of the whole
+        error.
 
-        Args:
-            nodes: Of the day.
-
-        Returns:
-            Of the noise and of the whole error, (n_nodes, n_steps, n_parts) each; None where not known.
+        (n_nodes, n_steps, n_parts) each; None where not known.
         """
         if self.errors is None or not set(nodes) <= set(self.errors.nodes):
             return None, None
@@ -80,19 +77,11 @@ class DayFigures:
 def figures_of(
     rows: pl.DataFrame, value_column: str, resolution: Fraction, errors: DayErrors | None = None
 ) -> DayFigures:
-    """Return the figures of one published day.
+    """Return the figures of one published day: nodes in the order of their names as bytes, without slots that
+    the day does not have.
 
-    Args:
-        rows: Of the day, every node at every step, as `read_published` has them.
-        value_column: Name of the published values.
-        resolution: Of which every value is a multiple, in their unit.
-        errors: How the errors hang together.
-
-    Returns:
-        Nodes in the order of their names as bytes; slots that the day does not have are left out.
-
-    Raises:
-        ParameterError: Values are too large for their sums to be exact.
+    rows: of the day, every node at every step, as `read_published` has them. resolution: of which every value
+    is a multiple, in their unit. Raises ParameterError for values too large for their sums to be exact.
     """
     timed = rows.filter(pl.col("timestamp").is_not_null()).sort("node", "step")
     nodes = timed.group_by("node", maintain_order=True).agg(pl.col("level").first())

@@ -7,7 +7,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.questions.answers_index import listed_days, releases_reached
+from optstream.catalogue.questions.answers_index import days_reached, listed_days
 from optstream.catalogue.questions.figures import DayFigures, figures_of
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
 from optstream.catalogue.questions.window_answers import SCHEMA, answers
@@ -67,28 +67,21 @@ def answers_of_days(
     questions: Sequence[Question],
     days: Iterable[date],
 ) -> Iterator[tuple[date, pl.DataFrame | PublicationError]]:
-    """Yield the answers of the windows that end on each day; what windows reach is read once.
+    """Yield the answers of the windows that end on each of these listed days; what windows reach is read
+    once.
 
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-        questions: What is asked.
-        days: Listed, rising.
-
-    Yields:
-        The day with columns of `SCHEMA`, or with why there are none: a file of the day, or of one that its
-        windows reach, is missing or altered.
-
-    Raises:
-        ParameterError: As `ask`.
+    The day with columns of `SCHEMA`, or with why there are none: a file of the day, or of one that its
+    windows reach, is missing or altered. Raises ParameterError as `ask`.
     """
     known: dict[Entry, Read] = {}
+    listed = listed_days(catalogue)
     for day in days:
-        own = listed_days(catalogue).get(day, ())
+        own = listed.get(day, ())
         try:
             known |= {one: _read(storage, catalogue, one) for one in own if one not in known}
             minutes = known[own[-1]][1].step_minutes
-            reached = releases_reached(catalogue, day, questions, _checked(questions, minutes))
+            _check_windows(questions, minutes)
+            reached = [one for each in days_reached(listed, day, questions, minutes) for one in listed[each]]
             known = {one: known.get(one) or _read(storage, catalogue, one) for one in reached}
         except PublicationError as error:
             yield day, error
@@ -97,9 +90,7 @@ def answers_of_days(
 
 
 def _answered(questions: Sequence[Question], reached: Sequence[Read], n_own: int) -> pl.DataFrame:
-    """Return the answers of the windows that end in the last releases, the day's own: its only one, or its
-    hours.
-    """
+    """Return the answers of the windows that end in the last releases: the day's only one, or its hours."""
     parts = [pl.DataFrame(schema=SCHEMA)]
     begins = 0  # of the releases that follow one another without a gap
     for number, (figures, statement) in enumerate(reached):
@@ -133,43 +124,25 @@ def _follows(before: Read, after: Read) -> bool:
 def step_minutes_of(storage: Storage, catalogue: Catalogue) -> int:
     """Return the length of a step as the newest listed release states it.
 
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-
-    Returns:
-        Minutes.
-
-    Raises:
-        ParameterError: No day is listed.
-        PublicationError: Its file is missing or altered.
+    Raises ParameterError where no day is listed, PublicationError where its file is missing or altered.
     """
-    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
-    if not listed:
+    if not catalogue.listed:
         raise ParameterError("no day is published in this folder; see catalogue.json")
-    return read_statement(storage, listed[-1]).step_minutes
+    return read_statement(storage, catalogue.listed[-1]).step_minutes
 
 
 def dated(frames: Iterable[tuple[date, pl.DataFrame]]) -> pl.DataFrame:
-    """Return the answers of several days under one another.
-
-    Args:
-        frames: Each day with its answers.
-
-    Returns:
-        A column date, and those of `SCHEMA`.
-    """
+    """Return the answers of several days under one another: a column date, and those of `SCHEMA`."""
     parts = [pl.DataFrame(schema={"date": pl.Date(), **SCHEMA})]
     parts += [rows.select(pl.lit(day, dtype=pl.Date()).alias("date"), pl.all()) for day, rows in frames]
     return pl.concat(parts)
 
 
-def _checked(questions: Sequence[Question], minutes: int) -> int:
-    """Return the length of a step. Raises ParameterError for a window that is too long."""
+def _check_windows(questions: Sequence[Question], minutes: int) -> None:
+    """Raise ParameterError for a window that is too long."""
     for question in questions:
         if question.window * minutes > MOST_WINDOW_MINUTES:
             raise ParameterError(f"a window must be at most 31 days long; got {question.window} steps")
-    return minutes
 
 
 def _read(storage: Storage, catalogue: Catalogue, entry: Entry) -> Read:

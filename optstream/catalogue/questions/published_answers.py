@@ -11,19 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 
 import polars as pl
 
-from optstream.catalogue.backends import Location, Storage, Transaction, open_storage
+from optstream.catalogue.backends import Location, Storage, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
-from optstream.catalogue.layout import (
-    ANSWERS_INDEX,
-    QUESTIONS,
-    answers_file,
-    answers_folder,
-)
-from optstream.catalogue.questions.answers_file import encode_answers
+from optstream.catalogue.layout import ANSWERS_INDEX, QUESTIONS, answers_file, folder_of
 from optstream.catalogue.questions.answers_index import (
     LARGEST_INDEX,
     AnswersIndex,
@@ -34,9 +28,11 @@ from optstream.catalogue.questions.answers_index import (
 )
 from optstream.catalogue.questions.from_folder import answers_of_days
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
+from optstream.catalogue.questions.window_answers import SCHEMA
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import settle_answers_time
 from optstream.errors import PublicationError
+from optstream.storage.parquet_table import encode_table
 from optstream.stream.period import day_of
 
 MOST_TRIES = 20
@@ -55,20 +51,10 @@ def put_answers(
     """Answer questions for every listed day that has no answers of its releases yet; costs no privacy.
 
     Days whose file, or that of a day which windows reach, is missing or damaged have no answers. Where
-    nothing is asked and nothing ever was, no file is made.
-
-    Args:
-        folder: A path, or the URL of a folder in an object store.
-        questions: All that is asked.
-        step_minutes: Length of a step.
-        signer: Signs the index, if one of its keys signed the catalogue.
-
-    Returns:
-        Whether anything changed.
-
-    Raises:
-        ParameterError: The URL cannot be one, or as `ask`.
-        PublicationError: The folder cannot be read or written, or others publish all the time.
+    nothing is asked and nothing ever was, no file is made. questions: all that is asked. signer: signs the
+    index, if one of its keys signed the catalogue. Returns whether anything changed. Raises ParameterError
+    for a URL that cannot be one, or as `ask`; PublicationError where the folder cannot be read or written, or
+    others publish all the time.
     """
     storage, changed, tries = open_storage(folder), False, 0
     while tries < MOST_TRIES:
@@ -86,14 +72,8 @@ def put_answers(
         }
         whole = replace(index, days={**index.days, **given})
         contents = {answers_file(day, given[day].file_hash): data for day, (data, _) in files.items()}
-        try:
-            put = storage.change(
-                partial(_put, made=catalogue, index=whole, files=contents, before=names, signer=signer)
-            )
-        except OSError as error:
-            raise PublicationError(
-                f"{ANSWERS_INDEX} cannot be written ({error.strerror}); mend it and run `optstream report`"
-            ) from error
+        work = partial(_put, made=catalogue, index=whole, files=contents, before=names, signer=signer)
+        put = change_folder(storage, work, ANSWERS_INDEX, "mend it and run `optstream report`")
         changed |= bool(put)
         is_whole = whole.files <= frozenset(storage.names_below(QUESTIONS))
         if put is not None and is_whole and read_catalogue(storage) == catalogue:
@@ -132,14 +112,15 @@ def _missing(
     folder: Location | str, catalogue: Catalogue, index: AnswersIndex
 ) -> dict[date, tuple[bytes, str]]:
     """Return the next files that the index lacks, each with what it is made of."""
-    wanted = [day for day in listed_days(catalogue) if index.questions and day not in index.days]
+    listed = listed_days(catalogue)
+    wanted = [day for day in listed if index.questions and day not in index.days]
     found = {}
     given = answers_of_days(open_storage(folder), catalogue, index.questions, wanted)
     whole = ((day, rows) for day, rows in given if isinstance(rows, pl.DataFrame))
     for day, rows in islice(whole, MOST_AT_ONCE):
-        made_of = index.made_of(catalogue, day)
+        made_of = index.made_of(listed, day)
         assert made_of is not None  # the day is listed
-        found[day] = encode_answers(rows), made_of
+        found[day] = encode_table(rows.select(*SCHEMA), {}), made_of
     return found
 
 
@@ -160,7 +141,8 @@ def _put(
         transaction.create_new(name, data)
     changed = _replace(transaction, made, index, mark, signer)
     strays = sorted(name for name in before - index.files if name.count("/") == 2)
-    _remove(transaction, strays)
+    for above, several in groupby(strays, key=lambda name: name.rpartition("/")[0]):
+        transaction.remove(above, [name.rpartition("/")[2] for name in several])
     settle_answers_time(transaction, made, sorted(index.days), sorted(index.files))
     return changed or bool(strays)
 
@@ -181,29 +163,12 @@ def _replace(
     return True
 
 
-def _remove(transaction: Transaction, names: Sequence[str]) -> None:
-    """Remove files; each folder with its last one."""
-    by_folder: dict[str, list[str]] = {}
-    for name in names:
-        above, _, last = name.rpartition("/")
-        by_folder.setdefault(above, []).append(last)
-    for above, several in by_folder.items():
-        transaction.remove(above, several)
-
-
 def withdraw_answers(
     transaction: Transaction, catalogue: Catalogue, period: date, signer: Signer | None
 ) -> bool:
     """Take the answers back that a withdrawn day is in: its own, and those of days whose windows reach it.
 
-    Args:
-        transaction: The one that withdraws the day.
-        catalogue: As it is now: the day is a tombstone, or not in it.
-        period: The withdrawn day.
-        signer: Signs the index.
-
-    Returns:
-        Whether there were any.
+    catalogue: as it is now, the day a tombstone, or not in it. Returns whether there were any.
     """
     mark = transaction.mark(ANSWERS_INDEX)
     found, kept = False, frozenset[str]()
@@ -216,7 +181,7 @@ def withdraw_answers(
         right = index.still_right(catalogue)
         found, kept = _replace(transaction, catalogue, right, mark, signer), right.files
     for after in range(MOST_DAYS_AFTER + 1):
-        above = answers_folder(day_of(period) + timedelta(days=after))
+        above = folder_of(QUESTIONS, day_of(period) + timedelta(days=after))
         gone = [name for name in transaction.names_in(above) if f"{above}/{name}" not in kept]
         found |= bool(gone)
         if gone:

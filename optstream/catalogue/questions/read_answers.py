@@ -9,12 +9,16 @@ import polars as pl
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, LARGEST_ANSWERS, QUESTIONS, answers_file
-from optstream.catalogue.questions.answers_file import decode_answers
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX, DayAnswers, find_index, parse_index
 from optstream.catalogue.questions.from_folder import dated
+from optstream.catalogue.questions.window_answers import SCHEMA
 from optstream.catalogue.reading.read import catalogue_reader
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.errors import ParameterError, PublicationError
+from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table
+
+LIMITS = Limits(rows=2**26, columns=len(SCHEMA), group_rows=2**26, group_bytes=2**34)
 
 
 def read_answers(
@@ -56,7 +60,15 @@ def read_answers(
         check_signature(storage, ANSWERS_INDEX, data, read_public_keys(public_key))
     index = parse_index(data).still_right(catalogue)
     days = [day for day in sorted(index.days) if (first or date.min) <= day <= (last or date.max)]
-    return dated((day, decode_answers(_file(storage, day, index.days[day]))) for day in days)
+    return dated((day, _rows(_file(storage, day, index.days[day]))) for day in days)
+
+
+def _rows(data: bytes) -> pl.DataFrame:
+    """Return the rows of a file of answers. Raises PublicationError for what is none, or claims too much."""
+    rows, _ = decode_table(data, LIMITS, "a file of answers")
+    if dict(rows.schema) != SCHEMA:
+        raise PublicationError("a file of answers has other columns than answers have")
+    return rows
 
 
 def _file(storage: Readable, day: date, one: DayAnswers) -> bytes:
@@ -72,15 +84,7 @@ def _file(storage: Readable, day: date, one: DayAnswers) -> bytes:
 
 
 def check_answers(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield a line for each file of answers that is missing, altered, of other releases, or not listed.
-
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-
-    Yields:
-        The problem, with its remedy.
-    """
+    """Yield what is wrong with files of answers: missing, altered, of other releases, or not listed."""
     names = frozenset(storage.names_below(QUESTIONS))
     try:
         index = find_index(storage)

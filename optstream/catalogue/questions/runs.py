@@ -26,23 +26,15 @@ class Run:
     windows: int
 
     def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document.
-
-        Returns:
-            The fields, instants as text.
-        """
+        """Return a JSON-ready document of the fields, instants as text."""
         shown = {"first": self.first.isoformat(), "last": self.last.isoformat()}
         return {"question": self.question, "node": self.node, **shown, "windows": self.windows}
 
 
 def runs_of(rows: pl.DataFrame) -> list[Run]:
-    """Return the spans of time in which events went on.
+    """Return the spans of time in which events went on, by first window, question and node; none of sums.
 
-    Args:
-        rows: Answers of one or several days.
-
-    Returns:
-        By first window, question and node; none of sums. A day without answers ends a run.
+    rows: answers of one or several days; a day without answers ends a run.
     """
     key = ["question", "node"]
     asked = rows.filter(pl.col("happened").is_not_null()).sort(*key, "timestamp")

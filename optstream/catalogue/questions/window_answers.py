@@ -34,18 +34,12 @@ SCHEMA: dict[str, pl.DataType] = {
 
 
 def answers(questions: Sequence[Question], days: Sequence[DayFigures], resolution: Fraction) -> pl.DataFrame:
-    """Return the answers of the windows that end on a day.
+    """Return the answers of the windows that end on a day: columns of `SCHEMA`, by question as given, node,
+    step.
 
     A window is of consecutive steps that have a time, also across midnight. Where the days before are too
-    few, or a node was not there, the first windows are missing.
-
-    Args:
-        questions: Any.
-        days: The day itself last, before it those that windows reach, without a gap.
-        resolution: Of which the values are multiples, in their unit.
-
-    Returns:
-        Columns of `SCHEMA`; sorted by question in the given order, node and step.
+    few, or a node was not there, the first windows are missing. days: the day itself last, before it those
+    that windows reach, without a gap. resolution: of which the values are multiples, in their unit.
     """
     parts = [pl.DataFrame(schema=SCHEMA)]
     for question in questions:

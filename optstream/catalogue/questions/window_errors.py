@@ -32,14 +32,10 @@ def errors_of_windows(days: Sequence[StepErrors], window: int, is_difference: bo
     errors. Else it is unknown, and at most the sum of the steps' standard errors (Minkowski's inequality,
     whatever the errors' covariance), or of the days'.
 
-    Args:
-        days: Of the same nodes, one after another without a gap.
-        window: Steps, at most as many as the days have.
-        is_difference: Whether windows are asked for their last value less their first, not for their sum.
-
-    Returns:
-        The standard errors, nan where they are not known, and the most that they can be, nan where a step's
-        is not known: (n_nodes, n_windows) each. Entry i ends at step i + window - 1 of the span.
+    days: of the same nodes, one after another without a gap; they have at least `window` steps.
+    is_difference: whether windows are asked for their last value less their first, not for their sum. Returns
+    the standard errors, nan where they are not known, and the most that they can be, nan where a step's is
+    not known: (n_nodes, n_windows) each. Entry i ends at step i + window - 1 of the span.
     """
     n_steps = sum(day.single.shape[1] for day in days)
     firsts = np.arange(n_steps - window + 1)

@@ -24,19 +24,12 @@ class Made(NamedTuple):
 
 
 def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, ...]:
-    """Return what of the tree of one day can be told of another day.
+    """Return what of the tree of one day can be told of another day, in the tree's order.
 
     A node is the same customers' on both days if it holds the same units: those that were split, merged or
     moved within it are the same together. A unit that had no readings on the day adds nothing to those above
-    it.
-
-    Args:
-        hierarchy: The dated list.
-        wanted: The day whose tree is asked for.
-        day: The day whose rows are there.
-
-    Returns:
-        In the tree's order; nodes that the day's rows do not add up to are left out.
+    it. Nodes that the day's rows do not add up to are left out. wanted: the day whose tree is asked for. day:
+    the day whose rows are there.
     """
     tree, own = hierarchy.tree_of(wanted), hierarchy.tree_of(day)
     below = _leaves_below(tree)
@@ -56,21 +49,12 @@ def made_of(hierarchy: DatedHierarchy, wanted: date, day: date) -> tuple[Made, .
 def rows_as_of(
     rows: pl.DataFrame, hierarchy: DatedHierarchy | None, wanted: date, value: str
 ) -> pl.DataFrame:
-    """Return published rows in the tree of one day.
+    """Return published rows in the tree of one day: a row for each of its nodes at each step of each day that
+    can be told.
 
-    Args:
-        rows: As `read_published` returns them.
-        hierarchy: The dated list; None where it never changed.
-        wanted: The day whose tree is asked for.
-        value: Name of the published values.
-
-    Returns:
-        The same columns, a row for each node of that tree at each step of each day that can be told. A node
-        that is one published node has its row; of several the values are added up, and errors and bands are
-        null, for how the errors hang together is not in the rows.
-
-    Raises:
-        PublicationError: A day's nodes are not those of its tree.
+    A node that is one published node has its row; of several the values are added up, and errors and bands
+    are null, for how the errors hang together is not in the rows. hierarchy: None where it never changed.
+    Raises PublicationError where a day's nodes are not those of its tree.
     """
     if hierarchy is None or rows.is_empty():
         return rows

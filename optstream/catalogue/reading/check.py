@@ -26,25 +26,16 @@ from optstream.catalogue.layout import (
     SUPERSEDED,
     SUPERSEDED_ERRORS,
     data_file,
-    errors_folder,
+    folder_of,
     measurements_name,
     release_name,
-    superseded_errors_folder,
-    superseded_folder,
 )
 from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX
 from optstream.catalogue.questions.read_answers import check_answers
-from optstream.catalogue.reading.listed_errors import listed_errors
-from optstream.catalogue.reading.read import (
-    is_of,
-    lost,
-    read_beside,
-    read_file,
-    read_rows,
-)
+from optstream.catalogue.reading.read import is_of, listed_errors, lost, read_beside, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
@@ -82,7 +73,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
             stated[entry.period] = _check_entry(storage, catalogue, entry)
         except PublicationError as error:
             problems.append(f"{entry.period}: {error}")
-    listed = {entry.shown_in for entry in catalogue.entries if not entry.withdrawn}
+    listed = {entry.shown_in for entry in catalogue.listed}
     problems += _closed(storage, catalogue)
     strays = [name for name in storage.names_below(DATA) if name not in listed]
     return [
@@ -103,9 +94,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
 
 
 def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> set[str]:
-    """Return the files beside the release that an entry lists. Raises PublicationError unless what it names
-    is there, whole.
-    """
+    """Return the files beside a listed release. Raises PublicationError unless all is there, whole."""
     if entry.withdrawn:
         document = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
         if not is_of(ReleaseStatement.from_document(document["statement"]), catalogue, entry):
@@ -189,10 +178,8 @@ def _differs(entry: Entry) -> str:
 
 
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Yield what is wrong with replaced releases: under names that are their hashes, and none of a withdrawn
-    day.
-    """
-    gone = {superseded_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
+    """Yield which replaced releases are not what their names say, or are of a withdrawn day."""
+    gone = {folder_of(SUPERSEDED, entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED):
         if name.rpartition("/")[0] in gone:
             yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
@@ -207,7 +194,7 @@ def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
 
 def _measurements(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
     """Yield what is wrong with files of measurements: under names that are their hashes, of listed days."""
-    days = {partition_of(entry.period) for entry in catalogue.entries if not entry.withdrawn}
+    days = {partition_of(entry.period) for entry in catalogue.listed}
     for name in storage.names_below(MEASUREMENTS):
         folder, _, last = name.rpartition("/")
         told = measurements_name(last)
@@ -229,12 +216,12 @@ def _errors(storage: Storage, catalogue: Catalogue, stated: Mapping[date, set[st
     """
     names = storage.names_below(ERRORS)
     listed, known = set(listed_errors(names, catalogue)), set().union(*stated.values())
-    not_whole = {errors_folder(one.period) for one in catalogue.entries if one.period not in stated}
+    not_whole = {folder_of(ERRORS, one.period) for one in catalogue.entries if one.period not in stated}
     for name in names:
         is_stated = name in known or name.rpartition("/")[0] in not_whole
         if name not in listed or not is_stated:
             yield f"{name!r} is of no listed release; publish or withdraw its day again, or remove it"
-    gone = {superseded_errors_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
+    gone = {folder_of(SUPERSEDED_ERRORS, entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED_ERRORS):
         if name.rpartition("/")[0] in gone:
             yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"

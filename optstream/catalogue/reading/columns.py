@@ -66,9 +66,7 @@ def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
 
 
 def _is_sound(column: pl.Series) -> bool:
-    """Return whether whole numbers are at least 0 and no level is absurd, and others such that sums stay
-    finite.
-    """
+    """Return whether whole numbers are at least 0, no level is absurd, and sums of others stay finite."""
     if column.dtype.is_float():
         return bool((column.abs() < LARGEST_VALUE).all())
     if column.dtype.is_integer():

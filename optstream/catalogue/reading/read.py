@@ -1,7 +1,7 @@
 """Read the published folder through its catalogue. Anyone may have written what is read."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import partial
@@ -15,11 +15,12 @@ from optstream.catalogue.hours.closed_file import read_day
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
     CATALOGUE,
+    ERRORS,
     HIERARCHY,
-    LARGEST_MEASUREMENTS,
     LARGEST_RELEASE,
     data_file,
-    measurements_file,
+    errors_name,
+    folder_of,
     superseded_file,
 )
 from optstream.catalogue.parquet import decode
@@ -102,9 +103,7 @@ def _read_together(
 def _read_period(
     storage: Storage, look: Callable[[], Catalogue], catalogue: Catalogue, entry: Entry, verify: bool
 ) -> pl.DataFrame:
-    """Return the rows of a listed day; none of a tombstone, also of one that was set while others were
-    read.
-    """
+    """Return the rows of a listed day; none of a tombstone, also of one that was set meanwhile."""
     while not entry.withdrawn:
         try:
             return read_rows(storage, catalogue, entry, verify)
@@ -156,13 +155,6 @@ def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
     raise lost(entry)
 
 
-def read_measurements_file(storage: Readable, period: date, revision: int, file_hash: str) -> bytes:
-    """Return the bytes of a day's measurements. Raises PublicationError if they are missing or others."""
-    return read_beside(
-        storage, period, measurements_file(period, revision, file_hash), file_hash, LARGEST_MEASUREMENTS
-    )
-
-
 def read_beside(storage: Readable, period: date, name: str, file_hash: str, largest: int) -> bytes:
     """Return the bytes of a file beside a release. Raises PublicationError if they are missing or others."""
     try:
@@ -182,3 +174,15 @@ def lost(entry: Entry) -> PublicationError:
         f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
         f"{entry.period}`, which draws and costs nothing"
     )
+
+
+def listed_errors(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """Return which of these files of the published folder are of errors of a listed release, rising."""
+    listed = {(folder_of(ERRORS, one.period), one.revision, one.vintage) for one in catalogue.listed}
+    found = []
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        told = errors_name(last)
+        if told is not None and (folder, *told[:2]) in listed:
+            found.append(name)
+    return tuple(sorted(found))

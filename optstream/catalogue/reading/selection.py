@@ -7,7 +7,7 @@ import polars as pl
 
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import Catalogue
-from optstream.catalogue.metadata.dataset import Column, columns_of
+from optstream.catalogue.metadata.described_columns import Column, columns_of
 from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.reading.as_of import rows_as_of
 from optstream.catalogue.reading.read import read_rows
@@ -34,30 +34,20 @@ def rows_of(
     verify: bool = False,
     as_of: AsOf | None = None,
 ) -> pl.DataFrame:
-    """Return the published rows of some nodes on some days. Reads the files of these days alone.
+    """Return the published rows of some nodes on some days, as `read_published` has them; reads these days'
+    files alone.
 
-    Args:
-        storage: The published folder.
-        catalogue: Read from it, and checked where it was to be signed.
-        nodes: Their names; none for all.
-        first: The first local day; None for the first that is published.
-        last: The last local day; None for the last that is published.
-        verify: Whether to compare the hashes of files and rows.
-        as_of: The day in whose hierarchy all rows are wanted, as for `read_published`, and the hierarchies as
-            read; None for each day's own.
+    nodes: their names; none for all. first, last: local days; None for the first and the last that are
+    published. as_of: the day in whose hierarchy all rows are wanted, as for `read_published`, and the
+    hierarchies as read; None for each day's own. Days that are not published are absent.
 
-    Returns:
-        Columns and order of `read_published`; days that are not published are absent.
-
-    Raises:
-        ParameterError: No published day of the span has a node of one of these names, or no day of the span
-            is published.
-        PublicationError: As for `read_published`.
+    Raises ParameterError where no published day of the span has a node of one of these names, or none is
+    published; PublicationError as `read_published`.
     """
     entries = [
         entry
-        for entry in catalogue.entries
-        if not entry.withdrawn and (first or date.min) <= day_of(entry.period) <= (last or date.max)
+        for entry in catalogue.listed
+        if (first or date.min) <= day_of(entry.period) <= (last or date.max)
     ]
     if not entries:
         raise ParameterError(
@@ -80,12 +70,7 @@ def rows_of(
 def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFrame:
     """Return rows with a column `name` after `node`: what each node is called, null of one without a name.
 
-    Args:
-        rows: As `rows_of` or `period_sums` returns them.
-        facts: Of the nodes that have a name or a place, as `about.json` tells.
-
-    Returns:
-        The same rows where no node has a name, or the values' column is called so.
+    The same rows where no node has a name, or the values' column is called so.
     """
     names = {node: told.name for node, told in facts.items() if told.name is not None}
     if not names or "name" in rows.columns:
@@ -96,15 +81,7 @@ def with_names(rows: pl.DataFrame, facts: Mapping[str, NodeFacts]) -> pl.DataFra
 
 
 def exported_columns(value: str, names: Collection[str]) -> tuple[Column, ...]:
-    """Return the columns of `rows_of`, or of `period_sums`, with their meanings.
-
-    Args:
-        value: Name of the published values.
-        names: Those that there are, in order.
-
-    Returns:
-        In this order.
-    """
+    """Return the columns of `rows_of`, or of `period_sums`, of these names, with their meanings."""
     every = (*columns_of(value, with_bands=True), *period_columns(value))
     known = {column.name: column for column in every}
     known["name"] = Column("name", "string", "What the node is called.", may_be_null=True)
@@ -116,15 +93,8 @@ def as_sdmx_csv(rows: pl.DataFrame, value: str, period: Period | None = None) ->
 
     The format: https://github.com/sdmx-twg/sdmx-csv. Dimensions are NODE and TIME_PERIOD (in UTC by step; the
     local day, week or month); the measure is OBS_VALUE, of a period its sum. Slots that a day does not have
-    are left out, for they have no time. The dataflow has no structure message: columns are as here.
-
-    Args:
-        rows: As `rows_of` returns them, or as `period_sums` does.
-        value: Name of the published values.
-        period: That of `period_sums`; None for rows by step.
-
-    Returns:
-        Columns in the order of the format; errors are attributes, empty where not known.
+    are left out, for they have no time. The dataflow has no structure message: columns are as here. Errors
+    are attributes, empty where not known. period: that of `period_sums`; None for rows by step.
     """
     measure = value
     if period is None:

@@ -13,14 +13,10 @@ ONE_DIGIT = Context(prec=1, rounding=ROUND_UP)
 
 
 def rounded(optimality: Optimality) -> Optimality:
-    """Return the certificate as a release states it.
+    """Return the certificate of an estimate as a release states it.
 
-    Args:
-        optimality: of the release's estimate.
-
-    Returns:
-        Gap and residual rounded up to one digit and to `LEAST` or its root at least, so that another
-        processor's last bits make no other statement.
+    Gap and residual are rounded up to one digit and to `LEAST` or its root at least, so that another
+    processor's last bits make no other statement.
     """
     return Optimality(
         _up(max(optimality.gap, LEAST)),

@@ -108,7 +108,5 @@ def _noise_of(spend: Spend) -> NoiseScale:
 
 
 def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:
-    """Return whether every answer has the spend's own scale: a fraction of a weight stands for a larger
-    one.
-    """
+    """Return whether every answer has the spend's own scale: a part of a weight stands for a larger one."""
     return isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights)

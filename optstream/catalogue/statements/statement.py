@@ -1,21 +1,20 @@
 """What a published release says about itself: whose it is, what it protects and what it cost."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from optstream.catalogue.layout import errors_file, measurements_file
-from optstream.catalogue.measurements.stated import StatedMeasurements
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statements import consistency, long_spans
 from optstream.catalogue.statements.count_bands import CountBands
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.catalogue.statements.standard_errors import StandardErrors
-from optstream.catalogue.sums.stated_errors import StatedErrors
+from optstream.catalogue.statements.stated_files import StatedErrors, StatedMeasurements
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms import mechanism_named
@@ -30,6 +29,7 @@ MARGIN = "margin"
 TREE = "tree_sha256"
 """In a mechanism's parameters: what identifies the tree of the day, and the list of trees up to it."""
 LONGEST_TEXT = 200
+Told = TypeVar("Told")
 TEXTS = ("stream", "code_version", "configuration_hash", "time_zone")
 PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "calibration", "simulated")
 """Fields that are read from the document as they are."""
@@ -305,9 +305,6 @@ class ReleaseStatement:
         try:
             if document["format"] != FORMAT:
                 raise ValueError
-            errors, certificate = document.get("standard_errors"), document.get("consistency")
-            bands, measurements = document.get("bands"), document.get("measurements")
-            of_sums = document.get("errors")
             return cls(
                 **{name: document[name] for name in PLAIN},
                 mechanism=document["mechanism"],
@@ -316,18 +313,23 @@ class ReleaseStatement:
                 epsilon_plan=exact_from_text(document["epsilon_plan"]),
                 epsilon_own=exact_from_text(document["epsilon_own"]),
                 noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
-                standard_errors=None if errors is None else StandardErrors.from_document(errors),
+                standard_errors=_told(document, "standard_errors", StandardErrors.from_document),
                 supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
-                budget_alpha=exact_from_text(shared) if (shared := document.get("budget_alpha")) else None,
+                budget_alpha=_told(document, "budget_alpha", exact_from_text),
                 long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
-                optimality=None if certificate is None else consistency.from_document(certificate),
-                bands=None if bands is None else CountBands.from_document(bands),
-                measurements=None if measurements is None else StatedMeasurements.from_document(measurements),
-                errors=None if of_sums is None else StatedErrors.from_document(of_sums),
+                optimality=_told(document, "consistency", consistency.from_document),
+                bands=_told(document, "bands", CountBands.from_document),
+                measurements=_told(document, "measurements", StatedMeasurements.from_document),
+                errors=_told(document, "errors", StatedErrors.from_document),
                 no_errors=document.get("no_errors"),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error
+
+
+def _told(document: Mapping[str, Any], key: str, read: Callable[[Any], Told]) -> Told | None:
+    """Return what a key tells, where it is there: older releases lack those that came later."""
+    return None if document.get(key) is None else read(document[key])
 
 
 def _check_text(text: object, name: str) -> None:
@@ -344,11 +346,7 @@ def _decimal(amount: Fraction) -> str:
 def decimal_below(amount: Fraction) -> str:
     """Return four decimals, rounded down: the words may understate what is covered, never overstate it.
 
-    Args:
-        amount: At least 0.
-
-    Returns:
-        The decimals; the fraction itself where they would all be 0.
+    The fraction itself where the decimals would all be 0.
     """
     below = Fraction(math.floor(amount * 10**4), 10**4)
     return _decimal(below) if below else str(amount)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import polars as pl
@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from optstream.catalogue.sums.stated_errors import ErrorsOf
+from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
-from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table
 from optstream.stream.period import day_of, period_from
 
 FORMAT = "optstream.errors/1"
@@ -65,25 +66,18 @@ class DayErrors:
     added: NDArray[np.float64]
 
     def variances_of_sums(self, shared: NDArray[np.float64] | float = 0.0) -> NDArray[np.float64]:
-        """Return the variance of each node's sum over all steps; free.
+        """Return the variance of each node's sum over all steps, (n_nodes,), in the squared unit of the
+        values; free.
 
-        Args:
-            shared: (n_terms,), what the sum shares with days before it that are in it too.
-
-        Returns:
-            (n_nodes,), in the squared unit of the values.
+        shared: (n_terms,), what the sum shares with days before it that are in it too.
         """
         of_steps = self.terms.steps.sum(axis=(1, 2)) + shared
         return np.asarray(np.einsum("rnn,r->n", self.terms.nodes, of_steps))
 
     def fits(self, rows: pl.DataFrame) -> bool:
-        """Return whether it tells of the nodes and steps of a release, of all of them.
+        """Return whether it tells of all nodes and steps of a release, and of no others.
 
-        Args:
-            rows: Of the release, with columns node and step.
-
-        Returns:
-            False also for a file that leaves some out: sums would look surer than they are.
+        A file that leaves some out would make sums look surer than they are.
         """
         n_steps = self.terms.steps.shape[1]
         return set(self.nodes) == set(rows["node"].unique()) and n_steps == rows["step"].n_unique()
@@ -96,17 +90,10 @@ def encode_errors(
     of: ErrorsOf,
     added: NDArray[np.float64] | None = None,
 ) -> bytes:
-    """Return the file of a day's errors.
+    """Return the Parquet file of a day's errors; the same arguments give the same bytes.
 
-    Args:
-        terms: Of the day.
-        nodes: Names, in the terms' order.
-        period: The local day.
-        of: Which errors they are.
-        added: (n_nodes, n_steps), what lower bound and rounding added; None for nothing.
-
-    Returns:
-        Parquet; the same arguments give the same bytes, and another pyarrow may encode differently.
+    nodes: names, in the terms' order. added: (n_nodes, n_steps), what lower bound and rounding added; None
+    for nothing. Another pyarrow may encode differently.
     """
     first, second, of_nodes = _pairs(terms.nodes)
     at, other, of_steps = _pairs(terms.steps)
@@ -149,34 +136,21 @@ def encode_errors(
 
 
 def decode_errors(data: bytes) -> DayErrors:
-    """Read a file of errors, which anyone may have written.
+    """Return what a file of errors says, which anyone may have written.
 
-    Args:
-        data: Its bytes.
-
-    Returns:
-        What it says.
-
-    Raises:
-        PublicationError: It is no such file, or claims more than `LIMITS`.
+    Raises PublicationError for what is no such file, or claims more than `LIMITS`.
     """
-    claims = claims_of(data)
-    if claims is None or not claims.is_flat or not claims.within(LIMITS):
-        raise PublicationError(f"a file of errors is whole Parquet and may claim {LIMITS.words}")
+    rows, metadata = decode_table(data, LIMITS, "a file of errors", SCHEMA)
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        footer = json.loads((file.metadata.metadata or {})[KEY])
-        rows = pl.from_arrow(file.read(use_threads=False))
-        if footer["format"] != FORMAT or footer["of"] not in ("whole", "noise"):
+        footer = json.loads(metadata[KEY])
+        if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf):
             raise ValueError
-        if not isinstance(rows, pl.DataFrame) or dict(rows.schema) != SCHEMA:
+        if dict(rows.schema) != SCHEMA:
             raise ValueError
         period, nodes = period_from(footer["period"]), tuple(footer["nodes"])
         terms = _terms(rows.filter(pl.col("term").is_not_null()), period, nodes, *footer["shape"])
         return DayErrors(period, footer["of"], nodes, terms, _added(rows, nodes, terms.steps.shape[1]))
     except (
-        pa.ArrowException,
-        OSError,
         ValueError,
         ArithmeticError,
         LookupError,

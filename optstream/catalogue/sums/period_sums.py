@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from optstream.catalogue.metadata.dataset import Column
+from optstream.catalogue.metadata.described_columns import Column
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.sums.errors_parquet import DayErrors
 from optstream.stream.period import Hour, day_of
@@ -32,17 +32,13 @@ _SCHEMA = pl.Schema(
 def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable[DayErrors]) -> pl.DataFrame:
     """Return a row for each period and node, with the sum of its published days and how sure that is. Pure.
 
-    Args:
-        rows: As `rows_of` returns them.
-        value: Name of the published values.
-        period: Of which there are sums.
-        errors: Of the days, as far as they are published, rising; each is let go before the next is taken.
+    rows: as `rows_of` returns them. value: name of the published values. errors: of the days, as far as they
+    are published, rising; each is let go before the next is taken.
 
-    Returns:
-        Columns date (the first published day of the period), last_date, node, parent, level, days (how many
-        of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_estimate`, `_sum_noise_se`
-        and `_sum_se` (null where a day has no file of such errors), revision and vintage (the highest);
-        sorted by date and node.
+    Returns columns date (the first published day of the period), last_date, node, parent, level, days (how
+    many of the period's are there), steps, the value's `_sum` and `_mean`, `_sum_estimate`, `_sum_noise_se`
+    and `_sum_se` (null where a day has no file of such errors), revision and vintage (the highest); sorted by
+    date and node.
     """
     begins = pl.col("date").dt.truncate(_BEGINS[period]).alias("begins")
     summed = rows.group_by(begins, "node").agg(
@@ -86,14 +82,7 @@ def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable
 
 
 def period_columns(value: str) -> tuple[Column, ...]:
-    """Return the columns that `period_sums` has beside those of rows, with their meanings.
-
-    Args:
-        value: Name of the published values.
-
-    Returns:
-        By their names, in order.
-    """
+    """Return the columns that `period_sums` has beside those of rows, with their meanings, in order."""
     noise, whole = (f"{value}_sum{column.removeprefix(value)}" for column in error_columns(value))
     return (
         Column("last_date", "date", "The last published day of the period."),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import LARGEST_ERRORS, errors_file, superseded_errors_folder
+from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.reading.read import catalogue_reader, read_beside, read_rows
 from optstream.catalogue.signing import GivenKeys
@@ -59,7 +59,7 @@ def read_sum(
     """
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
-    listed = {entry.period: entry for entry in catalogue.entries if not entry.withdrawn}
+    listed = {entry.period: entry for entry in catalogue.listed}
     asked = _calendar_of(storage, listed).periods(first, last)
     entries = [listed[one] for one in asked if one in listed]
     if not asked or len(entries) < len(asked):
@@ -106,30 +106,13 @@ class SummedDay:
     margin: frozenset[str] = frozenset()
 
     def weights(self, nodes: Mapping[str, float]) -> Floats:
-        """Return the weight of each node, (n_nodes,).
-
-        Args:
-            nodes: Weights by names.
-
-        Returns:
-            In the order of `nodes`.
-
-        Raises:
-            ParameterError: A name is not there.
-        """
+        """Return the weight of each node, (n_nodes,). Raises ParameterError for a name that is not there."""
         if unknown := [name for name in nodes if name not in self.parents]:
             raise ParameterError(f"{self.period} has no node {unknown[0]!r:.80}; names are as in the files")
         return np.array([float(nodes.get(name, 0.0)) for name in self.nodes])
 
     def chosen(self, steps: Collection[int] | None) -> Floats:
-        """Return which steps are summed, (n_steps,): 1, else 0.
-
-        Args:
-            steps: Of the day, from 0; None for all.
-
-        Returns:
-            In the day's order.
-        """
+        """Return which steps of the day are summed, (n_steps,): 1, else 0. steps: from 0; None for all."""
         own = np.arange(self.values.shape[1]) + self.first_step
         return (np.ones(own.size) if steps is None else np.isin(own, [*steps])).astype(np.float64)
 
@@ -141,19 +124,10 @@ class SummedDay:
 
 
 def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> SummedDay:
-    """Return a listed day.
+    """Return a listed day, not withdrawn.
 
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-        entry: Of the day, not withdrawn.
-        verify: Whether to compare the hash of its file; that of the file of errors is compared in any case.
-
-    Returns:
-        The day.
-
-    Raises:
-        PublicationError: A file is missing, altered, or of another day.
+    verify: whether to compare the hash of its file; that of the file of errors is compared in any case.
+    Raises PublicationError where a file is missing, altered, or of another day.
     """
     rows = read_rows(storage, catalogue, entry, verify)
     errors = read_errors(storage, entry, read_statement(storage, entry), rows)
@@ -173,20 +147,11 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
 def read_errors(
     storage: Storage, entry: Entry, stated: ReleaseStatement, rows: pl.DataFrame | None = None
 ) -> DayErrors | None:
-    """Return how the errors of a listed day hang together; the file's hash is compared.
+    """Return how the errors of a listed day hang together; None where there is no file of errors.
 
-    Args:
-        storage: The published folder.
-        entry: Of the day, not withdrawn.
-        stated: Of its release.
-        rows: Likewise, all of them; None where who asks takes what nodes and steps the file tells of.
-
-    Returns:
-        What the file of errors says, also where a newer release has replaced it meanwhile; None where there
-        is none.
-
-    Raises:
-        PublicationError: The file is missing, altered, or of another day, or of other nodes or steps.
+    The file's hash is compared; it is found also where a newer release has replaced it meanwhile. rows: of
+    the release, all of them; None where who asks takes what nodes and steps the file tells of. Raises
+    PublicationError where the file is missing, altered, or of another day, or of other nodes or steps.
     """
     if stated.errors is None:
         return None
@@ -195,7 +160,7 @@ def read_errors(
     try:
         data = read_beside(storage, entry.period, name, digest, LARGEST_ERRORS)
     except PublicationError:
-        replaced = f"{superseded_errors_folder(entry.period)}/{name.rpartition('/')[2]}"
+        replaced = f"{folder_of(SUPERSEDED_ERRORS, entry.period)}/{name.rpartition('/')[2]}"
         if not storage.is_file(replaced):
             raise
         data = read_beside(storage, entry.period, replaced, digest, LARGEST_ERRORS)
@@ -208,22 +173,13 @@ def read_errors(
 
 
 def errors_of_days(storage: Storage, catalogue: Catalogue, days: Iterable[date]) -> Iterator[DayErrors]:
-    """Yield how the errors of some listed days hang together, of those that have a file of errors.
+    """Yield how the errors of some listed days hang together, rising, of those that have a file of errors.
 
-    Args:
-        storage: The published folder.
-        catalogue: Read from it.
-        days: Listed, rising.
-
-    Yields:
-        One after another.
-
-    Raises:
-        PublicationError: As `read_errors`.
+    Raises PublicationError as `read_errors`.
     """
     asked = set(days)
-    for entry in catalogue.entries:
-        if day_of(entry.period) in asked and not entry.withdrawn:
+    for entry in catalogue.listed:
+        if day_of(entry.period) in asked:
             found = read_errors(storage, entry, read_statement(storage, entry))
             if found is not None:
                 yield found
@@ -234,18 +190,9 @@ def sum_of_days(
     nodes: Collection[str] | Mapping[str, float],
     steps: Collection[int] | None = None,
 ) -> SumOfValues:
-    """Return the sum over some days, as `read_sum` does. Pure; free.
+    """Return the sum over some days, rising, of nodes and steps as for `read_sum`. Pure; free.
 
-    Args:
-        days: Rising.
-        nodes: As for `read_sum`.
-        steps: Likewise.
-
-    Returns:
-        Likewise.
-
-    Raises:
-        ParameterError: A node is not there or lies in another one, or a day has not the steps.
+    Raises ParameterError where a node is not there or lies in another one, or a day has not the steps.
     """
     weights = nodes if isinstance(nodes, Mapping) else dict.fromkeys(nodes, 1.0)
     if not weights:

@@ -93,9 +93,7 @@ def first_guarantee(
 def next_guarantee(
     connection: Connection, grant: GrantRow, calendar: str, guarantee: Mapping[str, str | int]
 ) -> int:
-    """Put another privacy guarantee in force; return its number. Earlier ones stay, for what was planned
-    under them.
-    """
+    """Put another privacy guarantee in force; return its number. Earlier ones stay, for their own plans."""
     wanted = {column: guarantee.get(column) for column in GUARANTEE_COLUMNS}
     number = grant.amendment + 1
     connection.execute(insert(AmendmentRow).values(grant_id=grant.id, number=number, **wanted))

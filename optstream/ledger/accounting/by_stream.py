@@ -7,9 +7,10 @@ from fractions import Fraction
 from sqlalchemy import Connection, select
 
 from optstream.ledger.accounting.amendments import guarantees_of
-from optstream.ledger.accounting.charges import Charges, charged_to_grant, cost_touching
+from optstream.ledger.accounting.charges import charged_to_grant, cost_touching
 from optstream.ledger.database.rows import rows
-from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.database.schema import ReleaseRow, StreamRow
+from optstream.ledger.database.stream_rows import find_grant
 
 
 @dataclass(frozen=True)
@@ -28,28 +29,32 @@ class SharedWindow:
     by_stream: tuple[tuple[str, Fraction | float], ...]
 
 
-def shared_window(connection: Connection, grant: GrantRow, steps: range) -> SharedWindow:
-    """Return the worst window that has one of `steps`, by stream, by the privacy guarantee in force."""
-    worst = cost_touching(connection, grant, steps)
-    guarantees = guarantees_of(connection, grant)
-    window = range(worst.first_step, worst.first_step + grant.window_length)
-    members = rows(connection, select(StreamRow).where(StreamRow.grant_id == grant.id).order_by(StreamRow.id))
+def shared_window(connection: Connection, grant: str, steps: range) -> SharedWindow:
+    """Return the worst window that has one of some steps, and what each stream is charged in it.
+
+    Args:
+        grant: Name of the privacy budget.
+        steps: Running indices, at least one.
+
+    Returns:
+        The window, by the privacy guarantee in force; the parts of the streams add up to what it lost.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    row = find_grant(connection, grant)
+    worst = cost_touching(connection, row, steps)
+    guarantees = guarantees_of(connection, row)
+    window = range(worst.first_step, worst.first_step + row.window_length)
+    members = rows(connection, select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id))
     found = []
     for member in members:
         only = ReleaseRow.stream_id == member.id
-        charges = charged_to_grant(connection, grant, window, only, guarantees=guarantees)
-        if grant.windows == "aligned":
-            charges = _of_one_period(charges, window.start)
-        (lost,) = charges.of_windows(grant.window_length, range(window.start, window.start + 1))
+        charges = charged_to_grant(connection, row, window, only, guarantees=guarantees)
+        if row.windows == "aligned":
+            # a window has no step of another period
+            charges = charges.only(lambda one: one.first_step <= window.start < one.first_step + one.n_steps)
+        (lost,) = charges.of_windows(row.window_length, range(window.start, window.start + 1))
         found.append((member.name, lost))
     total = sum((lost for _, lost in found), Fraction(0))
     return SharedWindow(window.start, math.inf if worst.epsilon == math.inf else total, tuple(found))
-
-
-def _of_one_period(charges: Charges, step: int) -> Charges:
-    """Return the charges of the period that has a step: an aligned window has no step of another."""
-    own, lost = (
-        tuple(spend for spend in some if spend.first_step <= step < spend.first_step + spend.n_steps)
-        for some in (charges.spends, charges.compromised)
-    )
-    return Charges(own, lost)

@@ -2,9 +2,10 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from sqlalchemy import ColumnElement, Connection
 
@@ -39,14 +40,11 @@ class Charges:
     def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
         """Return the charges of each period by itself, by its first step and number of steps."""
         periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
-        return [(period, self._inside(period)) for period in periods]
+        return [(period, self.only(partial(_is_of, period))) for period in periods]
 
-    def _inside(self, period: tuple[int, int]) -> "Charges":
-        own, lost = (
-            tuple(spend for spend in some if (spend.first_step, spend.n_steps) == period)
-            for some in (self.spends, self.compromised)
-        )
-        return Charges(own, lost)
+    def only(self, chosen: Callable[[Spend], bool]) -> "Charges":
+        """Return what the chosen ones of these spends are charged."""
+        return Charges(tuple(filter(chosen, self.spends)), tuple(filter(chosen, self.compromised)))
 
     def worst(
         self, window_length: int, windows: Windows, plan: Sequence[Spend], touching: range
@@ -59,11 +57,13 @@ class Charges:
         return WindowLoss(cost.epsilon, cost.first_step)
 
 
+def _is_of(period: tuple[int, int], spend: Spend) -> bool:
+    return (spend.first_step, spend.n_steps) == period
+
+
 @dataclass(frozen=True)
 class Planned:
-    """A spend in force as it was planned: under which privacy guarantee, and whether its noise became
-    known.
-    """
+    """A spend in force as it was planned: under which privacy guarantee, and whether its noise is known."""
 
     spend: Spend
     guarantee: int
@@ -131,8 +131,6 @@ def cost_touching(
 
 
 def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
-    """Return the steps that share a window with one of these. guarantee: a privacy budget's row, or a
-    model.
-    """
+    """Return the steps that share a window with one of these. guarantee: a budget's row, or a model."""
     lead = guarantee.window_length - 1
     return range(steps.start - lead, steps.stop + lead)

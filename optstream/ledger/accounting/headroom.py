@@ -9,7 +9,8 @@ from itertools import groupby
 from sqlalchemy import Connection, func, select
 
 from optstream.ledger.accounting.charges import Charges, charged_to_grant, window_reach
-from optstream.ledger.database.schema import GrantRow, SpendRow
+from optstream.ledger.database.schema import SpendRow
+from optstream.ledger.database.stream_rows import find_grant
 
 
 @dataclass(frozen=True)
@@ -27,20 +28,31 @@ class Stretch:
     charged: Fraction | float
 
 
-def stretches(connection: Connection, grant: GrantRow, steps: range) -> tuple[Stretch, ...]:
-    """Return what the windows with at least one of `steps` are charged, by first step.
+def charged_windows(connection: Connection, grant: str, steps: range) -> tuple[Stretch, ...]:
+    """Return what each window with one of these steps is charged, equal neighbours together.
 
-    All streams of the privacy budget count. With aligned windows only those inside a charged period are
+    All streams of the privacy budget count. With aligned windows only those inside charged periods are
     listed: any other has the whole privacy budget. Reads the history that these windows see; time O(spends *
     (period + window)).
+
+    Args:
+        grant: Name of the privacy budget.
+        steps: Running indices.
+
+    Returns:
+        Stretches of windows by first step.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
     """
-    length = grant.window_length
-    if grant.windows == "sliding":
-        reach = window_reach(grant, steps)
-        seen = charged_to_grant(connection, grant, reach)
+    row = find_grant(connection, grant)
+    length = row.window_length
+    if row.windows == "sliding":
+        reach = window_reach(row, steps)
+        seen = charged_to_grant(connection, row, reach)
         return tuple(_alike(seen, length, range(reach.start, steps.stop)))
     found: list[Stretch] = []
-    for (first, n_steps), own in charged_to_grant(connection, grant, steps).by_period():
+    for (first, n_steps), own in charged_to_grant(connection, row, steps).by_period():
         # a window longer than its period is the whole period
         last = first + max(n_steps - length, 0)
         starts = range(max(first, min(steps.start - length + 1, last)), min(last, steps.stop - 1) + 1)
@@ -48,17 +60,28 @@ def stretches(connection: Connection, grant: GrantRow, steps: range) -> tuple[St
     return tuple(found)
 
 
-def last_charged(connection: Connection, grant: GrantRow) -> Stretch | None:
-    """Return the last windows that are charged anything; None if the privacy budget is untouched.
+def last_charged(connection: Connection, grant: str) -> Stretch | None:
+    """Return the last windows of a privacy budget that are charged anything: later ones have all of it.
 
-    Every window that begins later has the whole privacy budget. Reads the end of the history only.
+    Reads the end of the history only.
+
+    Args:
+        grant: Name of the privacy budget.
+
+    Returns:
+        The windows; None where nothing was charged.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
     """
-    of_grant = SpendRow.grant_id == grant.id
-    latest = connection.execute(select(func.max(SpendRow.first_step)).where(of_grant)).scalar_one()
+    row = find_grant(connection, grant)
+    latest = connection.execute(
+        select(func.max(SpendRow.first_step)).where(SpendRow.grant_id == row.id)
+    ).scalar_one()
     if latest is None:
         return None
-    reach = grant.longest_spend + grant.window_length
-    tail = stretches(connection, grant, range(latest - reach, latest + reach))
+    reach = row.longest_spend + row.window_length
+    tail = charged_windows(connection, grant, range(latest - reach, latest + reach))
     return next((stretch for stretch in reversed(tail) if stretch.charged), None)
 
 

@@ -13,7 +13,8 @@ from optstream.ledger.accounting.amendments import Guarantees, guarantees_of
 from optstream.ledger.accounting.kept_guarantees import joined
 from optstream.ledger.accounting.spends import charged_rows
 from optstream.ledger.database.rows import plain_rows
-from optstream.ledger.database.schema import GrantRow, SpendRow
+from optstream.ledger.database.schema import SpendRow
+from optstream.ledger.database.stream_rows import find_grant
 from optstream.ledger.records import WindowLoss
 from optstream.privacy import PrivacyModel, WindowCost, worst_of_repeated, worst_window
 from optstream.privacy.accounting import NO_COST
@@ -29,9 +30,7 @@ class _Shape(NamedTuple):
 
 
 class History:
-    """The spends of a privacy budget, whole: those that differ only in when they were are read and priced
-    once.
-    """
+    """A privacy budget's spends, whole: those that differ only in when they were are priced once."""
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
@@ -104,9 +103,7 @@ class History:
         return self._cost_of_planned(guarantees)
 
     def _cost_of_planned(self, guarantees: Guarantees) -> WindowCost:
-        """Return the worst window that has a step of what was planned under the privacy guarantee in
-        force.
-        """
+        """Return the worst window with a step of what was planned under the privacy guarantee in force."""
         number, model = guarantees.now, guarantees.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)
@@ -131,14 +128,24 @@ def _charges_anything(document: str) -> bool:
     return worst_window([spend_from_document(json.loads(document))], 1).epsilon > 0
 
 
-def cost_of_all(connection: Connection, grant: GrantRow) -> WindowLoss:
-    """Return the worst window of the privacy budget's whole history, by its present privacy guarantee."""
-    history = History()
+def worst(connection: Connection, grant: str) -> WindowLoss:
+    """Return what the worst window of the whole history loses. Reads all of the history.
+
+    Args:
+        grant: Name of the privacy budget.
+
+    Returns:
+        The worst window, by the privacy guarantee in force.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    history, row = History(), find_grant(connection, grant)
     query = charged_rows().add_columns(SpendRow.first_step, SpendRow.position)
-    query = query.where(SpendRow.grant_id == grant.id)
+    query = query.where(SpendRow.grant_id == row.id)
     for document, amendment, compromised, first_step, position in plain_rows(connection, query):
         if compromised is not None and _charges_anything(document):
             return WindowLoss(math.inf, first_step)
         history.add(position, first_step, document, amendment)
-    cost = history.cost(guarantees_of(connection, grant))
+    cost = history.cost(guarantees_of(connection, row))
     return WindowLoss(cost.epsilon, cost.first_step)

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, select
 
 from optstream.ledger.accounting.amendments import guarantees_of
 from optstream.ledger.accounting.charges import charged_to_grant, having_one_of, window_reach
-from optstream.ledger.database.schema import GrantRow, SpendRow
+from optstream.ledger.database.schema import SpendRow
+from optstream.ledger.database.stream_rows import find_grant
 from optstream.privacy import Spend
 
 
@@ -28,15 +29,27 @@ class Spent:
     window: tuple[int, Fraction] | None
 
 
-def spent_over(connection: Connection, grant: GrantRow, steps: range) -> Spent:
-    """Return all that the releases with one of `steps` are charged; reads that range of the history."""
-    charged = charged_to_grant(connection, grant, steps)
+def spent_over(connection: Connection, grant: str, steps: range) -> Spent:
+    """Return what all releases with one of these steps are charged, of all streams; reads their history.
+
+    Args:
+        grant: Name of the privacy budget.
+        steps: Running indices.
+
+    Returns:
+        The spends by the privacy guarantee in force, and what is needed to compose them over a long span.
+
+    Raises:
+        LedgerError: There is no such privacy budget.
+    """
+    row = find_grant(connection, grant)
+    charged = charged_to_grant(connection, row, steps)
     # what a neighbouring day chose to spend may decide what a day of the span measures
-    touching = having_one_of(grant, window_reach(grant, steps))
+    touching = having_one_of(row, window_reach(row, steps))
     near = select(SpendRow.document).where(*touching, SpendRow.document.contains("capped"))
     window = None
-    if grant.windows == "sliding" and grant.amendment == 0:
-        window = (grant.window_length, guarantees_of(connection, grant).in_force.budget)
+    if row.windows == "sliding" and row.amendment == 0:
+        window = (row.window_length, guarantees_of(connection, row).in_force.budget)
     plans = connection.execute(near).scalars()
     # of a capped spend the steps, or what each of them pays, were still to be chosen
     adaptive = any(json.loads(document)["kind"] == "capped" for document in plans)

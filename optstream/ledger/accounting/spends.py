@@ -58,9 +58,7 @@ def store(
 
 
 def charged_rows() -> Select[tuple[str, int, str | None]]:
-    """Return what is in force of a release's spends: text, privacy guarantee it was planned under, why it is
-    compromised.
-    """
+    """Return the text of a release's spends in force, their privacy guarantee, and why it is compromised."""
     in_force = and_(SpendRow.release_id == ReleaseRow.id, SpendRow.generation == ReleaseRow.generation)
     return select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised).join(ReleaseRow, in_force)
 

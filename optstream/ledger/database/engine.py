@@ -112,9 +112,14 @@ def _translated(engine: Engine) -> Iterator[None]:
 
 
 def lease_time(connection: Connection, now: datetime) -> datetime:
-    """Return the instant by which leases end: `now`, or the database server's, where the ledger goes by that.
+    """Return the instant by which leases are over.
 
-    SQLite has no clock but the caller's.
+    Args:
+        now: The caller's time.
+
+    Returns:
+        The time of the database server, where that has a clock, as SQLite has not, and the ledger was opened
+        with `database_time`; else `now`.
     """
     if connection.dialect.name == "postgresql" and connection.get_execution_options().get("ledger_clock"):
         now = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
@@ -154,9 +159,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
 
 
 def _use_write_ahead_log(connection: Any, patience_seconds: float) -> None:
-    """Change the mode of the file, once and permanently. SQLite does not wait here for others that do the
-    same.
-    """
+    """Change the file's mode, permanently. SQLite does not wait here for others that do the same."""
     deadline = monotonic() + patience_seconds
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:

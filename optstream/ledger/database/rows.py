@@ -38,9 +38,7 @@ def insert_row(connection: Connection, table: type[Row], **columns: object) -> i
 
 
 def plain_rows(connection: Connection, query: Select[Columns]) -> Iterator[Columns]:
-    """Yield the rows of a long query as the driver gives them, plain tuples: for columns of text and
-    integers.
-    """
+    """Yield the rows of a long query, of text and integers, as the driver gives them: plain tuples."""
     cursor: Any = connection.execute(query).cursor
     return iter(cursor)
 

@@ -9,10 +9,10 @@ from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import next_guarantee
 from optstream.ledger.database.rows import rows
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.database.stream_rows import columns_of, event_body, lock, terms_of
 from optstream.ledger.hash_chain import append
 from optstream.ledger.records import StreamTerms, check_name
 from optstream.ledger.transactions.enrol import refuse_more_than_all
-from optstream.ledger.transactions.stream_rows import columns_of, event_body, lock, terms_of
 from optstream.privacy import PrivacyModel
 
 FIXED = ("grant", "calendar")
@@ -71,14 +71,9 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
 
 
 def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
-    """Refuse terms in another currency than those under which something was charged.
+    """Refuse terms in another currency than those in force, under which something was charged.
 
-    Args:
-        known: In force.
-        terms: That would be.
-
-    Raises:
-        LedgerError: One is in epsilon alone and the other in rho; it says what to do instead.
+    Raises LedgerError, which says what to do instead, where one is in epsilon alone and the other in rho.
     """
     if known.model.currency == terms.model.currency:
         return
@@ -91,9 +86,7 @@ def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
 
 
 def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:
-    """Raise LedgerError for an open draw: what is drawn is published under the privacy guarantee that it was
-    drawn under, so it comes first.
-    """
+    """Raise LedgerError for an open draw: it is published under the guarantee of its draw."""
     members = select(StreamRow.id).where(StreamRow.grant_id == grant.id)
     is_open = or_(ReleaseRow.state == "DRAWN", and_(ReleaseRow.state == "RESERVED", ReleaseRow.drawing))
     query = select(ReleaseRow.period).where(ReleaseRow.stream_id.in_(members), is_open)

@@ -9,16 +9,10 @@ from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
 from optstream.ledger.database.rows import insert_row, one_row, rows
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.database.stream_rows import LOCKED_STREAM, columns_of, event_body, grant_of, terms_of
 from optstream.ledger.dated_trees import continues
 from optstream.ledger.hash_chain import GENESIS, append
 from optstream.ledger.records import StreamTerms
-from optstream.ledger.transactions.stream_rows import (
-    LOCKED_STREAM,
-    columns_of,
-    event_body,
-    grant_of,
-    terms_of,
-)
 
 OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
 """What all streams of a privacy budget agree on: their spends are added up, step by step."""
@@ -138,9 +132,7 @@ def _has_releases(connection: Connection, *stream_ids: int) -> bool:
 
 
 def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
-    """Return key and amendment of the privacy budget, made or changed if nobody else relies on it; else it
-    must agree.
-    """
+    """Return key and amendment of the budget, which must agree unless nobody else relies on it."""
     wanted = terms.guarantee()
     query = select(GrantRow).where(GrantRow.name == terms.grant).with_for_update()
     grant = one_row(connection, query)

@@ -7,8 +7,8 @@ from sqlalchemy import Connection, bindparam, select
 from optstream.errors import HeldError, LedgerError
 from optstream.ledger.database.rows import one_row
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.database.stream_rows import lock
 from optstream.ledger.records import ReleaseState, Reservation, check_key
-from optstream.ledger.transactions.stream_rows import lock
 
 Key = tuple[str, str, int]
 """Stream, period and revision."""

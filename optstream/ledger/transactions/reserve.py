@@ -14,6 +14,7 @@ from optstream.ledger.accounting.spends import hull, spends_hash, store
 from optstream.ledger.database.engine import lease_time
 from optstream.ledger.database.rows import insert_row
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
+from optstream.ledger.database.stream_rows import lock, terms_of
 from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
     GuaranteeLoss,
@@ -26,7 +27,6 @@ from optstream.ledger.records import (
     stamp,
 )
 from optstream.ledger.transactions.held import Key, describe, find_row, held
-from optstream.ledger.transactions.stream_rows import lock, terms_of
 from optstream.ledger.transactions.withdrawals import give_up
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
 from optstream.privacy.spends import check_currency
@@ -152,9 +152,7 @@ def _advice(release: ReleaseRow) -> str:
 
 
 def _check_guarantee(connection: Connection, stream: StreamRow, request: Request) -> None:
-    """Refuse a plan that was made under another privacy guarantee than the stream's, whoever changed it
-    meanwhile.
-    """
+    """Refuse a plan of another privacy guarantee than the stream's, whoever changed it meanwhile."""
     if request.terms is None:
         return
     changed = terms_of(connection, stream).differing(request.terms)

@@ -9,14 +9,13 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, select, update
 
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger.accounting.charges import Condition
 from optstream.ledger.database.rows import insert_row
 from optstream.ledger.database.schema import ReleaseRow, VintageRow
+from optstream.ledger.database.stream_rows import id_of
 from optstream.ledger.hash_chain import append
 from optstream.ledger.records import LONGEST_LEASE, ReleaseState, Reservation, check_name, stamp
 from optstream.ledger.transactions.held import Key, describe, held_row, key_of
 from optstream.ledger.transactions.leases import take_lease
-from optstream.ledger.transactions.stream_rows import id_of
 
 
 @dataclass(frozen=True)
@@ -165,13 +164,19 @@ def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
         yield Vintage(*facts)
 
 
-def of_stream(
-    connection: Connection, stream: str, *only: Condition
+def vintages(
+    connection: Connection, stream: str, *, unpublished: bool = False
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-    """Return the vintages of a stream's releases, rising, by period and revision; those without are left out.
+    """Return the new estimates of a stream's releases.
 
-    only: conditions on the vintages to look at.
+    Args:
+        stream: Name of the stream.
+        unpublished: Whether only those that the catalogue is not known to list.
+
+    Returns:
+        Vintages by number, rising, for each period and revision that has any.
     """
+    only = (VintageRow.published.is_(False),) if unpublished else ()
     query = (
         select(ReleaseRow.period, ReleaseRow.revision, *_COLUMNS)
         .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)

@@ -10,11 +10,10 @@ from optstream.errors import OptStreamError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
 from optstream.ledger.database.rows import plain_batches
 from optstream.ledger.database.schema import EventRow, StreamRow
+from optstream.ledger.database.stream_rows import event_body, terms_of
 from optstream.ledger.dated_trees import Entries, continues, trees_said
 from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
 from optstream.ledger.records import StreamTerms
-from optstream.ledger.transactions.stream_rows import event_body, terms_of
-from optstream.ledger.verification.vintages import ToldOfVintages
 
 _PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
 Said = dict[str, object]
@@ -23,6 +22,8 @@ Named = tuple[str, int | None]
 """Period and revision, as an event has them."""
 Generation = tuple[str, int | None, object]
 """Period, revision, generation of its spends."""
+ToldOfVintages = dict[tuple[str, int | None, object], Said]
+"""What the events say of each vintage, by period, revision and number."""
 EVENTS_AT_ONCE = 200
 NOTHING_RESERVED = -(2**62)
 
@@ -69,9 +70,7 @@ def chain_problems(connection: Connection, stream: StreamRow, told: EventRecord)
 
 
 def _link_problems(name: str, rows: Sequence[PlainEvent], before: str, expected: int) -> Iterator[str]:
-    """Yield what breaks the chain in consecutive rows. before, expected: what the first follows, and its
-    number.
-    """
+    """Yield what breaks the chain in consecutive rows. before, expected: hash before, number of the first."""
     computed = hashes_of(name, rows)
     previous, numbers, *_, found = zip(*rows, strict=True)
     is_linked = previous == (before, *found[:-1]) and numbers == tuple(range(expected, expected + len(rows)))

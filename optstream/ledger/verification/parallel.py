@@ -38,9 +38,7 @@ PATIENCE_SECONDS = 30.0
 
 
 class Part(NamedTuple):
-    """Streams of a privacy budget that one process reads; if they are all of it, it prices the privacy budget
-    as well.
-    """
+    """Streams of a privacy budget that one process reads; if they are all of it, it prices that as well."""
 
     grant_id: int
     stream_ids: tuple[int, ...]
@@ -168,9 +166,7 @@ def _moment(connection: Connection) -> tuple[int, str] | None:
 
 
 def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
-    """Return the streams, dealt out so that all read about as many events; only large privacy budgets are
-    divided.
-    """
+    """Return the streams, dealt out by their events; only large privacy budgets are divided."""
     found = rows(connection, select(StreamRow).where(StreamRow.grant_id.in_(select(GrantRow.id))))
     by_grant: dict[int, list[StreamRow]] = {}
     for row in found:

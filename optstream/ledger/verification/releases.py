@@ -1,4 +1,4 @@
-"""Checking a stream's releases and spends against what its events say of them."""
+"""Checking a stream's releases, spends and vintages against what its events say of them."""
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,9 +10,16 @@ from sqlalchemy import Connection, Select, select
 from optstream.ledger.accounting.history import History
 from optstream.ledger.accounting.spends import COLUMNS, PlainSpend, hash_of_lines, lines_of
 from optstream.ledger.database.rows import plain_rows
-from optstream.ledger.database.schema import ReleaseRow, SpendRow, StreamRow
+from optstream.ledger.database.schema import ReleaseRow, SpendRow, StreamRow, VintageRow
 from optstream.ledger.transactions.held import describe
-from optstream.ledger.verification.events import EventRecord, Generation, Named, RecordedGuarantees, Said
+from optstream.ledger.verification.events import (
+    EventRecord,
+    Generation,
+    Named,
+    RecordedGuarantees,
+    Said,
+    ToldOfVintages,
+)
 
 # a renewed lease leaves no event
 REPLAYED = tuple(
@@ -25,6 +32,8 @@ GENERATION, AMENDMENT = REPLAYED.index("generation"), REPLAYED.index("amendment"
 PlainGeneration = tuple[int, int, int, int, int, int, str]
 """Release, generation and privacy budget of a spend; then as `PlainSpend`."""
 _PLAIN_SPEND = [getattr(SpendRow, name) for name in COLUMNS]
+OF_VINTAGE = ("basis", "staged_hash", "published_name", "published")
+_OF_VINTAGE = [getattr(VintageRow, name) for name in OF_VINTAGE]
 _replayed = itemgetter(*REPLAYED)
 _generation = itemgetter(0, 1, 2)
 _n_steps = itemgetter(2)
@@ -162,3 +171,25 @@ def _spend_rows(connection: Connection, stream: StreamRow) -> Iterator[PlainGene
         .order_by(*order)
     )
     return plain_rows(connection, query)
+
+
+def vintage_problems(connection: Connection, stream: StreamRow, told: ToldOfVintages) -> Iterator[str]:
+    """Yield what differs between a stream's vintages and what its events record of them."""
+    left = dict(told)
+    query = (
+        select(ReleaseRow.period, ReleaseRow.revision, VintageRow.number, *_OF_VINTAGE)
+        .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
+        .where(ReleaseRow.stream_id == stream.id)
+        .order_by(VintageRow.release_id, VintageRow.number)
+    )
+    for period, revision, number, *values in plain_rows(connection, query):
+        named = f"{describe(stream.name, period, revision)}, vintage {number}"
+        said = left.pop((period, revision, number), None)
+        if said is None:
+            yield f"{named}: no event tells of it"
+            continue
+        differing = [name for name, value in zip(OF_VINTAGE, values, strict=True) if said.get(name) != value]
+        if differing:
+            yield f"{named}: {', '.join(differing)} differ from what its events record"
+    for key in left:
+        yield f"{describe(stream.name, *key[:2])}, vintage {key[2]}: its events are there, its row is gone"

@@ -19,8 +19,7 @@ from optstream.ledger.database.schema import (
 )
 from optstream.ledger.transactions.enrol import OF_GRANT
 from optstream.ledger.verification.events import EventRecord, chain_problems, readable_terms
-from optstream.ledger.verification.releases import Account, release_problems
-from optstream.ledger.verification.vintages import vintage_problems
+from optstream.ledger.verification.releases import Account, release_problems, vintage_problems
 
 OWNED = (
     (ReleaseRow, ReleaseRow.stream_id, StreamRow),
@@ -45,9 +44,7 @@ def problems(connection: Connection) -> Iterator[str]:
 
 
 def stream_problems(connection: Connection, stream: StreamRow, account: Account) -> Iterator[str]:
-    """Yield what does not fit in a stream by itself; its spends are entered into its privacy budget's
-    account.
-    """
+    """Yield what does not fit in a stream by itself; its spends are entered into the account."""
     told = EventRecord(guarantees=account.recorded_guarantees)
     yield from chain_problems(connection, stream, told)
     yield from vintage_problems(connection, stream, told.vintages)
@@ -82,9 +79,7 @@ def _count(connection: Connection, table: type[Row], *conditions: ColumnElement[
 
 
 def grant_problems(connection: Connection, grant: GrantRow, account: Account) -> Iterator[str]:
-    """Yield what does not fit in a privacy budget whose streams were all read: its row, and the price of its
-    windows.
-    """
+    """Yield what does not fit in a privacy budget whose streams were read: its row, its windows' price."""
     budget = f"privacy budget {grant.name!r}"
     kept = rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
     counted = grant.longest_spend, grant.amendment, *(row.number for row in kept)
@@ -108,9 +103,7 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
 
 
 def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], account: Account) -> bool:
-    """Return whether the privacy guarantees that spends are priced by (found: amendments) are those of the
-    events.
-    """
+    """Return whether the guarantees that price spends (found: amendments) are those of the events."""
     kept: dict[object, list[object]] = {
         row.number: [getattr(row, name) for name in GUARANTEE_COLUMNS] for row in found
     }
@@ -128,9 +121,7 @@ def _guarantees_as_recorded(grant: GrantRow, found: Sequence[AmendmentRow], acco
 
 
 def _windows(connection: Connection, grant: GrantRow, history: History) -> Iterator[str]:
-    """Yield whether each privacy guarantee is kept in every window with a step that was planned under it, by
-    all spends.
-    """
+    """Yield which privacy guarantee is broken in a window with a step of its plans, by all spends."""
     budget = f"privacy budget {grant.name!r}"
     try:
         costs = history.costs(guarantees_of(connection, grant))

@@ -18,8 +18,8 @@ from optstream.catalogue import ReleaseStatement, StagedRelease, StatedErrors, S
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
 from optstream.catalogue.reading.read import read_beside
+from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.catalogue.sums.errors_parquet import encode_errors
-from optstream.catalogue.sums.stated_errors import ErrorsOf
 from optstream.errors import LedgerError, OptStreamError
 from optstream.estimation.error_factor import fits_factor
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms

@@ -258,7 +258,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path, put, monkeypatch):
     def full(*_arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("optstream.catalogue.backends.whole_files._write_aside", full)
+    monkeypatch.setattr("optstream.catalogue.backends.local._write_aside", full)
     with pytest.raises(PublicationError, match=r"index\.html cannot be written \(No space left on device\)"):
         replace_page(tmp_path, made)
     assert not (tmp_path / PAGE).exists()

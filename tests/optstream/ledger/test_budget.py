@@ -14,8 +14,8 @@ from sqlalchemy import select
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, open_ledger
 from optstream.ledger.database import engine as engine_module
+from optstream.ledger.database import stream_rows
 from optstream.ledger.database.schema import GrantRow
-from optstream.ledger.transactions import stream_rows
 from optstream.privacy import PeriodSpend, StepSpend, worst_window
 
 # `optstream.ledger.ledger` the module, whatever the package calls by that name

@@ -11,7 +11,7 @@ from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.metadata.dataset import read_dataset
 from optstream.catalogue.metadata.dcat import dcat
-from optstream.catalogue.sums.stated_errors import StatedErrors
+from optstream.catalogue.statements.stated_files import StatedErrors
 
 DAY = date(2016, 2, 1)
 TOLD = About(

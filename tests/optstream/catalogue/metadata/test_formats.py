@@ -12,13 +12,16 @@ import pytest
 from optstream.catalogue import publish, read_published, stage
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.hierarchy_table import put_hierarchy
+from optstream.catalogue.hierarchy_table import COLUMNS, put_hierarchy
 from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
 from optstream.catalogue.metadata.dataset import Dataset, read_dataset
+from optstream.catalogue.metadata.described_columns import ANSWER_COLUMNS, ERROR_COLUMNS, HIERARCHY_COLUMNS
 from optstream.catalogue.metadata.write_metadata import put_metadata
+from optstream.catalogue.questions.window_answers import SCHEMA as ANSWERS
+from optstream.catalogue.statements.stated_files import StatedErrors
+from optstream.catalogue.sums.errors_parquet import SCHEMA as ERRORS
 from optstream.catalogue.sums.errors_parquet import encode_errors
-from optstream.catalogue.sums.stated_errors import StatedErrors
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
@@ -34,6 +37,12 @@ TOLD = About(
     address="https://example.org/load/",
     licence_address="https://creativecommons.org/licenses/by/4.0/",
 )
+
+
+def test_every_column_of_a_file_is_told_in_its_order():
+    told = ((ANSWERS, ANSWER_COLUMNS), (ERRORS, ERROR_COLUMNS), (COLUMNS, HIERARCHY_COLUMNS))
+    for schema, columns in told:
+        assert [*schema] == [column.name for column in columns]
 
 
 @pytest.fixture

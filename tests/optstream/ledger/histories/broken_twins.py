@@ -9,7 +9,7 @@ from unittest.mock import patch
 from optstream.ledger.accounting.charges import charges_of
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.database.schema import ReleaseRow
-from optstream.ledger.transactions.stream_rows import lock
+from optstream.ledger.database.stream_rows import lock
 from optstream.privacy import GaussianSpend, joint_spend
 from optstream.privacy.amendment import repriced
 from tests.optstream.ledger.histories.choices import MARGIN
