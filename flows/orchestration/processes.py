@@ -156,7 +156,9 @@ def pages_of(streams: Sequence[Settings], port: int) -> AbstractContextManager[C
 
 
 def pages_port(wanted: int | None) -> int:
-    """Return the wanted port for the pages, or the usual, or a free one; ConfigurationError if taken."""
+    """Return the wanted port for the pages, else the usual or a free one; raises ConfigurationError if the
+    wanted one is taken.
+    """
     if wanted is not None:
         return _free_port(wanted, "--ui-port")
     with suppress(ConfigurationError):

@@ -85,7 +85,9 @@ def measure_by_distance(
 def is_far(
     exact: Integers, last: Integers, publication_scale: float, distance_scale: float, noise: NoiseSource
 ) -> bool:
-    """Return whether the noisy distance of one step, (n_series,), from the last release asks for a new one.
+    """Return whether the noisy distance of one step from the last release, both (n_series,), in units, asks
+    for a new one. The scales, in units, are of the noise that publishing would bring, and of that on the
+    distance.
 
     It does if it exceeds the mean absolute error of a publication, one noise scale for each series.
 

@@ -62,7 +62,8 @@ class DriftingBlocks:
 
 
 def drift_for(window_length: int, steps_per_day: int) -> int:
-    """Return the least drift, up to w, with which w + drift is coprime to a day's steps; 0 where none is.
+    """Return the least drift, up to w, with which w + drift is coprime to an ordinary day's steps; 0 where
+    none is.
 
     Privacy: none; a public rule.
     """

@@ -11,8 +11,8 @@ from optstream.stream.private_period import open_private_period
 
 
 def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> PrivatePeriod:
-    """Return the nodes of one level, (n_nodes of the level, n_steps), private as the leaves are. Raises
-    ParameterError where the leaves do not fit.
+    """Return the nodes of one level, the root being level 0, (n_nodes of the level, n_steps), private as the
+    leaves are. Raises ParameterError where the leaves do not fit.
 
     Privacy: Lemma 2 (sums of integers are exact): nothing is measured here; one customer's change moves the
     level's nodes by as much as the leaves, in all.
@@ -26,8 +26,8 @@ def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> Pr
 def together(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
     """Return the measurements of several levels as those of one period; spends name their level.
 
-    Privacy: none; what was measured is noisy, and its spends are kept. state: what the whole hands to the
-    next period; before: what it was handed, without raw entries.
+    Privacy: none; what was measured is noisy, and its spends are kept. The levels' own are its `parts`.
+    state: what the whole hands to the next period; before: what it was handed, without raw entries.
     """
     levels = [
         replace(part, spends=tuple(replace(spend, level=level) for spend in part.spends))

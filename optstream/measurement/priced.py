@@ -17,7 +17,7 @@ LinearSpend = StepSpend | JointSpend | GaussianSpend
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
     """Return how often each step enters disjoint sums, (n_steps,): 1 where a part covers it, 0 elsewhere.
-    Raises ParameterError for parts that overlap or leave the period.
+    Steps count from the first one of the period. Raises ParameterError for parts that overlap or leave it.
 
     Privacy: none; queries are public.
     """
@@ -82,7 +82,8 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
 
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
     """Return the noise's variance in each answer of a series, (n_answers,), in units squared; at most so much
-    for Gaussian noise, whose integers vary a little less than a Gaussian's sigma squared.
+    for Gaussian noise, whose integers vary a little less than a Gaussian's sigma squared. A joint spend has
+    as many answers as parts.
 
     Privacy: none; scales and groups are public.
     """

@@ -140,9 +140,9 @@ class JointTerms:
     def groups(self, model: PrivacyModel) -> JointGroups | None:
         """Return the groups of every step's measurement, chosen before anything is read; free.
 
-        None for Laplace noise: it was asked for, joint noise is not allowed, nobody said for which periods
-        and series it is, or it is expected to err more. Raises ParameterError where joint noise was asked for
-        and cannot be had; it says why.
+        model: what the level keeps. None for Laplace noise: it was asked for, joint noise is not allowed,
+        nobody said for which periods and series it is, or it is expected to err more. Raises ParameterError
+        where joint noise was asked for and cannot be had; it says why.
         """
         if not self.allowed(model):
             return None

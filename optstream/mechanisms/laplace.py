@@ -151,6 +151,7 @@ class Laplace(OnlineMechanism):
         return JointSpend(0, SAMPLES, first_step, n_steps, chosen, scale, alpha, self.n_nodes, leaves)
 
 
+@dataclass(frozen=True)
 class Uniform(Laplace):
     """epsilon divided evenly over the steps of a window, every step published.
 

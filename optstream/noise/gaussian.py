@@ -62,7 +62,7 @@ def discrete_gaussian(source: NoiseSource, sigma: float, size: tuple[int, ...]) 
 
 def exponent_of(sigma: float, distance: int) -> Fraction:
     """Return the x of `discrete_gaussian`, greater than 0, for a discrete Laplace integer at a distance from
-    0, exactly.
+    0, exactly. sigma, distance: in units.
     """
     variance = Fraction(sigma) ** 2
     return (distance - variance / (math.floor(sigma) + 1)) ** 2 / (2 * variance)

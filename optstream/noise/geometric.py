@@ -60,7 +60,9 @@ def geometric(scale: float, count: int, random_bytes: RandomBytes) -> NDArray[np
 
 
 def n_low_digits(scale: float) -> int:
-    """Return how many binary digits are drawn apart: the least n >= 0 with 2^n >= `LOW_REACH` * scale."""
+    """Return how many binary digits are drawn apart: the least n >= 0 with 2^n >= `LOW_REACH` * scale, which
+    is in units, greater than 0 and at most `LARGEST_SCALE`.
+    """
     fraction, exponent = math.frexp(LOW_REACH * scale)
     return max(0, exponent - (fraction == 0.5))
 
@@ -68,7 +70,7 @@ def n_low_digits(scale: float) -> int:
 @lru_cache(maxsize=256)
 def chances(scale: float, n_bytes: int) -> Bytes:
     """Return the first bytes of the chance of each digit, and of one more 2^n, after the point in base 256:
-    (n_low_digits(scale) + 1, n_bytes), rounded down, that is: those of the exact chance.
+    (n_low_digits(scale) + 1, n_bytes), rounded down, that is: those of the exact chance. scale: in units.
     """
     n_digits = n_low_digits(scale)
     exponents = [Fraction(2**digit) / Fraction(scale) for digit in range(n_digits + 1)]

@@ -33,7 +33,7 @@ class SecureNoise:
 
         Each is the difference of two independent geometric integers: with q = exp(-1 / scale) the chance of k
         is the sum over m >= 0 of (1 - q)^2 q^(m + |k|) q^m, which is proportional to q^|k|. Raises NoiseError
-        for another scale than `check_scale` takes, or a draw that leaves the 64-bit integers, with a
+        for another scale than `check_scale` takes, or a draw that leaves the 64-bit integers, each with a
         probability that is below 2^-183 and depends on nothing but the scale.
         """
         check_scale(scale)

@@ -25,8 +25,8 @@ class SimulatedNoise:
         self._seeded_in = os.getpid()
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers as `NoiseSource` says. Raises NoiseError for another scale, or in a
-        process forked after seeding.
+        """Return independent integers as `NoiseSource` says. Raises NoiseError for another scale than
+        `check_scale` takes, or in a process forked after seeding.
         """
         self._refuse_forked()
         check_scale(scale)

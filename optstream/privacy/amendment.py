@@ -31,8 +31,8 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     it is but for its alpha: k neighbours in a row cost k^2 times its charge, and its charge is of any changed
     steps, in any leaves (Lemma 20).
 
-    A spend of the same steps, of another kind where its own cannot hold the price. Raises ParameterError for
-    a spend of no known kind.
+    What is returned is of the same steps, and of another kind where its own cannot hold the price. Raises
+    ParameterError for a spend of no known kind.
     """
     say_leaves = StepSpend | CappedSpend | JointSpend | GaussianSpend
     leaves = spend.leaves_changed if isinstance(spend, say_leaves) else 1

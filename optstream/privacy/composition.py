@@ -28,8 +28,8 @@ def composed(
 ) -> float:
     """Return the epsilon of so many of each at this delta, by dp_accounting's pessimistic distributions.
 
-    draws, pure: each with its number; of `pure` the epsilons of measurements at delta 0. Never less than what
-    they lose; infinity where that is beyond what a float holds.
+    draws, pure: each with its number; of `pure` the epsilons of measurements at delta 0. delta: of the whole.
+    Never less than what they lose; infinity where that is beyond what a float holds.
     """
     from dp_accounting.pld import common  # 1 s: only where it is asked for
     from dp_accounting.pld import privacy_loss_distribution as library

@@ -56,8 +56,8 @@ class CoordinatesChange:
         )
 
     def within(self, n_steps: int, n_changed: int) -> int:
-        """Return the most by which they move when n_changed steps of a period change, a bound in units of the
-        grid.
+        """Return the most by which they move when n_changed steps of a period of n_steps change, a bound in
+        units of the grid.
 
         Lemma 8: readings in at most R leaves move d coordinates by at most sqrt(d m R n) alpha, in any number
         of leaves by m n alpha d / sqrt(p), whichever is less; and each coordinate of each leaf that is
@@ -87,7 +87,7 @@ class CoordinatesChange:
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
         """Return what one period costs, at level 0, with discrete Laplace noise of this scale, in units of
-        the grid.
+        the grid. first_step: the running index of its first step.
 
         Charged up to all of its steps, also where a window holds fewer: the loss of a whole period is more.
         """

@@ -101,8 +101,8 @@ def loss_of_days(
     """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14); costs
     no privacy.
 
-    plans: what is drawn on each day, rising without a gap, at least `n_days`. Raises ParameterError for
-    fewer, or as `loss_over`.
+    plans: what is drawn on each day, rising without a gap, at least `n_days`. delta, window: as `loss_over`.
+    Raises ParameterError for fewer, or as `loss_over`.
     """
     if not 0 < n_days <= len(plans):
         raise ParameterError(f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}")

@@ -51,8 +51,8 @@ def chance_units(epsilon: Fraction, threshold: Fraction) -> int:
     """Return the chance that a customer takes part in an answer, in parts of `CHANCE_UNITS`, rounded down.
 
     The most parts c with c / CHANCE_UNITS <= (e^epsilon - 1) / (e^threshold - 1); all where the threshold is
-    no larger than epsilon. Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at most this chance
-    in an answer that loses `threshold`, > 0, of one who takes part for certain, loses `epsilon`, > 0.
+    no larger than epsilon. Both are above 0. Privacy: Lemma 22 (docs/privacy.md): whoever takes part with at
+    most this chance in an answer that costs `threshold` of one who takes part for certain loses `epsilon`.
     """
     if threshold <= epsilon:
         return CHANCE_UNITS
@@ -81,7 +81,7 @@ def squared_error(offers: Sequence[Fraction], sizes: Sequence[int], threshold: F
 
 def best_threshold(offers: Sequence[Fraction], sizes: Sequence[int]) -> tuple[Fraction, float]:
     """Return the epsilon at which an answer errs least, of those that are offered, each > 0, and the root of
-    its mean square error; free, from public facts.
+    its mean square error; free, from public facts. Arguments as `squared_error`.
 
     Source: Du et al. 2025, optimal budget selection, after Jorgensen, Yu and Cormode 2015.
     """

@@ -10,7 +10,7 @@ def l1_score_change(n_changed: int, longest: int) -> Fraction:
     ends. n_changed steps change by at most alpha each, and no segment has more than `longest` steps from end
     to end. Lemma 6 (docs/privacy.md): a changed inner step moves it by at most 1, a changed end moves the
     line and so the score by at most (b - a - 1) / 2. With all changed it is 2 (b - a - 1), and that is
-    attained.
+    attained. 0 where nothing lies between the ends.
     """
     inner = longest - 1
     if inner < 1:

@@ -60,7 +60,8 @@ class Covariate:
 
     def public(self, day: int, history_days: int) -> "Covariate | None":
         """Return what is public when the night runs that releases a day on the public clock, free: the values
-        up to that day, or to the last one that is public by then; None where there are none.
+        up to that day, or to the last one that is public by then; None where there are none. history_days:
+        how far back estimates look.
         """
         last = min(day, day + 1 - self.lag_days)
         first = max(self.first_day, day - history_days - WARM_UP_DAYS)

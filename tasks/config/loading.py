@@ -24,15 +24,16 @@ MOST_STAGES = 3
 
 
 def load_settings(path: Path) -> Settings:
-    """Read the configuration file; OPTSTREAM_LEDGER_URL, where set, replaces `[ledger] url`. Relative paths
-    in it start at its folder.
+    """Read the configuration file; OPTSTREAM_LEDGER_URL, in capitals or not, replaces `[ledger] url`.
+    Relative paths in it start at its folder.
 
     Raises one ConfigurationError that lists every problem: its key as in the file, the legal range and what
     it got. Secrets are never shown.
     """
     folder = path.absolute().parent
     document, population, twice = with_population(read_toml(path), path)
-    if url := os.environ.get("OPTSTREAM_LEDGER_URL"):
+    given = {name.upper(): value for name, value in os.environ.items() if value}
+    if url := given.get("OPTSTREAM_LEDGER_URL"):
         document = {**document, "ledger": {"url": url}}
     named = section_of(document.get("mechanism"))
     if named is None or "features" in named.tables:

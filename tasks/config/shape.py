@@ -34,7 +34,7 @@ CAME_LATER: tuple[tuple[str, str, object], ...] = (
     ("stream", "leaves_per_period", None),
     ("mechanism", "noise", None),
 )
-"""Keys that change no hash of a configuration that has not more than this, as one before them."""
+"""Keys that came later, with the value at which a configuration has the hash that it had before them."""
 
 
 def hash_of(document: dict[str, Any]) -> str:

@@ -63,7 +63,9 @@ class Night:
 
 
 def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime) -> Night:
-    """Judge a look: who waits for a dump or another run has time. absent: days of which no dump is there."""
+    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late. absent:
+    days of which no region has a dump.
+    """
     words: list[str] = []
     left: list[str] = []
     for day in absent:

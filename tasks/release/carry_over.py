@@ -87,7 +87,7 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
 
 
 def _remembered(settings: Settings, ledger: Ledger, folder: Path, earlier: ReleaseRecord) -> State | None:
-    """What a period left in public; None if its file is gone or of another format, or its noise known."""
+    """What a period left in public; None if it is gone, of another format, or rests on known noise."""
     with suppress(LedgerError, ParameterError, OSError):
         state = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
         known = rests_on_known_noise(settings, ledger, state, earlier.first_step)

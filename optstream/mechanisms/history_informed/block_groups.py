@@ -38,8 +38,9 @@ class BlockGroups:
     def of(self, first_step: int, n_steps: int) -> tuple[Group, ...]:
         """Return the groups of a period: as many nearly equal ones as have `size` blocks on average, or one.
 
-        Every whole block is in one of them. Raises ParameterError where the scale was not made for periods of
-        this length. Privacy: Lemma 16; a public rule.
+        Every whole block is in one of them. first_step: running index of its first step. Raises
+        ParameterError where the scale was not made for periods of this length. Privacy: Lemma 16; a public
+        rule.
         """
         if n_steps not in self.period_lengths:
             listed = ", ".join(map(str, self.period_lengths))

@@ -63,7 +63,7 @@ def expected_small_error(public: Figures, share: Fraction) -> float:
     """Return the error that is expected of small leaves, relative to the size of a typical one; free.
 
     The mean over log-normal sizes of the root of what a count varies, and of what `SEEN_DAYS` of blocks leave
-    open about its size. 0 everywhere would miss by 1.
+    open about its size. 0 everywhere would miss by 1. share: of epsilon, the level's.
     """
     assert public.count is not None
     at, weights = np.polynomial.hermite_e.hermegauss(NODES_OF_SIZES)

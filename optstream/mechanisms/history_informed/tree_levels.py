@@ -21,8 +21,9 @@ Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
 def chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
-    """Return the level shares that the model chooses, where `wanted` is "model". Raises ParameterError for
-    another word, or without a public scale. Privacy: none; public figures alone.
+    """Return the shares that the model chooses, one for each level, where `wanted` is "model". pattern: made
+    with the whole stream's model. Raises ParameterError for another word, or without a public scale. Privacy:
+    none; public figures alone.
     """
     figures = tree_figures(pattern, tree)
     if wanted != "model" or figures.relative_noise is None:
@@ -37,7 +38,8 @@ def tree_figures(pattern: HistoryInformed, tree: AggregationTree) -> Figures:
     """Return what blocks and shares are chosen by, and errors expected by: at which levels noise may be joint
     included. Privacy: none; public figures alone.
 
-    Raises ParameterError where joint noise was asked for at a level that may not have it.
+    pattern: made with the whole stream's model. Raises ParameterError where joint noise was asked for at a
+    level that may not have it.
     """
     if pattern.figures.relative_noise is None:
         return pattern.figures
@@ -53,8 +55,10 @@ def with_the_same_blocks(
     shares: tuple[Fraction, ...],
     small: int | None,
 ) -> Levels:
-    """Return the levels' mechanisms with the blocks of the tree's plan; `small` is the level of small counts,
-    with blocks of its own.
+    """Return the levels' mechanisms, each with its part of epsilon, with the blocks of the tree's plan.
+
+    pattern: made with the whole stream's model. shares: of epsilon, one for each level. small: the level of
+    small counts, with blocks of its own.
 
     What is learned, covariates among it, is the tree's and no level's. Privacy: none; public figures alone.
     """
@@ -100,7 +104,8 @@ def states_with_parts(
     see what a level of small counts takes beside them in the same night.
 
     sets: the measured levels, those together that are measured at the same blocks. states: by level. others:
-    what other periods spent near this one, on any level. period: running indices of its steps.
+    what other periods spent near this one, on any level. model: the whole stream's. period: running indices
+    of its steps.
     """
     chosen = layers_with_headroom(
         [_layer(levels, period) for levels in sets],

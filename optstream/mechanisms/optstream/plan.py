@@ -125,7 +125,7 @@ class LevelPlan:
         one for each feature.
 
         points: the measured steps, or None while they are not chosen: then the worst outcome of the rule.
-        taken: points of other periods, running indices.
+        taken: points of other periods, running indices, as first_step is.
         """
         found: list[Spend] = []
         charges = self.sampler_charges(n_steps)

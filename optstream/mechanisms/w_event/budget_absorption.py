@@ -1,5 +1,6 @@
 """Budget Absorption: a publication takes the shares of the steps that were held before it."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
@@ -8,6 +9,7 @@ from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import State
 
 
+@dataclass(frozen=True)
 class BudgetAbsorption(PublishByDistance):
     """Every step has an equal share, and one that is published takes those that were not used before it.
 

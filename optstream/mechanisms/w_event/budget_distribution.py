@@ -1,5 +1,6 @@
 """Budget Distribution: half of what is left of a window's budget for every publication."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
@@ -11,6 +12,7 @@ GRAINS = 2**16
 """The parts of a publication budget: sixteen halvings in a row, as many as any window will see of use."""
 
 
+@dataclass(frozen=True)
 class BudgetDistribution(PublishByDistance):
     """A step that lies far from the last release is published with half of what its window has left.
 

@@ -87,7 +87,7 @@ def loss_of(known: Known) -> LossFunction:
 
 
 def followed(epsilons: Floats, loss: LossFunction, leakage: float = 0.0) -> Floats:
-    """Return x with x_1 = L(leakage) + e_1, x_t = L(x_t-1) + e_t; L(0) is 0."""
+    """Return x with x_1 = L(leakage) + e_1, x_t = L(x_t-1) + e_t, (n_steps,); L(0) is 0."""
     found = []
     for epsilon in epsilons.tolist():
         leakage = loss.at(leakage) + epsilon

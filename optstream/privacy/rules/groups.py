@@ -37,8 +37,8 @@ def cut(parts: Sequence[range], least: int) -> tuple[Group, ...]:
 
 
 def cut_evenly(parts: Sequence[range], n_groups: int) -> tuple[Group, ...]:
-    """Return a period's parts, in order of time, in so many groups, nearly equal; none without parts. A
-    public rule.
+    """Return a period's parts, in order of time, in so many groups, at most as many as there are parts,
+    nearly equal; none without parts. A public rule.
     """
     borders = [number * len(parts) // max(n_groups, 1) for number in range(n_groups + 1)]
     return tuple(tuple(parts[start:stop]) for start, stop in pairwise(borders))
@@ -49,11 +49,11 @@ Layout = tuple[int, tuple[Group, ...]]
 
 
 def worst_sum(layouts: Collection[Layout], window_length: int, windows: Windows = "sliding") -> int:
-    """Return the most unit charges that a window costs over periods of these layouts, in any order; "aligned"
-    windows lie inside one period.
+    """Return the most unit charges that a window of so many steps costs over periods of these layouts, at
+    least one, in any order; "aligned" windows lie inside one period.
 
-    The scale is this times alpha_units and leaves_changed over epsilon: an integer of steps, each once for
-    every group whose largest part in the window holds it.
+    An integer: steps, each once for every group whose largest part in the window holds it. The scale is this
+    times alpha_units and leaves_changed over epsilon.
     """
     if windows == "aligned":
         return max(int(_charged(groups, n_steps, window_length).max()) for n_steps, groups in layouts)

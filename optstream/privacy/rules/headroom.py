@@ -39,7 +39,7 @@ def groups_with_headroom(
     groups: of disjoint parts of a period, rising, from its first step, a running index; each is taken whole
     or left out. unit_charge: what a window is charged for each step of the part, of a group, of which it
     holds most. others: the spends of all other periods within a window, earlier and later ones, of any kind,
-    and all of this period that are charged beside these.
+    and all of this period that are charged beside these. window_length: steps. most: what a window may lose.
     """
     layer = Layer(groups, unit_charge)
     (taken,) = layers_with_headroom([layer], first_step, others, window_length, most)

@@ -81,8 +81,8 @@ class Absorption(PublicationRule):
 
 
 def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list[tuple[int, int]]:
-    """Return (running step, grains) that spends of other periods took of a publication budget `epsilon`,
-    rising; steps that paid nothing are left out.
+    """Return (running step, grains) that spends of other periods took of a window's publication budget, which
+    is `epsilon` or n_grains grains, rising; steps that paid nothing are left out.
 
     Exact for what was spent under the same budget; what another configuration spent is rounded up. A plan
     that was never settled, as a void day leaves it, counts as all of the budget at each of its steps: no

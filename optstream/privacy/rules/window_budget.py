@@ -32,12 +32,12 @@ class WindowBudget:
                 self._spent[place] += amount
 
     def take(self, step: int, amount: int = 1) -> None:
-        """Count an amount, points or grains, at a step of the period."""
+        """Count an amount, points or grains, at a step, counted from the period's start."""
         self._spent[step + self._lead] += amount
 
     def headroom(self, step: int) -> int:
-        """Return the most that may be taken at a step of the period: what the fullest window around it has
-        left; negative where one has too much.
+        """Return the most that may be taken at a step, counted from the period's start: what the fullest
+        window around it has left; negative where one has too much.
         """
         running = np.concatenate(([0], np.cumsum(self._spent[step : step + 2 * self._window - 1])))
         fullest = np.max(running[self._window :] - running[: -self._window])

@@ -16,8 +16,8 @@ Bounds = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Layout:
-    """How the dumps of the days from `valid_from` on are laid out, until the next layout; None for the
-    oldest.
+    """How the dumps of the days from `valid_from` on are laid out, until the next layout. valid_from: None in
+    the oldest.
 
     value, timestamp, customer: columns, the last in metered input. factor: what a number of the value column
     is multiplied by, exactly, to be a reading in the unit of alpha and bounds. marker, file_list: the file

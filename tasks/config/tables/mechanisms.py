@@ -155,7 +155,7 @@ class Proxy(Section):
 
 
 class HistoryInformed(Mechanism):
-    """All of it is public. Ranges are checked here: to make the mechanism may take seconds."""
+    """All of it must be public. Ranges are checked here: to make the mechanism may take seconds."""
 
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
     block_length: int | None = Field(None, ge=1, le=10**6, description="an integer of at least 1")

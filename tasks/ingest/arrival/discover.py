@@ -66,7 +66,7 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
 
 
 def dated_folders(settings: Settings) -> Iterator[tuple[date, Location]]:
-    """Yield the periods that each region has folders of, rising, with these."""
+    """Yield the periods that a region has a folder of, each with it, region by region, rising."""
     for part in parts_of_all_days(settings):
         top = settings.input_folder / top_of(part) if part else settings.input_folder
         yield from _periods_below(settings, top)

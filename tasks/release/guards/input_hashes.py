@@ -39,7 +39,9 @@ Inputs = Mapping[str, str]
 
 
 def input_key(settings: Settings) -> bytes:
-    """The key, made once, at random: old hashes say nothing without. Raises LedgerError if it is none."""
+    """The key, made once, at random, and kept permanently: without it old hashes say nothing. Raises
+    LedgerError if the file is there and is no key.
+    """
     path = settings.input_key_file
     if not path.exists():
         _make_key(path)

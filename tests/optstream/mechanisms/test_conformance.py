@@ -1,7 +1,7 @@
 """What every mechanism keeps, whatever it is: one suite over all of them."""
 
 import json
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 
 import numpy as np
@@ -75,6 +75,12 @@ def test_the_callers_values_are_not_touched(make, wavy):
     values.setflags(write=False)
     make(MODEL, 6).release(values, noise=simulated_noise(3))
     assert np.array_equal(values, before)
+
+
+def test_it_stays_what_it_was_made_as(make):
+    """Also a name that is no parameter, such as one with a slip, is not taken in silence."""
+    with pytest.raises(FrozenInstanceError):
+        make(MODEL, 6).windows_length = 12
 
 
 def test_the_same_seed_gives_the_same_release_and_another_seed_another(make, wavy):

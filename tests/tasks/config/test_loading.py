@@ -262,8 +262,12 @@ def test_no_cause_of_an_error_holds_what_the_error_hides(load):
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
 
-def test_the_environment_replaces_the_ledgers_address(load, monkeypatch, tmp_path):
-    monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "sqlite:///elsewhere.sqlite")
+@pytest.mark.parametrize("name", ["OPTSTREAM_LEDGER_URL", "optstream_ledger_url"])
+def test_the_environment_replaces_the_ledgers_address_however_its_name_is_written(
+    load, monkeypatch, tmp_path, name
+):
+    """Else a run would charge another ledger, where nothing was spent yet."""
+    monkeypatch.setenv(name, "sqlite:///elsewhere.sqlite")
     assert load().ledger_url == f"sqlite:///{tmp_path}/elsewhere.sqlite"
 
 
