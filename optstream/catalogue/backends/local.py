@@ -201,7 +201,10 @@ def _unlink(descriptor: int, folder: str, name: str) -> None:
 
 
 def write_new(root: int, name: str, data: bytes) -> bool:
-    """Write a file under a name that nothing had, in a folder that is there; False if it was the same."""
+    """Write a file under a name that nothing had, in a folder that is there; False if it was the same.
+
+    Raises PublicationError (`OtherBytes`) if the name had others.
+    """
     folder, last = split(name)
     with opened(root, folder) as target, opened(root, INCOMING) as incoming:
         if _holds(target, last, data):

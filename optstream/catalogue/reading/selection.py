@@ -37,9 +37,11 @@ def rows_of(
     """Return the published rows of some nodes on some days, as `read_published` has them; reads these days'
     files alone.
 
-    nodes: their names; none for all. first, last: local days; None for the first and the last that are
-    published. as_of: the day in whose hierarchy all rows are wanted, as for `read_published`, and the
-    hierarchies as read; None for each day's own. Days that are not published are absent.
+    catalogue: read from the folder, and checked where it was to be signed. nodes: their names; none for all.
+    first, last: local days; None for the first and the last that are published. verify: whether to compare
+    the hashes of files and rows. as_of: the day in whose hierarchy all rows are wanted, as for
+    `read_published`, and the hierarchies as read; None for each day's own. Days that are not published are
+    absent.
 
     Raises ParameterError where no published day of the span has a node of one of these names, or none is
     published; PublicationError as `read_published`.

@@ -174,6 +174,20 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published, put):
     assert check_files(published.name) == []
 
 
+def test_once_more_under_a_later_head_only_a_stores_catalogue_is_replaced(published, put):
+    """There somebody may be publishing the day, and has to meet a conflict; a folder has its lock."""
+    put(published.name, DAY)
+    take_back(published)
+    before, known = published.files(), read_catalogue(published.name)
+    again = take_back(published, head="h3")
+    assert (again.changed, again.entry.ledger_head) == (False, "h2")
+    found = read_catalogue(published.name)
+    assert found.entries == known.entries
+    assert found.ledger_head == ("h3" if published.in_store else "h2")
+    changed = {name for name, data in published.files().items() if before.get(name) != data}
+    assert changed == ({"catalogue.json"} if published.in_store else set())
+
+
 def test_a_day_that_was_never_listed_is_given_up(published, put):
     put(published.name, NEXT)
     done = take_back(published)

@@ -5,8 +5,10 @@ from fractions import Fraction
 from unittest.mock import patch
 
 import polars as pl
+import pyarrow as pa
 import pytest
 
+from optstream.catalogue import hierarchy_table
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy, hierarchy_rows, put_hierarchy
 from optstream.catalogue.reading.as_of import made_of, rows_as_of
@@ -200,6 +202,26 @@ def test_more_work_than_a_hierarchy_can_be_is_refused_before_it_is_done(tmp_path
                 find_hierarchy(open_storage(tmp_path))
             refused = few is table
             assert isinstance(caught.value, PublicationError) == refused
+
+
+def test_a_text_that_many_rows_repeat_is_refused_before_it_is_written_out(tmp_path):
+    """A few kilobytes of rows would fill the memory of whoever reads them."""
+    units = pl.DataFrame({"node": [f"a{number}" for number in range(3000)]}).with_columns(
+        parent=pl.lit(None, pl.String),
+        name=pl.lit("x" * 100_000),
+        valid_from=pl.lit(None, pl.Date),
+        valid_until=pl.lit(None, pl.Date),
+        became=pl.lit(None, pl.String),
+    )
+    units.write_parquet(tmp_path / "hierarchy.parquet")
+    assert (tmp_path / "hierarchy.parquet").stat().st_size < 2**18
+    before = pa.default_memory_pool().max_memory()
+    with (
+        patch.object(hierarchy_table, "_unit", side_effect=AssertionError("a unit was made")),
+        pytest.raises(PublicationError, match="not as OptStream writes it"),
+    ):
+        find_hierarchy(open_storage(tmp_path))
+    assert pa.default_memory_pool().max_memory() - before < 2**26
 
 
 def test_bytes_that_are_no_parquet_are_refused(tmp_path):
