@@ -166,7 +166,9 @@ def _moment(connection: Connection) -> tuple[int, str] | None:
 
 
 def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
-    """Return the streams, dealt out by their events; only large privacy budgets are divided."""
+    """Return the streams, dealt out so that all shares read about as many events; only large privacy budgets
+    are divided.
+    """
     found = rows(connection, select(StreamRow).where(StreamRow.grant_id.in_(select(GrantRow.id))))
     by_grant: dict[int, list[StreamRow]] = {}
     for row in found:
