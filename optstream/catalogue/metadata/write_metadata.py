@@ -30,8 +30,9 @@ Describe = Callable[[Dataset], bytes]
 
 
 def to_bytes(document: dict[str, Any]) -> bytes:
-    """Return a JSON-ready description as a file of UTF-8 text, with a line for each entry. The same facts give
-    the same bytes: signatures, and whether anything is written, rest on that.
+    """Return a JSON-ready description as a file of UTF-8 text, with a line for each entry.
+
+    The same facts give the same bytes: signatures, and whether anything is written, rest on that.
     """
     return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
