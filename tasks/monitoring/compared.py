@@ -93,7 +93,7 @@ def far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Compar
     A region in another unit, or negated, published within its bounds. Of published figures alone, as the
     pages keep them: it costs no privacy. Empty before a week is listed.
     """
-    listed = [] if catalogue is None else [one for one in catalogue.entries if not one.withdrawn]
+    listed = () if catalogue is None else catalogue.listed
     kept = kept_figures(settings) if len(listed) > LEAST_DAYS else None
     if kept is None:
         return ()

@@ -103,8 +103,8 @@ def _worst(own: Sequence[DayState]) -> DayState:
 
 def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, ...]:
     """Every day of the span, rising."""
-    entries = () if facts.catalogue is None else facts.catalogue.entries
-    listed = {entry.period: entry for entry in entries if not entry.withdrawn}
+    entries = () if facts.catalogue is None else facts.catalogue.listed
+    listed = {entry.period: entry for entry in entries}
     accepted = frozenset(settings.watching.accepted_gaps)
     found = []
     for day in facts.days(settings):

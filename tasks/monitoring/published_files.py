@@ -27,7 +27,7 @@ def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, st
     """
     if catalogue is None:
         return {}
-    place, listed = open_storage(settings.published_folder), _listed(catalogue)
+    place, listed = open_storage(settings.published_folder), catalogue.listed
     try:
         there = set(place.names_below(DATA))
         found = _resized(settings, listed) | {
@@ -36,12 +36,8 @@ def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, st
         now = find_catalogue(place) if found else catalogue
     except (PublicationError, OSError):
         return {}
-    same = set(() if now is None else _listed(now)) & set(listed)
+    same = set(() if now is None else now.listed) & set(listed)
     return {one.period: found[one.period] for one in listed if one.period in found and one in same}
-
-
-def _listed(catalogue: Catalogue) -> list[Entry]:
-    return [entry for entry in catalogue.entries if not entry.withdrawn]
 
 
 def _resized(settings: Settings, listed: Iterable[Entry]) -> dict[date, str]:

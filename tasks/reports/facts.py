@@ -123,7 +123,7 @@ class PublicFacts:
     @cached_property
     def listed(self) -> tuple[Entry, ...]:
         """The days that readers find, rising."""
-        return tuple(entry for entry in day_entries(self.catalogue.entries) if not entry.withdrawn)
+        return day_entries(self.catalogue.listed)
 
     @property
     def explored(self) -> tuple[Node, ...]:

@@ -44,7 +44,7 @@ def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tupl
     that is missing, or that was read and is not the one that the catalogue names, is `PublicFacts.lost`.
     Raises PublicationError if the folder cannot be read.
     """
-    listed = [entry for entry in day_entries(catalogue.entries) if not entry.withdrawn]
+    listed = day_entries(catalogue.listed)
     if not listed:
         return PublicFacts(catalogue, None, (), None, None), Summaries.empty()
     value = catalogue.value_column

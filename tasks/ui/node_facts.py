@@ -36,8 +36,8 @@ def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date
     place = open_storage(settings.published_folder)
     catalogue = read_catalogue(place)
     frames = [pl.DataFrame(schema=COLUMNS)]
-    for entry in catalogue.entries:
-        if day_of(entry.period) in days and not entry.withdrawn:
+    for entry in catalogue.listed:
+        if day_of(entry.period) in days:
             frames.append(_rows(place, entry, catalogue.value_column, nodes))
     return pl.concat(frames).sort("node", "at")
 

@@ -35,7 +35,7 @@ def surprises_of(
     if catalogue is None or kept is None:
         return Surprises()
     hashes = set(kept["file_hash"].unique())
-    listed = [one for one in catalogue.entries if not one.withdrawn and one.file_hash in hashes]
+    listed = [one for one in catalogue.listed if one.file_hash in hashes]
     listed = listed[-2 * MOST_DAYS :]
     files = tuple(one.file_hash for one in listed)
     if before is not None and before.files == files:

@@ -143,7 +143,7 @@ def _band(snapshot: Snapshot) -> str:
     catalogue, figures = snapshot.view.facts.catalogue, snapshot.figures
     if catalogue is None or figures is None:
         return ""
-    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    listed = catalogue.listed
     if not listed:
         return ""
     root = snapshot.settings.tree_of(listed[-1].period).nodes[0]
