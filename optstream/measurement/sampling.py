@@ -8,6 +8,13 @@ from optstream.privacy.exact import Exact, exact, make_plain, plain, whole
 from optstream.privacy.sparse_vector import Allocation
 
 
+def check_n_samples(count: object, window_length: int, name: str) -> None:
+    """Refuse a number of points that no window can have: raises ParameterError unless it is an integer of
+    2 .. w. name: of the rule, for the error. Privacy: none.
+    """
+    whole(count, f"n_samples of {name}", 2, window_length)
+
+
 @dataclass(frozen=True)
 class EquallySpaced:
     """`n_samples` steps at fixed residues of the running step index modulo the window.
@@ -39,7 +46,7 @@ class EquallySpaced:
         Raises:
             ParameterError: Not 2 <= n_samples <= w.
         """
-        whole(self.n_samples, "n_samples of EquallySpaced", 2, window_length)
+        check_n_samples(self.n_samples, window_length, "EquallySpaced")
         # Half up in integers; the step between points is at least 1, so no two coincide.
         gaps = self.n_samples - 1
         return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
@@ -116,7 +123,7 @@ class L1Sampling:
         Raises:
             ParameterError: Not 2 <= n_samples <= w.
         """
-        whole(self.n_samples, "n_samples of L1Sampling", 2, window_length)
+        check_n_samples(self.n_samples, window_length, "L1Sampling")
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
     def longest_segment(self, n_steps: int, window_length: int) -> int:

@@ -6,6 +6,7 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement.sampling import check_n_samples
 from optstream.mechanisms.shares import checked_level_shares, checked_shares
 from optstream.privacy.exact import whole
 from optstream.stream import AggregationTree, Feature, Lattice
@@ -27,7 +28,7 @@ def settled(given: Mapping[str, Any]) -> dict[str, Any]:
     sampling, window = given["sampling"], given["model"].window_length
     if not isinstance(sampling, (EquallySpaced, L1Sampling)):
         raise ParameterError(f"sampling of OptStream must be EquallySpaced or L1Sampling; got {sampling!r}")
-    whole(sampling.n_samples, f"n_samples of {type(sampling).__name__}", 2, window)
+    check_n_samples(sampling.n_samples, window, type(sampling).__name__)
     return {
         **given,
         "level_shares": checked_level_shares(given["level_shares"], given["tree"]),

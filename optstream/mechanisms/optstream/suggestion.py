@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.measurement.sampling import check_n_samples
 from optstream.privacy.exact import whole
 
 Real = float | Fraction  # nothing here needs to be exact
@@ -57,7 +58,7 @@ def error_bound(window_length: int, n_samples: int, epsilon: Real, alpha: Real, 
     Source: after OptStream, Theorem 11.
     """
     _check(window_length, epsilon, alpha, lipschitz)
-    whole(n_samples, "n_samples of error_bound", 2, window_length)
+    check_n_samples(n_samples, window_length, "error_bound")
     missed = _missed(window_length, np.array([n_samples]))
     return float(n_samples * alpha / epsilon + float(lipschitz) * missed[0])
 
