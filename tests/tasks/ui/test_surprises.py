@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+from optstream.catalogue import Catalogue
 from tasks.monitoring.compared import MOST_DAYS
 from tasks.ui.surprises import Surprises, surprises_of
 from tests.tasks.monitoring.test_compared import FIRST, entries, figures
@@ -12,7 +13,8 @@ ORDINARY = [100.0] * 40
 
 def found_in(kept, listed, before=None):
     settings = SimpleNamespace(tree_of=lambda _day: SimpleNamespace(leaves=("a", "b")))
-    view = SimpleNamespace(facts=SimpleNamespace(catalogue=SimpleNamespace(entries=listed)))
+    catalogue = Catalogue("load", "load_mw", "0" * 64, tuple(listed))
+    view = SimpleNamespace(facts=SimpleNamespace(catalogue=catalogue))
     return surprises_of(settings, view, kept, before)
 
 
