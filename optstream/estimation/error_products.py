@@ -53,12 +53,6 @@ class ErrorProducts:
         half = 0.5 * np.einsum("ia,asbt,jb->isjt", self.columns, self.forms, self.columns, optimize=True)
         return np.asarray(found + half + half.transpose(0, 3, 2, 1))
 
-    def with_first(self) -> Floats:
-        """Return the covariances of sums over the first of the times with those over each, (q, p, p)."""
-        found = np.tensordot(self.times[:, 0], self.nodes, axes=(0, 0))
-        half = 0.5 * (self.columns @ self.forms[:, 0].transpose(2, 0, 1) @ self.columns.T)
-        return np.asarray(found + half + half.transpose(0, 2, 1))
-
     def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
         """Return the variances of the sums, (p, q), or of sums of these, by weights (n_sums, p) and (n_spans,
         q).

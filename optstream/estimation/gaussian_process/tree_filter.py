@@ -23,6 +23,8 @@ from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
+Doubt = DoubtOfLeaves | DoubtOfDays
+"""How errors of leaves hang together."""
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
 OTHER_PLAN = 1.7
@@ -50,34 +52,33 @@ class TreeFit:
     days: PublicDays
     events: set[int]
 
-    def series(self, steps: range) -> tuple[Floats, Floats]:
+    def series(self, steps: range, doubt: Doubt | None) -> tuple[Floats, Floats]:
         """Return posterior means and variances of every node at these steps, (n_nodes, n_steps), in units.
 
-        Means add up over the tree.
+        Means add up over the tree. doubt: what `doubt` gave for these steps.
         """
-        asked, n_steps = step_blocks(steps, self.days, self.events), len(steps)
-        moved, variances = series_of(self.found, asked)
-        if self._divides(n_steps):
-            doubt = DoubtOfDays(DoubtOfLeaves(self.found, asked), n_steps)
-            told = doubt.variances(self.tree.add_up(np.eye(len(self.means))), np.eye(n_steps))
+        asked = step_blocks(steps, self.days, self.events)
+        if isinstance(doubt, DoubtOfDays):
+            moved, every = self.found.published_means(asked), self.tree.add_up(np.eye(len(self.means)))
+            told = doubt.variances(every, np.eye(len(steps), doubt.doubt.asked.clock.size))
             variances = np.maximum(told, 0.0)  # below it by rounding alone
+        else:
+            moved, variances = series_of(self.found, asked)
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
-    def doubt(self, asked: AskedTimes, n_steps: int) -> DoubtOfLeaves | DoubtOfDays:
-        """Return the covariance of which `series` has the leaves' variances.
+    def doubt(self, asked: AskedTimes, n_steps: int) -> Doubt | None:
+        """Return the covariance of which `series` has the leaves' variances; of many nodes it is not worked
+        out.
 
-        asked: sums of steps. n_steps: of the period, the first of them.
+        asked: sums of steps. n_steps: of the period, the first of them. Where the period is a day, leaves
+        divide it; but not a day of one step: its value is its mean, of which the factor of single values
+        holds.
         """
+        if len(self.tree.nodes) > MOST_CORRELATED:
+            return None
         blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
         doubt = DoubtOfLeaves(self.found, blocks)
-        return DoubtOfDays(doubt, n_steps) if self._divides(n_steps) else doubt
-
-    def _divides(self, n_steps: int) -> bool:
-        """Whether the period is a day that leaves divide; of many nodes that is not worked out.
-
-        A day of one step is not: its value is its mean, of which the factor of single values holds.
-        """
-        return 1 < self.days.steps_per_day < 2 * n_steps and len(self.tree.nodes) <= MOST_CORRELATED
+        return DoubtOfDays(doubt, n_steps) if 1 < self.days.steps_per_day < 2 * n_steps else doubt
 
 
 def fit_tree(

@@ -21,7 +21,6 @@ from optstream.estimation.gaussian_process.filter import MOST_LEARNED, FilterSta
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (
     Look,
-    TreeFit,
     events_of_tree,
     fit_tree,
     judged_tree,
@@ -68,11 +67,13 @@ class TreeEstimates:
             counted = published_counts(fit, measured, self.tree, self.lower_bound)
             own = partial(self._doubt_of_counts, shared, near, histories, steps, unit) if shared else None
             return TreeEstimate(counted, own)
-        found = fit_tree(belief, near, self.tree, steps, scale)
+        found, doubt = fit_tree(belief, near, self.tree, steps, scale), None
         if found is None:
             values, variances = nothing_measured(self.tree, len(steps), scale)
         else:
-            values, variances = found.series(steps)
+            asked = self._asked(near, histories, steps)
+            doubt = found.doubt(asked, len(steps))
+            values, variances = found.series(steps, doubt)
         values, variances = values * unit, variances * unit**2
         bound, optimality, unbounded = self.lower_bound, None, None
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
@@ -81,24 +82,10 @@ class TreeEstimates:
             nearest = consistent(merged, self.tree, [], "variance", bound, "joint")
             values, optimality, unbounded = nearest.values, nearest.optimality, values
         estimate = Estimate(values, variances, optimality=optimality, unbounded=unbounded)
-        doubt = None if found is None else partial(self._doubt, found, near, histories, steps, unit)
-        return TreeEstimate(estimate, doubt)
-
-    def _doubt(
-        self, found: TreeFit, near: Histories, histories: Histories, steps: range, unit: float
-    ) -> CovarianceOfSums | None:
-        """Return how the errors of leaves hang together; None for too many nodes.
-
-        The days before are those whose blocks the estimate looks at. Where it looks at all blocks that the
-        estimate of a day before did, that day's error is what this posterior leaves in doubt of it, plus a
-        function of blocks, with which this day's error is not correlated. So the covariance of both errors is
-        this posterior's (docs/privacy.md says why it costs nothing).
-        """
-        if len(self.tree.nodes) > MOST_CORRELATED:
-            return None
-        asked = self._asked(near, histories, steps)
-        n_earlier = len(asked.weights) - len(steps)
-        return SumsOfTimes(found.doubt(asked, len(steps)), asked.weights, n_earlier, unit**2)
+        if doubt is None:
+            return TreeEstimate(estimate)
+        sums = SumsOfTimes(doubt, asked.weights, len(asked.weights) - len(steps), unit**2)
+        return TreeEstimate(estimate, lambda: sums)
 
     def _doubt_of_counts(
         self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
@@ -114,7 +101,14 @@ class TreeEstimates:
         return WrittenSumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
 
     def _asked(self, near: Histories, histories: Histories, steps: range) -> AskedTimes:
-        """Return with which days before it a period's errors hang together."""
+        """Return with which days before it a period's errors hang together: those whose blocks the estimate
+        looks at.
+
+        Where it looks at all blocks that the estimate of a day before did, that day's error is what this
+        posterior leaves in doubt of it, plus a function of blocks, with which this day's error is not
+        correlated. So the covariance of both errors is this posterior's (docs/privacy.md says why it costs
+        nothing).
+        """
         earliest = min(int(one.starts.min()) for one in near.values() if one.n_blocks)
         is_first = all(one.n_blocks == histories[level].n_blocks for level, one in near.items())
         return times_before(self.pattern.public_days, steps, earliest, is_first)

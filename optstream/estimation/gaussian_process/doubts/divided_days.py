@@ -75,9 +75,7 @@ class DoubtOfDays:
         divided = leaves - (leaves @ sizes / sizes.sum())[:, None]
         times = np.zeros((1 + self.doubt.asked.clock.size - n, self.doubt.asked.clock.size))
         times[0, :n], times[1:, n:] = 1.0 / n, np.eye(len(times) - 1)
-        known, noisier = (
-            one.products(divided, times).with_first() for one in (self.doubt.covariance, self._noisier)
-        )
+        known, noisier = (one.with_first(divided, times) for one in (self.doubt.covariance, self._noisier))
         return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
 
     @cached_property

@@ -76,24 +76,47 @@ class LeafCovariance:
         """Return what the covariance of sums adds up from, in the squared unit of the posterior's residuals,
         by weights of leaves, (p, n_leaves), and of what is asked, (q, n_asked).
         """
-        posterior, spans = self._spans.posterior, self._spans
-        sizes, (shared, own) = leaves * posterior.seen.sizes, (times @ part for part in self._across)
-        shared_prior, own_prior = (times @ part @ times.T for part in self._priors)
-        vectors, told = spans.explained
+        (nodes, columns), (of_times, forms) = self._of_leaves(leaves), self._of_times(times, times)
+        return ErrorProducts(nodes, of_times, columns, forms)
+
+    def with_first(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the covariances of sums over the first of the times with those over each, (q, p, p), as of
+        `products`: pairs of leaves in the mean of both orders.
+        """
+        (nodes, columns), (of_times, forms) = self._of_leaves(leaves), self._of_times(times[:1], times)
+        half = 0.5 * (columns @ forms[:, 0].transpose(2, 0, 1) @ columns.T)
+        found = np.tensordot(of_times[:, 0], nodes, axes=(0, 0))
+        return np.asarray(found + half + half.transpose(0, 2, 1))
+
+    def _of_leaves(self, leaves: Floats) -> tuple[Floats, Floats]:
+        """Return `nodes` and `columns` of `ErrorProducts`."""
+        spans = self._spans
+        sizes, (vectors, told) = leaves * spans.posterior.seen.sizes, spans.explained
         moving = leaves @ vectors
-        explained = (told.weights.T[:, None, :] * own) @ own.T
-        of_nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * told.span[:, None, :]) @ moving.T])
-        of_times = np.concatenate([own_prior[None], -explained])
-        moved = (spans.loads.span[:, None, :] * own).reshape(-1, own.shape[1])
-        joined = shared - (shared * posterior.precision) @ posterior.kept
-        n, q = 1 + len(spans.loads.span), len(times)
-        forms = np.empty((n * q, n * q))
-        forms[:q, :q] = shared_prior - shared @ posterior.shared_precision @ shared.T
-        forms[:q, q:] = -joined @ moved.T
-        forms[q:, :q] = forms[:q, q:].T
-        forms[q:, q:] = moved @ posterior.kept @ moved.T
-        columns = np.column_stack([sizes.sum(axis=1), leaves @ spans.loads.weights])
-        return ErrorProducts(of_nodes, of_times, columns, forms.reshape(n, q, n, q))
+        nodes = np.concatenate([(sizes @ sizes.T)[None], (moving * told.span[:, None, :]) @ moving.T])
+        return nodes, np.column_stack([sizes.sum(axis=1), leaves @ spans.loads.weights])
+
+    def _of_times(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
+        """Return `times`, (n_products, q, s), and `forms`, (c, q, c, s), of `ErrorProducts`, for pairs of one
+        of q sums of what is asked and one of s.
+        """
+        posterior, spans = self._spans.posterior, self._spans
+        (shared, own), (other, other_own) = (
+            [side @ part for part in self._across] for side in (first, second)
+        )
+        shared_prior, own_prior = (first @ part @ second.T for part in self._priors)
+        explained = (spans.explained[1].weights.T[:, None, :] * own) @ other_own.T
+        rows, columns = (
+            (spans.loads.span[:, None, :] * side).reshape(-1, side.shape[1]) for side in (own, other_own)
+        )
+        kept, weighed = rows @ posterior.kept, shared * posterior.precision
+        n, q, s = 1 + len(spans.loads.span), len(first), len(second)
+        forms = np.empty((n * q, n * s))
+        forms[:q, :s] = shared_prior - shared @ posterior.shared_precision @ other.T
+        forms[:q, s:] = (weighed @ posterior.kept - shared) @ columns.T
+        forms[q:, :s] = kept @ (other * posterior.precision).T - rows @ other.T
+        forms[q:, s:] = kept @ columns.T
+        return np.concatenate([own_prior[None], -explained]), forms.reshape(n, q, n, s)
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
         """Return the variances of the same sums alone, (p, q)."""

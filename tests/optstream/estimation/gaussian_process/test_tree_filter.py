@@ -39,7 +39,7 @@ def test_rows_are_as_sure_as_the_file_says(nothing_in):
     fit, steps = fit_of(SLOTS, nothing_in), range(192, 192 + SLOTS)
     doubt = doubt_of(fit, steps)
     own = np.eye(SLOTS, doubt.doubt.asked.clock.size)
-    rows, found = fit.series(steps)[1], doubt.variances(fit.tree.add_up(np.eye(len(fit.means))), own)
+    rows, found = fit.series(steps, doubt)[1], doubt.variances(fit.tree.add_up(np.eye(len(fit.means))), own)
     assert np.allclose(rows, found, rtol=1e-6)
     plain = series_of(fit.found, step_blocks(steps, fit.days))[1]
     assert rows.min() > 0.0
@@ -49,9 +49,10 @@ def test_rows_are_as_sure_as_the_file_says(nothing_in):
 @pytest.mark.parametrize(("steps_per_day", "n_steps"), [(1, 1), (1, 7), (2, 1)])
 def test_where_a_value_is_a_day_the_factor_of_values_is_its_own(steps_per_day, n_steps):
     fit, steps = fit_of(steps_per_day), range(192, 192 + n_steps)
-    assert isinstance(doubt_of(fit, steps), DoubtOfLeaves)
+    doubt = doubt_of(fit, steps)
+    assert isinstance(doubt, DoubtOfLeaves)
     plain = series_of(fit.found, step_blocks(steps, fit.days))[1]
-    assert np.array_equal(fit.series(steps)[1], plain)
+    assert np.array_equal(fit.series(steps, doubt)[1], plain)
 
 
 def test_a_day_of_two_steps_is_divided():
