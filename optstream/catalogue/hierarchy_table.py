@@ -13,12 +13,13 @@ import polars as pl
 from optstream.catalogue.backends import Location, Readable
 from optstream.catalogue.layout import HIERARCHY
 from optstream.catalogue.signing import Signer, put_fact
-from optstream.errors import ParameterError, PublicationError
-from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.errors import OptStreamError, PublicationError
+from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet_table import decode_table
 from optstream.stream import DatedHierarchy, Unit
 
 LARGEST_HIERARCHY = 2**28
-"""Bytes of the file, which anyone may have written, and of all texts in it."""
+"""Bytes of the file, which anyone may have written."""
 LIMITS = Limits(rows=2**23, columns=6)
 FIRST, LAST = ((date(year, 1, 1) - date(1970, 1, 1)).days for year in (2, 9999))
 """Days since 1970 of the first and the last date that may be in it: Python has the days beside them."""
@@ -89,18 +90,11 @@ def find_hierarchy(
     if check is not None:
         check(data)
     try:
-        claims = claims_of(data)
-        if claims is None or not claims.is_flat or not claims.within(LIMITS):
-            raise ValueError
-        # not by pyarrow, which writes out a text for each row that repeats it: no count of rows bounds that
-        rows = pl.read_parquet(io.BytesIO(data), use_statistics=False)
+        rows, _ = decode_table(data, LIMITS, HIERARCHY)
         if dict(rows.schema) != COLUMNS or rows["node"].has_nulls() or not _are_days(rows):
             raise ValueError
-        sizes = rows.select(pl.col(pl.String).str.len_bytes().cast(pl.Int64).sum())
-        if sizes.sum_horizontal().item() > LARGEST_HIERARCHY:
-            raise ValueError
         return DatedHierarchy.of_units([_unit(*row) for row in rows.iter_rows()])
-    except (ParameterError, ValueError, KeyError, pl.exceptions.PolarsError, OSError) as error:
+    except (OptStreamError, ValueError, KeyError) as error:
         raise PublicationError(
             f"{HIERARCHY} is not as OptStream writes it; `optstream report` makes it anew"
         ) from error

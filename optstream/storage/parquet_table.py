@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from optstream.errors import PublicationError
@@ -17,6 +18,8 @@ _ARROW = {
     pl.Boolean(): pa.bool_(),
     pl.Datetime("us", "UTC"): pa.timestamp("us", tz="UTC"),
 }
+FEW_TEXTS, TEXT_A_ROW = 2**28, 128
+"""Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
 _UNREADABLE = (
     pa.ArrowException,
     pl.exceptions.PolarsError,
@@ -50,7 +53,8 @@ def decode_table(
     """Return the rows of a Parquet file and its footer's metadata.
 
     columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError,
-    which names the file by `what`, if the bytes are not Parquet, hold lists or claim more than `limits`.
+    which names the file by `what`, if the bytes are not Parquet, hold lists, claim more than `limits` or
+    repeat a long text: no count of rows bounds that.
     """
     claims = claims_of(data)
     if claims is None or not claims.is_flat:
@@ -59,10 +63,33 @@ def decode_table(
         raise PublicationError(f"{what} may claim {limits.words}")
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        held = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
-        frame = pl.from_arrow(file.read(columns=held, use_threads=columns is None))
+        names = file.schema_arrow.names
+        # each text once, whatever repeats it, until it is known how long they are together
+        file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=names)
+        held = None if columns is None else [name for name in names if name in columns]
+        table = file.read(columns=held, use_threads=columns is None)
+        most = max(FEW_TEXTS, TEXT_A_ROW * table.num_rows)
+        if _text_bytes(table) > most:
+            raise PublicationError(
+                f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
+            )
+        frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))
     except _UNREADABLE as error:
         raise PublicationError(f"{what} is not whole Parquet") from error
     if not isinstance(frame, pl.DataFrame):
         raise PublicationError(f"{what} is not a table")
     return frame, file.metadata.metadata or {}
+
+
+def _text_bytes(table: pa.Table) -> int:
+    """Return how long the texts of all rows are together, in bytes."""
+    chunks = (
+        chunk for column in table.columns for chunk in column.chunks if pa.types.is_dictionary(chunk.type)
+    )
+    lengths = (pc.take(pc.binary_length(chunk.dictionary), chunk.indices) for chunk in chunks)
+    return sum(pc.sum(one.cast(pa.int64())).as_py() or 0 for one in lengths)
+
+
+def _written_out(field: pa.Field) -> pa.Field:
+    """Return the field with a text in each row."""
+    return field.with_type(pa.large_string()) if pa.types.is_dictionary(field.type) else field
