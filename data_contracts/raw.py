@@ -26,7 +26,7 @@ def none_of(
     column: str, says: str, about: str = "", severity: FailureSeverity = STOPS
 ) -> ExpectColumnValuesToBeBetween:
     """Return the expectation that a count is 0."""
-    meta = {"says": says, "about": about}
+    meta = {"says": says} | ({"about": about} if about else {})
     return ExpectColumnValuesToBeBetween(
         column=column, min_value=0, max_value=0, severity=severity, meta=meta
     )
@@ -34,7 +34,7 @@ def none_of(
 
 def equal(column: str, other: str, says: str, about: str = "") -> ExpectColumnPairValuesToBeEqual:
     """Return the expectation that two columns are equal, which stops a day."""
-    meta = {"says": says, "about": about}
+    meta = {"says": says} | ({"about": about} if about else {})
     return ExpectColumnPairValuesToBeEqual(column_A=column, column_B=other, severity=STOPS, meta=meta)
 
 

@@ -172,6 +172,19 @@ def test_a_withdrawal_is_signed_and_numbered(published, sign):
     assert days_in(published) == [NEXT, NEXT + timedelta(days=1)]
 
 
+def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_again(
+    published, rows, statement
+):
+    stated = statement(DAY, 1, 1)
+    publish(published.name, [(stage(rows(DAY, 1, 1, 0.0), stated), stated)], lambda _: "h1")
+    withdraw(published.name, DAY, lambda *_: "h2", stream="../french load", value_column="load_mw")
+    refused(published, "is not signed")
+    assert take_back(published).changed
+    assert days_in(published) == []
+    assert check_files(published.name, public_key=PEM) == []
+    assert not take_back(published).changed
+
+
 def test_keys_are_changed_one_after_the_other(published, sign, tmp_path):
     """Readers know the new key before it is used, and the old one for as long as they like."""
     sign(published)

@@ -89,7 +89,7 @@ def test_a_day_with_an_hour_that_may_still_come_stays_open(day_of_hours):
 
 def test_a_restated_hour_opens_its_day_and_the_next_run_closes_it(day_of_hours):
     installation = day_of_hours
-    close_over(installation.run())
+    assert close_over(installation.run()) == (DAY,)
     again = installation.release(HOUR, restate=True)[HOUR]
     assert again.outcome.status is Status.PUBLISHED
     assert len(data_files(installation)) == 25
@@ -105,7 +105,7 @@ def test_a_restated_hour_opens_its_day_and_the_next_run_closes_it(day_of_hours):
 
 def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_hours):
     installation = day_of_hours
-    close_over(installation.run())
+    assert close_over(installation.run()) == (DAY,)
     run = installation.run()
     values = rows_of(installation).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
     (ended,) = each([Requested(HOUR)], Requested, partial(withdraw, run, reason="wrong", days=[HOUR]))
@@ -127,7 +127,7 @@ def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_h
 
 def test_an_hour_of_a_closed_day_is_published_again_without_opening_it(day_of_hours):
     installation = day_of_hours
-    close_over(installation.run())
+    assert close_over(installation.run()) == (DAY,)
     before = installation.files("published")
     (path,) = installation.files("published/superseded/date=2016-06-01/hour=05")
     (installation.folder / path).unlink()
@@ -167,7 +167,7 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
 
 def test_an_altered_file_of_a_day_is_told_and_not_read(day_of_hours):
     installation = day_of_hours
-    close_over(installation.run())
+    assert close_over(installation.run()) == (DAY,)
     before, (name, _) = rows_of(installation), data_files(installation)
     path = installation.folder / name
     path.write_bytes(path.read_bytes()[:-1] + b"x")
@@ -179,7 +179,7 @@ def test_an_altered_file_of_a_day_is_told_and_not_read(day_of_hours):
 @pytest.mark.parametrize("hours_told", [None, [["x"]], [[1, 2, 3, "4"]], [["2016-06-01T00", "a", "b", 6]]])
 def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day_of_hours, hours_told):
     installation = day_of_hours
-    close_over(installation.run())
+    assert close_over(installation.run()) == (DAY,)
     before, folder = rows_of(installation), installation.settings.published_folder
     (name, _) = data_files(installation)
     inner, footer = decode((installation.folder / name).read_bytes())
