@@ -15,14 +15,18 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from optstream.catalogue.rows import is_ordered
 from optstream.errors import PublicationError
 from optstream.storage.parquet_limits import Limits
-from optstream.storage.parquet_table import decode_table, encode_table
+from optstream.storage.parquet_table import GROUP_ROWS, decode_table, encode_table
 
 ROWS_KEY = b"optstream.rows_sha256"
 STATEMENT_KEY = b"optstream.statement"
+BY_NODE_KEY = b"optstream.steps_of_each_node"
+"""The number of steps of a file that is written node after node; one that is not has no such key."""
 LARGEST_STATEMENT = 2**20
 LIMITS = Limits(rows=2**26, columns=16, group_rows=2**26, group_bytes=2**34)
 """What the footer of a release may claim: a million nodes at every half-hour of a day."""
@@ -39,15 +43,20 @@ class Footer:
 def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
     """Return the rows without `date` as Parquet; the same rows and footer give the same bytes.
 
-    As `encode_table` says.
+    As `encode_table` says. Whole periods of more than a row group are written node after node, and not step
+    after step, so that whoever looks for a node skips all groups but one.
     """
     text = json.dumps(footer.statement, separators=(",", ":"), sort_keys=True, allow_nan=False)
-    metadata = {ROWS_KEY: footer.rows_hash.encode(), STATEMENT_KEY: text.encode()}
-    return encode_table(rows.drop("date"), metadata)
+    metadata, order = {ROWS_KEY: footer.rows_hash.encode(), STATEMENT_KEY: text.encode()}, None
+    if rows.height > GROUP_ROWS and is_ordered(rows):
+        n_steps = rows["step"].n_unique()
+        metadata[BY_NODE_KEY] = str(n_steps).encode()
+        order = np.arange(rows.height).reshape(n_steps, -1).T.ravel()
+    return encode_table(rows.drop("date"), metadata, order)
 
 
 def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.DataFrame, Footer]:
-    """Return the rows of a release's file, without `date`, and its footer.
+    """Return the rows of a release's file, without `date`, step after step, and its footer.
 
     columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError if
     the bytes are not Parquet, claim more than `LIMITS` or lack the footer of a release.
@@ -59,6 +68,8 @@ def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.Data
             raise ValueError
         statement = json.loads(text)
         rows_hash = metadata[ROWS_KEY].decode("ascii")
+        if BY_NODE_KEY in metadata and rows.width:
+            rows = rows[np.arange(rows.height).reshape(-1, int(metadata[BY_NODE_KEY])).T.ravel()]
     except (ValueError, KeyError, RecursionError) as error:
         raise PublicationError("a published file lacks the footer that a release has") from error
     if not isinstance(statement, dict):

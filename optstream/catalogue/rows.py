@@ -110,7 +110,7 @@ def ordered_rows(
     for name, value in stated.items():
         if not (typed[name] == value).all():
             raise PublicationError(f"column {name} of the rows differs from the release's statement")
-    if not _is_ordered(typed):
+    if not is_ordered(typed):
         typed = typed.sort("step", "node")
     if not holds_each_once(typed):
         raise PublicationError("a release holds every node at every step exactly once, and at least one")
@@ -122,13 +122,13 @@ def holds_each_once(rows: pl.DataFrame) -> bool:
 
     rows: with columns step and node, without nulls. Of rows in their published order neighbours tell.
     """
-    if _is_ordered(rows):
+    if is_ordered(rows):
         return True
     n_cells = rows["step"].n_unique() * rows["node"].n_unique()
     return rows.height == n_cells > 0 and not rows.select("step", "node").is_duplicated().any()
 
 
-def _is_ordered(rows: pl.DataFrame) -> bool:
+def is_ordered(rows: pl.DataFrame) -> bool:
     """Return whether rows are whole and sorted by (step, node): the same rising nodes at each rising step."""
     if not rows.height:
         return False

@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Mapping
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from optstream.errors import PublicationError
 from optstream.storage.parquet_limits import Limits, claims_of
@@ -18,6 +20,8 @@ _ARROW = {
     pl.Boolean(): pa.bool_(),
     pl.Datetime("us", "UTC"): pa.timestamp("us", tz="UTC"),
 }
+GROUP_ROWS = 2**20
+"""Rows of a row group, of which readers skip those that cannot hold what they look for."""
 FEW_TEXTS, TEXT_A_ROW = 2**28, 128
 """Bytes: of all texts of a table together, where that is more than so many for each of its rows."""
 _UNREADABLE = (
@@ -31,16 +35,23 @@ _UNREADABLE = (
 )
 
 
-def encode_table(rows: pl.DataFrame, metadata: Mapping[bytes, bytes]) -> bytes:
+def encode_table(
+    rows: pl.DataFrame, metadata: Mapping[bytes, bytes], order: NDArray[np.int64] | None = None
+) -> bytes:
     """Return the rows as Parquet, with metadata in the footer; the same of both give the same bytes.
 
-    Nothing in them comes from a clock, a host or the frame's chunks; another pyarrow may encode differently.
+    order: (n_rows,), numbers of the rows in the order in which they are written; as they are by default.
+    Nothing in the bytes comes from a clock, a host or the frame's chunks; another pyarrow may encode
+    differently.
     """
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in rows.schema.items()])
     sink = pa.BufferOutputStream()
     # Without Arrow's own schema: the columns are what Parquet says, and readers pick their types.
     with pq.ParquetWriter(sink, schema, compression="zstd", store_schema=False) as writer:
-        writer.write_table(rows.to_arrow().cast(schema), row_group_size=2**20)
+        for first in range(0, max(rows.height, 1), GROUP_ROWS):
+            at = slice(first, first + GROUP_ROWS)
+            part = rows[at] if order is None else rows[order[at]]
+            writer.write_table(part.to_arrow().cast(schema), row_group_size=GROUP_ROWS)
         if metadata:
             writer.add_key_value_metadata(metadata)
     data: bytes = sink.getvalue().to_pybytes()

@@ -1,20 +1,24 @@
 """Staged bytes: deterministic, whole, and saying what they are."""
 
 import hashlib
+import io
 import itertools
 import subprocess
 import sys
 from datetime import date, datetime, timedelta
 
 import polars as pl
+import pyarrow.parquet as pq
 import pytest
 
 from optstream.catalogue import read_staged, stage
-from optstream.catalogue.parquet import Footer, decode, encode
+from optstream.catalogue.parquet import BY_NODE_KEY, ROWS_KEY, STATEMENT_KEY, Footer, decode, encode
 from optstream.catalogue.rows import hash_rows, holds_each_once, ordered_rows, schema
 from optstream.errors import PublicationError
+from optstream.storage.parquet_table import encode_table
 
 DAY = date(2016, 2, 1)
+STATED = "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True
 
 
 def test_same_rows_and_statement_give_the_same_bytes(rows, statement):
@@ -27,11 +31,48 @@ def test_same_rows_and_statement_give_the_same_bytes(rows, statement):
 
 
 def test_the_frames_chunks_do_not_show(rows, statement):
-    ordered = ordered_rows(rows(DAY), "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True)
+    ordered = ordered_rows(rows(DAY), *STATED)
     footer = Footer(hash_rows(ordered), statement(DAY).to_document())
     chunked = pl.concat([ordered[:5], ordered[5:]], rechunk=False)
     assert chunked.n_chunks() == 2
     assert encode(chunked, footer) == encode(ordered, footer)
+
+
+@pytest.fixture
+def small_groups(monkeypatch):
+    """Row groups of as many rows as a node has steps."""
+    for place in ("optstream.catalogue.parquet", "optstream.storage.parquet_table"):
+        monkeypatch.setattr(f"{place}.GROUP_ROWS", 4)
+
+
+def test_of_more_than_a_row_group_each_node_lies_together(rows, statement, small_groups):
+    staged = stage(rows(DAY), statement(DAY))
+    file = pq.ParquetFile(io.BytesIO(staged.data))
+    groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
+    assert [group["node"].unique().to_pylist() for group in groups] == [["84"], ["FR"], ["Île & ../x"]]
+    assert all(group["step"].to_pylist() == [0, 1, 2, 3] for group in groups)
+    assert read_staged(staged.data)[0] == staged
+    inner, _ = decode(staged.data)
+    assert inner.equals(ordered_rows(rows(DAY), *STATED).drop("date"), null_equal=True)
+    assert decode(staged.data, ["load_mw"])[0]["load_mw"].equals(inner["load_mw"])
+    assert decode(staged.data, ())[1].rows_hash == staged.rows_hash
+
+
+def test_many_rows_that_are_no_whole_period_stay_as_they_are(rows, statement, small_groups):
+    """As a closed day's, of which an hour has other nodes."""
+    ragged = ordered_rows(rows(DAY), *STATED).filter(~((pl.col("step") == 1) & (pl.col("node") == "84")))
+    footer = Footer(hash_rows(ragged), statement(DAY).to_document())
+    file = pq.read_table(io.BytesIO(encode(ragged, footer)))
+    assert file["step"].to_pylist() == ragged["step"].to_list()
+    assert decode(encode(ragged, footer))[0].equals(ragged.drop("date"), null_equal=True)
+
+
+@pytest.mark.parametrize("n_steps", [b"5", b"0", b"-4", b"", b"4" * 5000, b"\xff"])
+def test_a_number_of_steps_that_cannot_be_is_refused(rows, n_steps):
+    ordered = ordered_rows(rows(DAY), *STATED)
+    stated = {ROWS_KEY: b"0", STATEMENT_KEY: b"{}", BY_NODE_KEY: n_steps}
+    with pytest.raises(PublicationError, match="lacks the footer"):
+        decode(encode_table(ordered.drop("date"), stated))
 
 
 @pytest.mark.slow
