@@ -25,8 +25,6 @@ from optstream.storage.parquet_table import GROUP_ROWS, decode_table, encode_tab
 
 ROWS_KEY = b"optstream.rows_sha256"
 STATEMENT_KEY = b"optstream.statement"
-BY_NODE_KEY = b"optstream.steps_of_each_node"
-"""The number of steps of a file that is written node after node; one that is not has no such key."""
 LARGEST_STATEMENT = 2**20
 LIMITS = Limits(rows=2**26, columns=16, group_rows=2**26, group_bytes=2**34)
 """What the footer of a release may claim: a million nodes at every half-hour of a day."""
@@ -50,7 +48,6 @@ def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
     metadata, order = {ROWS_KEY: footer.rows_hash.encode(), STATEMENT_KEY: text.encode()}, None
     if rows.height > GROUP_ROWS and is_ordered(rows):
         n_steps = rows["step"].n_unique()
-        metadata[BY_NODE_KEY] = str(n_steps).encode()
         order = np.arange(rows.height).reshape(n_steps, -1).T.ravel()
     return encode_table(rows.drop("date"), metadata, order)
 
@@ -61,17 +58,20 @@ def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.Data
     columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError if
     the bytes are not Parquet, claim more than `LIMITS` or lack the footer of a release.
     """
-    rows, metadata = decode_table(data, LIMITS, "a published file", columns)
+    asked = {*columns, "step"} if columns else columns
+    rows, metadata = decode_table(data, LIMITS, "a published file", asked)
+    if "step" in rows.columns and not rows["step"].is_sorted():
+        rows = rows.sort("step", maintain_order=True)
     text = metadata.get(STATEMENT_KEY, b"")
     try:
         if len(text) > LARGEST_STATEMENT:
             raise ValueError
         statement = json.loads(text)
         rows_hash = metadata[ROWS_KEY].decode("ascii")
-        if BY_NODE_KEY in metadata and rows.width:
-            rows = rows[np.arange(rows.height).reshape(-1, int(metadata[BY_NODE_KEY])).T.ravel()]
     except (ValueError, KeyError, RecursionError) as error:
         raise PublicationError("a published file lacks the footer that a release has") from error
     if not isinstance(statement, dict):
         raise PublicationError("a published file lacks the statement that a release has")
+    if columns is not None:
+        rows = rows.select(name for name in rows.columns if name in columns)
     return rows, Footer(rows_hash, statement)

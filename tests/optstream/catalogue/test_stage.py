@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.catalogue import read_staged, stage
-from optstream.catalogue.parquet import BY_NODE_KEY, ROWS_KEY, STATEMENT_KEY, Footer, decode, encode
+from optstream.catalogue.parquet import Footer, decode, encode
 from optstream.catalogue.rows import hash_rows, holds_each_once, ordered_rows, schema
 from optstream.errors import PublicationError
-from optstream.storage.parquet_table import encode_table
 
 DAY = date(2016, 2, 1)
 STATED = "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True
@@ -65,14 +64,6 @@ def test_many_rows_that_are_no_whole_period_stay_as_they_are(rows, statement, sm
     file = pq.read_table(io.BytesIO(encode(ragged, footer)))
     assert file["step"].to_pylist() == ragged["step"].to_list()
     assert decode(encode(ragged, footer))[0].equals(ragged.drop("date"), null_equal=True)
-
-
-@pytest.mark.parametrize("n_steps", [b"5", b"0", b"-4", b"", b"4" * 5000, b"\xff"])
-def test_a_number_of_steps_that_cannot_be_is_refused(rows, n_steps):
-    ordered = ordered_rows(rows(DAY), *STATED)
-    stated = {ROWS_KEY: b"0", STATEMENT_KEY: b"{}", BY_NODE_KEY: n_steps}
-    with pytest.raises(PublicationError, match="lacks the footer"):
-        decode(encode_table(ordered.drop("date"), stated))
 
 
 @pytest.mark.slow
