@@ -28,8 +28,8 @@ def cost_of(change, lengths, windows="sliding"):
     return worst_window(spends, change.window_length, windows).epsilon
 
 
-@pytest.mark.parametrize("window", [1, 2, 4, 5])
-@pytest.mark.parametrize("shortest", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("window", [1, 2, 5])
+@pytest.mark.parametrize("shortest", [1, 2, 3, 7])
 @pytest.mark.parametrize(
     ("n_coordinates", "alpha", "per_step", "per_period"),
     [(1, 1, 1, 1), (3, 1000, 1, 1), (5, 10, 2, 2), (5, 1000, 2, None), (3, 1000, 1, 2)],
@@ -56,7 +56,7 @@ def test_the_bound_for_any_length_holds_for_each(shortest):
     for per_period in (1, 2, None):
         change = CoordinatesChange(19, 1000, 1, per_period, 48, shortest)
         for n_changed in range(1, 49):
-            every = [change.within(p, n_changed) for p in range(max(shortest, n_changed), 400)]
+            every = [change.within(p, n_changed) for p in range(max(shortest, n_changed), 200)]
             assert max(every) == change.partly(n_changed)
 
 

@@ -92,6 +92,7 @@ def test_other_terms_start_afresh(tiny_data, tiny_results, tmp_path):
         Store(tiny_results, terms(tiny_data, public=False))
 
 
+@pytest.mark.slow
 def test_a_result_is_read_back_as_it_was(tiny_data, tmp_path):
     """The file too: another version's results are not made again for want of a key."""
     cell = next(cell for cell in TINY[0].cells() if cell.calibration == "paper")
