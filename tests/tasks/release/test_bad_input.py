@@ -5,6 +5,7 @@ import shutil
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 
 import polars as pl
 import pytest
@@ -17,23 +18,30 @@ from tasks.release.day import Judged, Status
 from tests.tasks.two_regions import READING
 
 DAY = date(2016, 6, 1)
+WEEK = [DAY + timedelta(days=number) for number in range(7)]
 PLACE = f"dumps/region=84/date={DAY}"
 PLANTED = 71234.5
 
 
-def rewrite(installation, change):
-    path = installation.folder / PLACE / "part-0.parquet"
+def rewrite(installation, change, day=DAY):
+    path = installation.folder / f"dumps/region=84/date={day}/part-0.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
+
+
+def with_first(column, value):
+    """Change one cell of the first row."""
+
+    def change(rows):
+        first = pl.int_range(pl.len()) == 0
+        changed = rows.with_columns(pl.when(first).then(pl.lit(value)).otherwise(column).alias(column))
+        return changed.select(rows.columns).cast(dict(rows.schema))
+
+    return change
 
 
 def set_first(value):
     """Put a value into the first reading."""
-    return lambda installation: rewrite(
-        installation,
-        lambda rows: rows.with_columns(
-            load_mw=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value, pl.Float64)).otherwise("load_mw")
-        ),
-    )
+    return lambda installation, day=DAY: rewrite(installation, with_first("load_mw", value), day)
 
 
 def remove_region(installation):
@@ -125,26 +133,30 @@ def test_a_dump_that_is_not_there_yet_waits(installation, damage):
     assert not (installation.folder / "published").exists()
 
 
-@pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1e300, -PLANTED, PLANTED])
-def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(installation, value):
-    set_first(value)(installation)
-    work = installation.release(DAY)[DAY]
-    assert work.outcome.status is Status.PUBLISHED
-    assert "71234" not in str(installation.verdict(DAY))
+def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(installation):
+    """Each on a day of its own."""
+    values = (float("inf"), float("-inf"), 1e300, -PLANTED, PLANTED)
+    days = [DAY + timedelta(days=number) for number in range(len(values))]
+    installation.simulate(*days[2:])
+    for day, value in zip(days, values, strict=True):
+        set_first(value)(installation, day)
+    for day, work in installation.release(*days).items():
+        assert work.outcome.status is Status.PUBLISHED, day
+        assert "71234" not in str(installation.verdict(day))
     assert read_published(installation.folder / "published")["load_mw"].max() < 40_000
 
 
 @pytest.fixture
 def metered(installation):
-    """Three customers in two leaves."""
+    """A week of three customers in two leaves."""
     installation.configure(
         'schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "energy_kwh"'
     )
     shutil.rmtree(installation.folder / "dumps")
     calendar = installation.settings.calendar
-    stamps = pl.Series(calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
-    for leaf, customers in {"84": ["a", "b"], "11": ["c"]}.items():
-        folder = installation.folder / f"dumps/region={leaf}/date={DAY}"
+    for day, (leaf, customers) in product(WEEK, {"84": ["a", "b"], "11": ["c"]}.items()):
+        stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+        folder = installation.folder / f"dumps/region={leaf}/date={day}"
         folder.mkdir(parents=True)
         rows = pl.concat(
             pl.DataFrame({"customer_id": [name] * 48, "timestamp": stamps, "energy_kwh": [0.25] * 48})
@@ -153,17 +165,6 @@ def metered(installation):
         rows.write_parquet(folder / "part-0.parquet")
         (folder / "_SUCCESS").touch()
     return installation
-
-
-def with_first(column, value):
-    """Change one cell of the first row."""
-
-    def change(rows):
-        first = pl.int_range(pl.len()) == 0
-        changed = rows.with_columns(pl.when(first).then(pl.lit(value)).otherwise(column).alias(column))
-        return changed.select(rows.columns).cast(dict(rows.schema))
-
-    return change
 
 
 METERED = {
@@ -178,13 +179,16 @@ METERED = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", METERED)
-def test_no_metered_reading_decides_whether_a_day_appears(metered, fault):
-    rewrite(metered, METERED[fault])
-    work = metered.release(DAY)[DAY]
-    assert work.outcome.status is Status.PUBLISHED, work.outcome
-    assert metered.verdict(DAY)["alarms"]
-    assert "71234" not in str(metered.verdict(DAY))
+def test_no_metered_reading_decides_whether_a_day_appears(metered):
+    """Each fault on a day of its own."""
+    for day, change in zip(WEEK, METERED.values(), strict=True):
+        rewrite(metered, change, day)
+    works = metered.release(*WEEK)
+    for day, fault in zip(WEEK, METERED, strict=True):
+        assert works[day].outcome.status is Status.PUBLISHED, fault
+        verdict = metered.verdict(day)
+        assert verdict["alarms"], fault
+        assert "71234" not in str(verdict)
 
 
 def test_sound_metered_input_raises_no_alarm(metered):
