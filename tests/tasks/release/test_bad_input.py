@@ -19,12 +19,15 @@ from tests.tasks.two_regions import READING
 
 DAY = date(2016, 6, 1)
 WEEK = [DAY + timedelta(days=number) for number in range(7)]
-PLACE = f"dumps/region=84/date={DAY}"
 PLANTED = 71234.5
 
 
+def place_of(day):
+    return f"dumps/region=84/date={day}"
+
+
 def rewrite(installation, change, day=DAY):
-    path = installation.folder / f"dumps/region=84/date={day}/part-0.parquet"
+    path = installation.folder / f"{place_of(day)}/part-0.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
 
 
@@ -44,50 +47,52 @@ def set_first(value):
     return lambda installation, day=DAY: rewrite(installation, with_first("load_mw", value), day)
 
 
-def remove_region(installation):
-    shutil.rmtree(installation.folder / PLACE)
+def remove_region(installation, day):
+    shutil.rmtree(installation.folder / place_of(day))
 
 
-def remove_marker(installation):
-    (installation.folder / PLACE / "_SUCCESS").unlink()
+def remove_marker(installation, day):
+    (installation.folder / place_of(day) / "_SUCCESS").unlink()
 
 
-def another_day(installation):
-    rewrite(installation, lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(days=1)))
+def another_day(installation, day):
+    rewrite(installation, lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(days=1)), day)
 
 
-def strange_region(installation):
-    shutil.copytree(installation.folder / PLACE, installation.folder / "dumps/region=FR-AURA" / f"date={DAY}")
+def strange_region(installation, day):
+    shutil.copytree(
+        installation.folder / place_of(day), installation.folder / "dumps/region=FR-AURA" / f"date={day}"
+    )
 
 
-def climbing_region(installation):
-    strange = installation.folder / "dumps" / "region=..%2Fx" / f"date={DAY}"
-    shutil.copytree(installation.folder / PLACE, strange)
+def climbing_region(installation, day):
+    strange = installation.folder / "dumps" / "region=..%2Fx" / f"date={day}"
+    shutil.copytree(installation.folder / place_of(day), strange)
 
 
-def text_in_numbers(installation):
-    rewrite(installation, lambda rows: rows.with_columns(load_mw=pl.lit(f"about {PLANTED}")))
+def text_in_numbers(installation, day):
+    rewrite(installation, lambda rows: rows.with_columns(load_mw=pl.lit(f"about {PLANTED}")), day)
 
 
-def truncated(installation):
-    path = installation.folder / PLACE / "part-0.parquet"
+def truncated(installation, day):
+    path = installation.folder / place_of(day) / "part-0.parquet"
     path.write_bytes(path.read_bytes()[:-200])
 
 
-def empty(installation):
-    (installation.folder / PLACE / "part-0.parquet").write_bytes(b"")
+def empty(installation, day):
+    (installation.folder / place_of(day) / "part-0.parquet").write_bytes(b"")
 
 
 def drop_last(n):
-    return lambda installation: rewrite(installation, lambda rows: rows.head(rows.height - n))
+    return lambda installation, day: rewrite(installation, lambda rows: rows.head(rows.height - n), day)
 
 
-def add_hour(installation):
+def add_hour(installation, day):
     def longer(rows):
         more = rows.tail(2).with_columns(pl.col("timestamp") + timedelta(hours=1))
         return pl.concat([rows, more])
 
-    rewrite(installation, longer)
+    rewrite(installation, longer, day)
 
 
 REFUSED = {
@@ -95,7 +100,7 @@ REFUSED = {
     "day of 46 steps": (drop_last(2), "step 46"),
     "day of 50 steps": (add_hour, "must lie inside the day"),
     "duplicate": (
-        lambda installation: rewrite(installation, lambda rows: pl.concat([rows, rows.head(1)])),
+        lambda installation, day: rewrite(installation, lambda rows: pl.concat([rows, rows.head(1)]), day),
         "step 0",
     ),
     "null": (set_first(None), "step 0"),
@@ -109,26 +114,30 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("fault", REFUSED)
-def test_a_broken_dump_is_refused_and_spends_nothing(installation, fault):
-    damage, place = REFUSED[fault]
-    set_first(PLANTED)(installation)
-    damage(installation)
-    outcome = installation.release(DAY)[DAY].outcome
-    assert outcome.status is Status.REFUSED
-    assert place in outcome.message
-    assert "region=" in outcome.message
-    assert "71234" not in outcome.message
-    assert installation.record(DAY) is None
+def test_a_broken_dump_is_refused_and_spends_nothing(installation):
+    """Each fault on a day of its own."""
+    days = [DAY + timedelta(days=2 * number) for number in range(len(REFUSED))]
+    installation.simulate(*days[1:])
+    for day, (damage, _) in zip(days, REFUSED.values(), strict=True):
+        set_first(PLANTED)(installation, day)
+        damage(installation, day)
+    works = installation.release(*days)
+    for day, (fault, (_, place)) in zip(days, REFUSED.items(), strict=True):
+        outcome = works[day].outcome
+        assert outcome.status is Status.REFUSED, fault
+        assert place in outcome.message, fault
+        assert "region=" in outcome.message
+        assert "71234" not in outcome.message
+        assert installation.record(day) is None
     assert not (installation.folder / "published").exists()
 
 
 @pytest.mark.parametrize("damage", [remove_region, remove_marker])
 def test_a_dump_that_is_not_there_yet_waits(installation, damage):
-    damage(installation)
+    damage(installation, DAY)
     outcome = installation.release(DAY)[DAY].outcome
     assert outcome.status is Status.WAITING
-    assert PLACE.removeprefix("dumps/") in outcome.message
+    assert place_of(DAY).removeprefix("dumps/") in outcome.message
     assert installation.record(DAY) is None
     assert not (installation.folder / "published").exists()
 
