@@ -187,7 +187,6 @@ METERED = {
 }
 
 
-@pytest.mark.slow
 def test_no_metered_reading_decides_whether_a_day_appears(metered):
     """Each fault on a day of its own."""
     for day, change in zip(WEEK, METERED.values(), strict=True):

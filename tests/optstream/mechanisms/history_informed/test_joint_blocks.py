@@ -24,6 +24,7 @@ from tests.optstream.mechanisms.history_informed.joint_streams import (
     on_tree,
     spends_of,
 )
+from tests.optstream.mechanisms.test_laplace import WHO_HAS_IT
 
 # what is drawn
 
@@ -84,18 +85,7 @@ def test_with_as_little_noise_estimates_come_nearer():
 # who has it
 
 
-@pytest.mark.parametrize(
-    ("unit", "n_nodes", "declared", "has_it"),
-    [
-        ("customer", 1, None, True),
-        ("roaming", 1, None, True),
-        ("customer", 2, 1, True),
-        ("customer", 2, None, False),
-        ("customer", 2, 2, False),
-        ("roaming", 2, 1, False),
-        ("customer", None, 1, False),
-    ],
-)
+@WHO_HAS_IT
 def test_noise_is_joint_only_where_a_lemma_allows_it(unit, n_nodes, declared, has_it):
     model = PrivacyModel("1", 48, 1, unit=unit)
     mechanism = informed(model=model, noise=None, n_nodes=n_nodes, declared_leaves=declared)

@@ -196,7 +196,6 @@ def test_a_day_without_a_ledger_can_be_read(small):
     assert (found.records, found.events, found.results) == ((), (), ())
 
 
-@pytest.mark.slow
 def test_a_released_day_is_read_from_ledger_and_folders(installation):
     day = date(2016, 6, 1)
     installation.released(day)
