@@ -180,7 +180,4 @@ def test_no_reader_asks_for_a_column_without_saying_of_which_day():
 
 def test_control_an_undated_reader_is_seen():
     reads = "columns = [settings.input.value, run.settings.input.marker, settings.input.folder]"
-    assert undated(ast.parse(reads)) == [
-        "settings.input.value",
-        "run.settings.input.marker",
-    ]
+    assert undated(ast.parse(reads)) == ["settings.input.value", "run.settings.input.marker"]

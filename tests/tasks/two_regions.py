@@ -70,12 +70,7 @@ def estimate_and_stage(run, days):
 
 
 READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
-RELEASING = (
-    chunk.reserve_budget,
-    chunk.draw_measurements,
-    estimate_and_stage,
-    chunk.publish_releases,
-)
+RELEASING = (chunk.reserve_budget, chunk.draw_measurements, estimate_and_stage, chunk.publish_releases)
 STEPS = READING + RELEASING
 """The steps of a first release, in order."""
 

@@ -156,10 +156,7 @@ AGGREGATED = [
         lambda rows: changed(rows, 5, load=float("nan")),
         f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null",
     ),
-    (
-        lambda rows: pl.concat([rows, rows[7:8]]),
-        f"{PART}, {STAMP}, step 7 (03:30) of 48: must be there once",
-    ),
+    (lambda rows: pl.concat([rows, rows[7:8]]), f"{PART}, {STAMP}, step 7 (03:30) of 48: must be there once"),
     (
         lambda rows: rows.with_columns(customer_id=pl.lit("secret")),
         "column 'customer_id': must have the customer",
@@ -239,10 +236,7 @@ def test_metered_input_has_a_public_rule_instead(small, days):
 def test_metered_rows_need_a_customer(small, days):
     who = f"{PART}, column 'customer_id'"
     faults = [
-        (
-            lambda rows: changed(rows, 5, customer_id=None),
-            f"{who}, step 5 (02:30) of 48: must not be null",
-        ),
+        (lambda rows: changed(rows, 5, customer_id=None), f"{who}, step 5 (02:30) of 48: must not be null"),
         (lambda rows: rows.with_columns(customer_id=pl.lit(1.5)), f"{who}: must be text or integers"),
         (lambda rows: rows.drop("customer_id"), "must have the customer column if and only if"),
     ]

@@ -10,12 +10,7 @@ from optstream.catalogue import check_files, withdraw
 from optstream.catalogue.questions.published_answers import put_answers
 from optstream.catalogue.questions.question import Question
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.backends.test_store_crash import (
-    DeathError,
-    at_each_change,
-    copied,
-    dying_at,
-)
+from tests.optstream.catalogue.backends.test_store_crash import DeathError, at_each_change, copied, dying_at
 from tests.optstream.catalogue.folders import memory_folder
 from tests.optstream.catalogue.test_crash import run_with_death_at_each_step
 
