@@ -24,8 +24,10 @@ demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real n
 test: $(BIN)/.installed  ## All tests but those of nightly-checks; ends with the ten slowest.
 	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not nightly" --durations 10
 
+# Folders all of whose tests have one of these marks are not collected.
 quick: $(BIN)/.installed  ## The tests that need no server, browser or fault: while one works.
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (server or faults or docs or browser or slow or nightly)"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (server or faults or docs or browser or slow or nightly)" \
+		--ignore tests/benchmarks --ignore tests/docs --ignore tests/faults
 
 nightly-checks: $(BIN)/.installed  ## What is too long for `make test`: its tests, the campaigns, the audit, the fuzzer.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m nightly --durations 10

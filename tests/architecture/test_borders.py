@@ -18,8 +18,19 @@ SOURCES = sorted(
 
 
 @cache
+def text_of(path):
+    return (CHECKOUT / path).read_text()
+
+
+@cache
 def tree_of(path):
-    return ast.parse((CHECKOUT / path).read_text())
+    return ast.parse(text_of(path))
+
+
+def mentioning(*names, found=None):
+    """The files that have any of these names, or call them; only those with one in their text are parsed."""
+    within = [path for path in SOURCES if any(name in text_of(path) for name in names)]
+    return {path for path in within if not set(names).isdisjoint((found or names_in)(path))}
 
 
 @cache
@@ -38,23 +49,23 @@ def names_in(path):
 
 @cache
 def calls_in(path):
-    return {ast.unparse(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)}
+    calls = (ast.unparse(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+    return {call.rpartition(".")[2] for call in calls}
 
 
 @pytest.mark.slow
 def test_only_measurement_opens_a_private_period():
-    opening = {"open_private_period", "_PrivatePeriod__units", "__units"}
     allowed = {Path("optstream/stream/private_period.py")}
-    openers = {path for path in SOURCES if opening & names_in(path)} - allowed
+    openers = mentioning("open_private_period", "_PrivatePeriod__units", "__units") - allowed
     assert openers
     assert {path.parent for path in openers} == {Path("optstream/measurement")}
 
 
 def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_one():
     allowed = {Path("optstream/stream/state.py")}
-    openers = {path for path in SOURCES if {"open_raw_state", "_RawState__content"} & names_in(path)}
+    openers = mentioning("open_raw_state", "_RawState__content")
     assert {path.parent for path in openers - allowed} == {Path("optstream/measurement")}
-    writers = {path for path in SOURCES if {"raw_bytes", "with_raw"} & names_in(path)} - allowed
+    writers = mentioning("raw_bytes", "with_raw") - allowed
     # the audit keeps that of made-up days in a folder of its own, as a draw does
     assert writers == {Path("tasks/release/draw.py"), Path("tasks/studies/audit_compromised.py")}
 
@@ -62,19 +73,19 @@ def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_on
 @pytest.mark.slow
 def test_only_measurement_builds_measurements():
     allowed = {Path("optstream/stream/measured.py")}
-    builders = {path for path in SOURCES if "Measured" in calls_in(path)} - allowed
+    builders = mentioning("Measured", found=calls_in) - allowed
     assert builders
     assert {path.parent for path in builders} == {Path("optstream/measurement")}
 
 
 def test_only_the_grouper_hands_raw_state_to_the_next_period():
     """`tasks.operations.compromise` looks at its groups, and would miss raw state of another kind."""
-    makers = {path for path in SOURCES if any(call.endswith("RawState") for call in calls_in(path))}
+    makers = mentioning("RawState", found=calls_in)
     assert makers == {Path("optstream/measurement/grouping.py"), Path("optstream/stream/state.py")}
 
 
 def test_only_what_an_operator_declares_is_claimed_to_be_public():
-    claims = {path for path in SOURCES if any(call.endswith("from_public") for call in calls_in(path))}
+    claims = mentioning("from_public", found=calls_in)
     assert claims == {Path("tasks/studies/public_proxy.py")}
 
 
@@ -108,10 +119,11 @@ def test_every_public_function_of_the_science_is_documented():
 
 def test_no_source_of_randomness_but_the_noise_package():
     """In the science and in the flow that releases; the simulation of dumps makes up its own truth."""
-    for path in SOURCES:
+    sources = {"random", "default_rng", "secrets", "urandom"}
+    for path in mentioning(*sources):
         if path.parts[0] != "optstream" or path.parts[1] == "noise":
             continue
-        drawing = {name for name in names_in(path) if name in {"random", "default_rng", "secrets", "urandom"}}
+        drawing = names_in(path) & sources
         assert not drawing, f"{path} draws with {drawing}"
 
 
@@ -168,7 +180,4 @@ def test_no_reader_asks_for_a_column_without_saying_of_which_day():
 
 def test_control_an_undated_reader_is_seen():
     reads = "columns = [settings.input.value, run.settings.input.marker, settings.input.folder]"
-    assert undated(ast.parse(reads)) == [
-        "settings.input.value",
-        "run.settings.input.marker",
-    ]
+    assert undated(ast.parse(reads)) == ["settings.input.value", "run.settings.input.marker"]

@@ -17,6 +17,8 @@ ELSEWHERE = ("optstream", "tasks", "flows", "data_contracts")
 
 def asked_by_name(source: str) -> list[int]:
     """The lines that compare with a mechanism's name, or ask whether something is of a mechanism's class."""
+    if not any(name in source for name in KINDS):
+        return []
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Compare):

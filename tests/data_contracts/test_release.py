@@ -124,10 +124,10 @@ def test_the_lineage_is_whole():
 
 
 @pytest.mark.parametrize("key", LINEAGE)
-@pytest.mark.parametrize("empty", [None, "", []])
-def test_each_part_of_the_lineage_that_is_absent_is_counted(key, empty):
-    for statement, absent in ((STATEMENT, 0), ({**STATEMENT, key: empty}, 1)):
-        assert metrics_of(rows(VALUES), statement=statement)["lineage_absent"].sum() == absent
+def test_each_part_of_the_lineage_that_is_absent_is_counted(key):
+    statements = (STATEMENT, *({**STATEMENT, key: empty} for empty in (None, "", [])))
+    told = [metrics_of(rows(VALUES), statement=one)["lineage_absent"].sum() for one in statements]
+    assert told == [0, 1, 1, 1]
 
 
 @pytest.mark.slow

@@ -106,14 +106,15 @@ WRAPPINGS = {
 # Every form in the plainest wrappings, every wrapping around a text, a number and a pickle.
 FEW_FORMS = ("decimal", "float64", "cloudpickle of a float")
 FEW_WRAPPINGS = ("as it is", "base64", "hex", "zstd", "parquet, snappy")
-PAIRS = [(form, how) for form in FORMS for how in WRAPPINGS if form in FEW_FORMS or how in FEW_WRAPPINGS]
 
 
-@pytest.mark.parametrize(("form", "wrapping"), PAIRS)
-def test_a_planted_leak_is_found(form, wrapping):
-    leak, name = FORMS[form]
-    planted = SOMETHING + b"\n" + WRAPPINGS[wrapping](b" " + leak + b" ") + b"\n" + SOMETHING
-    assert any(found.split(" > ")[-1] == name for found in SEARCH.bytes(planted)), SEARCH.bytes(planted)
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+def test_a_planted_leak_is_found(wrapping):
+    for form in FORMS if wrapping in FEW_WRAPPINGS else FEW_FORMS:
+        leak, name = FORMS[form]
+        planted = SOMETHING + b"\n" + WRAPPINGS[wrapping](b" " + leak + b" ") + b"\n" + SOMETHING
+        found = SEARCH.bytes(planted)
+        assert any(one.split(" > ")[-1] == name for one in found), (form, found)
 
 
 @pytest.mark.parametrize("wrapping", WRAPPINGS)

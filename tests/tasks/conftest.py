@@ -103,8 +103,8 @@ class SmallStream:
         return open_private_period(ingested.period)
 
 
-RELEASED = {"installation", "watched", "open_installation"}
-"""Fixtures of streams that are released: too slow for `make quick`."""
+RELEASED = {"installation", "watched", "open_installation", "forty_days"}
+"""Fixtures of days that are released: too slow for `make quick`."""
 
 
 def pytest_collection_modifyitems(items):

@@ -1,5 +1,6 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
+import os
 import re
 import shutil
 import sqlite3
@@ -17,7 +18,7 @@ from optstream.ledger import open_ledger
 from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
 from optstream.stream import Lattice
-from tasks.config import load_settings
+from tasks.config import Settings, load_settings
 from tasks.contracts.results import RAW, newest_results
 from tasks.release import steps as chunk
 from tasks.release.day import Requested
@@ -69,17 +70,15 @@ def estimate_and_stage(run, days):
 
 
 READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
-RELEASING = (
-    chunk.reserve_budget,
-    chunk.draw_measurements,
-    estimate_and_stage,
-    chunk.publish_releases,
-)
+RELEASING = (chunk.reserve_budget, chunk.draw_measurements, estimate_and_stage, chunk.publish_releases)
 STEPS = READING + RELEASING
 """The steps of a first release, in order."""
 
 KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
 """What `Installation.once` made in this process, by what there was before."""
+
+SETTINGS: dict[tuple, Settings] = {}
+"""What was loaded of a configuration that names no other file and leaves nothing to the model."""
 
 DUMPS: dict[tuple, dict[Path, bytes]] = {}
 """Files of the first dumps of a folder, by its configuration and the days."""
@@ -94,7 +93,13 @@ class Installation:
 
     @property
     def settings(self):
-        return load_settings(self.folder / "optstream.toml")
+        file = self.folder / "optstream.toml"
+        key = (file, text := file.read_text(), os.environ.get("OPTSTREAM_LEDGER_URL"))
+        if "file" in text or '"model"' in text:
+            return load_settings(file)
+        if key not in SETTINGS:
+            SETTINGS[key] = load_settings(file)
+        return SETTINGS[key]
 
     @property
     def ledger(self):

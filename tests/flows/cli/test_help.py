@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 from typer.core import TyperGroup
@@ -39,6 +40,11 @@ def examples_of(name):
     return re.findall("`(.*?)`", SINGLE[name].epilog or "")
 
 
+@cache
+def help_of(*words, columns=120):
+    return CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": str(columns)}).output
+
+
 def test_the_list_says_of_each_command_what_its_own_help_begins_with():
     assert {name: row.line for name, row in LISTED.items()} == {name: line_of(name) for name in LISTED}
 
@@ -48,7 +54,7 @@ def test_a_line_in_the_list_is_one_line(name):
     assert 0 < len(line_of(name)) <= LONGEST_LINE
     group = name.split()[:-1]
     width = max(len(other.split()[-1]) for other in COMMANDS if other.split()[:-1] == group)
-    shown = CliRunner().invoke(app, [*group, "--help"], env={"COLUMNS": "80"}).output
+    shown = help_of(*group, columns=80)
     assert f"{name.split()[-1]:<{width}}  {line_of(name)} " in shown
 
 
@@ -59,7 +65,7 @@ def test_an_example_is_taken_by_its_command(name, example):
     assert words[: len(name.split())] == name.split()
     context = SINGLE[name].make_context(name, words[len(name.split()) :])
     assert context.command is SINGLE[name]
-    assert example in CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "120"}).output
+    assert example in help_of(*name.split())
 
 
 @pytest.mark.parametrize("name", SINGLE)
@@ -69,7 +75,7 @@ def test_every_command_has_an_example_and_describes_every_option(name):
 
 
 def test_brackets_are_words_and_no_colours():
-    shown = CliRunner().invoke(app, ["run", "--help"], env={"COLUMNS": "120"}).output
+    shown = help_of("run")
     assert "[budget] restatement_share" in " ".join(shown.replace("│", " ").split())
 
 

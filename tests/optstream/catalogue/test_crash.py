@@ -1,6 +1,7 @@
 """Death between any two steps: the catalogue lists only whole files, and the same call completes the work."""
 
 import os
+import shutil
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -38,9 +39,10 @@ def die_at(monkeypatch, n):
 
 def run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check):
     """Repeat on fresh folders with a death at step 0, 1, 2, … until the work gets through."""
+    before = tmp_path / "before"
+    prepare(before)
     for n in range(200):
-        folder = tmp_path / str(n)
-        prepare(folder)
+        folder = shutil.copytree(before, tmp_path / str(n))
         with monkeypatch.context() as patch:
             die_at(patch, n)
             try:

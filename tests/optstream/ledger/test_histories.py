@@ -11,7 +11,7 @@ HAPPENED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("currency", ["epsilon", "rho"])
+@pytest.mark.parametrize("currency", ["epsilon", pytest.param("rho", marks=pytest.mark.slow)])
 def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(url, currency):
     counts = run(url, histories=12, chosen_seed=20, currency=currency)
     assert counts["histories"] >= 12

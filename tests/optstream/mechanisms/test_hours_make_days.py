@@ -21,7 +21,7 @@ MODEL = PrivacyModel("1", 48, 10)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
 ONLINE = ("Laplace", "Uniform", "Sample", "Fast", "BudgetDistribution", "BudgetAbsorption", "PeGaSus")
 HALVES = (Fraction(1, 2), Fraction(1, 2))
-N_DAYS = 3
+N_DAYS = 2
 
 
 def build(name):

@@ -165,7 +165,7 @@ def test_joint_noise_errs_by_two_thirds_of_laplace_noise():
 # who has it
 
 
-@pytest.mark.parametrize(
+WHO_HAS_IT = pytest.mark.parametrize(
     ("unit", "n_nodes", "declared", "has_it"),
     [
         ("customer", 1, None, True),
@@ -177,6 +177,9 @@ def test_joint_noise_errs_by_two_thirds_of_laplace_noise():
         ("customer", None, 1, False),
     ],
 )
+
+
+@WHO_HAS_IT
 def test_noise_is_joint_only_where_a_lemma_allows_it(unit, n_nodes, declared, has_it):
     model = PrivacyModel("1", 48, 1, unit=unit)
     (spend,) = Laplace(model, None, HALF_HOURS, n_nodes, declared).plan(48)

@@ -109,7 +109,7 @@ def histories(draw):
     return spends
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(histories(), st.integers(1, 13), st.integers(-5, 40), st.integers(1, 9))
 def test_worst_window_is_that_of_brute_force(spends, length, start, size):
     found = worst_window(spends, length)

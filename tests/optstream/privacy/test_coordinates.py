@@ -28,24 +28,20 @@ def cost_of(change, lengths, windows="sliding"):
     return worst_window(spends, change.window_length, windows).epsilon
 
 
-@pytest.mark.parametrize("window", [1, 2, 4, 5])
-@pytest.mark.parametrize("shortest", [1, 2, 3, 5, 7])
-@pytest.mark.parametrize(
-    ("n_coordinates", "alpha", "per_step", "per_period"),
-    [(1, 1, 1, 1), (3, 1000, 1, 1), (5, 10, 2, 2), (5, 1000, 2, None), (3, 1000, 1, 2)],
-)
-def test_the_worst_window_is_that_of_the_worst_of_all_rows_of_periods(
-    window, shortest, n_coordinates, alpha, per_step, per_period
-):
-    change = CoordinatesChange(n_coordinates, alpha, per_step, per_period, window, shortest)
-    ends = range(shortest, max(shortest, n_coordinates, window) + 3)
-    found = max(
-        cost_of(change, (first, *inner, last))
-        for first, last in product(ends, repeat=2)
-        for inner in tilings(window - 1, shortest)
-    )
-    assert found == change.worst("sliding")
-    assert max(cost_of(change, (length,), "aligned") for length in ends) == change.worst("aligned")
+@pytest.mark.parametrize("window", [1, 2, 5])
+@pytest.mark.parametrize("shortest", [1, 2, 3, 7])
+def test_the_worst_window_is_that_of_the_worst_of_all_rows_of_periods(window, shortest):
+    """Coordinates, alpha, leaves that change in a step and in a period: of all kinds."""
+    for moved in ((1, 1, 1, 1), (3, 1000, 1, 1), (5, 10, 2, 2), (5, 1000, 2, None), (3, 1000, 1, 2)):
+        change = CoordinatesChange(*moved, window, shortest)
+        ends = range(shortest, max(shortest, moved[0], window) + 3)
+        found = max(
+            cost_of(change, (first, *inner, last))
+            for first, last in product(ends, repeat=2)
+            for inner in tilings(window - 1, shortest)
+        )
+        assert found == change.worst("sliding"), moved
+        assert max(cost_of(change, (length,), "aligned") for length in ends) == change.worst("aligned"), moved
 
 
 @pytest.mark.parametrize(
@@ -56,7 +52,7 @@ def test_the_bound_for_any_length_holds_for_each(shortest):
     for per_period in (1, 2, None):
         change = CoordinatesChange(19, 1000, 1, per_period, 48, shortest)
         for n_changed in range(1, 49):
-            every = [change.within(p, n_changed) for p in range(max(shortest, n_changed), 400)]
+            every = [change.within(p, n_changed) for p in range(max(shortest, n_changed), 200)]
             assert max(every) == change.partly(n_changed)
 
 

@@ -55,7 +55,7 @@ def histories(draw):
     return spends
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(histories(), st.integers(1, 13))
 def test_worst_window_is_that_of_brute_force(spends, length):
     starts = range(-40, 90)

@@ -22,12 +22,12 @@ def from_numpy(series):
 
 
 @pytest.mark.parametrize("n_steps", LENGTHS)
-@pytest.mark.parametrize("n_coefficients", [1, 2, 10, 24, 25, 30])
-def test_coordinates_are_those_of_numpys_orthonormal_transform(n_steps, n_coefficients):
+def test_coordinates_are_those_of_numpys_orthonormal_transform(n_steps):
     series = np.random.default_rng(n_steps).normal(size=n_steps)
-    basis = fourier_basis(n_steps, 2 * n_coefficients - 1)
-    assert basis.shape == (min(2 * n_coefficients - 1, n_steps), n_steps)
-    np.testing.assert_allclose(basis @ series, from_numpy(series)[: len(basis)], atol=1e-12)
+    for n_coefficients in (1, 2, 10, 24, 25, 30):
+        basis = fourier_basis(n_steps, 2 * n_coefficients - 1)
+        assert basis.shape == (min(2 * n_coefficients - 1, n_steps), n_steps)
+        np.testing.assert_allclose(basis @ series, from_numpy(series)[: len(basis)], atol=1e-12)
 
 
 @pytest.mark.slow

@@ -61,8 +61,8 @@ def stream(small):
 
 
 @pytest.mark.parametrize("resolution", ["0.1", "1", "0.7"])
-@pytest.mark.parametrize("rounding", ["0.2", "0.5", "1", "3"])
-@pytest.mark.parametrize("alpha", ["0.3", "1", "2"])
+@pytest.mark.parametrize("rounding", ["0.2", "1", "3"])
+@pytest.mark.parametrize("alpha", ["0.3", "2"])
 @pytest.mark.slow
 def test_no_supplier_of_that_rounding_moves_more_than_is_priced(stream, resolution, rounding, alpha):
     priced = stream(alpha, resolution, rounding).model.alpha_units

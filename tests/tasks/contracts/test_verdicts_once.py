@@ -45,3 +45,13 @@ def test_a_kept_page_has_the_lines_that_it_is_asked_for():
     page = judging.page_of(again, ["of another"])
     assert b"of another" in page
     assert b"of one day" not in page
+
+
+def test_beside_what_is_kept_the_rest_is_asked_and_the_result_is_of_the_whole_suite():
+    suite, good = (EQUAL, POSITIVE), {"a": [7], "b": [7], "c": [None]}
+    assert judge.validated("both", suite, pl.DataFrame(good), {}).success
+    bad = pl.DataFrame({"a": [0], "b": [0], "c": [None]})  # equal as before, and no longer positive
+    result = judge.validated("both", suite, bad, {"result_format": "COMPLETE"})
+    assert [one.success for one in result.results] == [True, False]
+    assert result.results[1].result["unexpected_list"] == [0]
+    assert (result.success, result.statistics["unsuccessful_expectations"]) == (False, 1)

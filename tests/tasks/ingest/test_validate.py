@@ -110,6 +110,19 @@ BAD_ROWS = [
 ]
 
 
+def judged_together(stream, days, faults):
+    """Each fault on a day of its own, all judged at once: yields the judged days with what each is told."""
+    made = {}
+    for day, (spoil, told) in zip(days(len(faults)), faults, strict=True):
+        rows = (
+            stream.metered("secret", PLANTED, day) if stream.settings.metered else stream.rows(PLANTED, day)
+        )
+        write_day(stream, spoil(rows), day)
+        made[day] = told.replace(str(DAY), str(day))
+    for judged in stream.judge(*made):
+        yield judged, made[judged.day]
+
+
 def test_a_delivery_with_another_column_is_told_of_once_with_what_it_has(small, days):
     """What is in the dumps is named, unless it is many columns, which may be of a customer each."""
     stream = small()
@@ -128,42 +141,27 @@ def test_a_delivery_with_another_column_is_told_of_once_with_what_it_has(small, 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_structure_stops_a_day(small, days, schema):
-    """Each fault on a day of its own, judged together."""
-    stream = small(schema=schema)
-    made = {}
-    for day, (spoil, told) in zip(days(len(BAD_ROWS)), BAD_ROWS, strict=True):
-        metered = stream.settings.metered
-        rows = stream.metered("secret", PLANTED, day) if metered else stream.rows(PLANTED, day)
-        write_day(stream, spoil(rows), day)
-        made[day] = told.replace(str(DAY), str(day))
-    for judged in stream.judge(*made):
-        assert_stopped(judged, made[judged.day])
+    """Aggregated input may besides not be null or repeated; metered input has a public rule instead."""
+    faults = BAD_ROWS if schema == "metered" else [*BAD_ROWS, *AGGREGATED]
+    for judged, told in judged_together(small(schema=schema), days, faults):
+        assert_stopped(judged, told)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "told"),
-    [
-        (
-            lambda rows: changed(rows, 5, load=None),
-            f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null or NaN",
-        ),
-        (
-            lambda rows: changed(rows, 5, load=float("nan")),
-            f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null",
-        ),
-        (
-            lambda rows: pl.concat([rows, rows[7:8]]),
-            f"{PART}, {STAMP}, step 7 (03:30) of 48: must be there once",
-        ),
-        (
-            lambda rows: rows.with_columns(customer_id=pl.lit("secret")),
-            "column 'customer_id': must have the customer",
-        ),
-    ],
-)
-def test_aggregated_input_may_not_be_null_or_repeated(small, spoil, told):
-    stream = small()
-    assert_stopped(verdict(stream, spoil(stream.rows(PLANTED))), told)
+AGGREGATED = [
+    (
+        lambda rows: changed(rows, 5, load=None),
+        f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null or NaN",
+    ),
+    (
+        lambda rows: changed(rows, 5, load=float("nan")),
+        f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null",
+    ),
+    (lambda rows: pl.concat([rows, rows[7:8]]), f"{PART}, {STAMP}, step 7 (03:30) of 48: must be there once"),
+    (
+        lambda rows: rows.with_columns(customer_id=pl.lit("secret")),
+        "column 'customer_id': must have the customer",
+    ),
+]
 
 
 def test_a_step_repeated_in_another_file_is_repeated(small):
@@ -184,14 +182,12 @@ ODD_READINGS = [
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_whether_a_day_appears_does_not_depend_on_a_reading(small, days, schema):
-    stream = small(schema=schema)
-    made = {}
-    for day, (load, told) in zip(days(len(ODD_READINGS)), ODD_READINGS, strict=True):
-        rows = stream.metered("a", 1.0, day) if stream.settings.metered else stream.rows(1.0, day)
-        write_day(stream, changed(rows, 9, load=load), day)
-        made[day] = told
-    for judged in stream.judge(*made):
-        told, part = made[judged.day], PART.replace(str(DAY), str(judged.day))
+    odd = [
+        (lambda rows, load=load: changed(rows.with_columns(load=1.0), 9, load=load), told)
+        for load, told in ODD_READINGS
+    ]
+    for judged, told in judged_together(small(schema=schema), days, odd):
+        part = PART.replace(str(DAY), str(judged.day))
         assert_released(judged)
         assert judged.alarms == (
             f"{part}, {LOAD}, step 9 (04:30) of 48: {told}" + judged.alarms[0].split(told)[1],
@@ -199,77 +195,82 @@ def test_whether_a_day_appears_does_not_depend_on_a_reading(small, days, schema)
         assert "77" not in judged.results.read_text().split('"metrics"')[1]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "told"),
-    [
-        (lambda rows: changed(rows, 5, load=None), f"{PART}, {LOAD}, step 5 (02:30) of 48: was null or NaN"),
-        (
-            lambda rows: changed(rows, 5, load=float("nan")),
-            f"{PART}, {LOAD}, step 5 (02:30) of 48: was null or NaN",
-        ),
-        (
-            lambda rows: pl.concat([rows, rows[7:8]]),
-            f"{PART}, column 'customer_id', step 7 (03:30) of 48: had several",
-        ),
-        (
-            lambda rows: changed(rows, 5, customer_id="other"),
-            f"{PART}, column 'customer_id', step 5 (02:30) of 48: was in several leaves at one step",
-        ),
-    ],
-)
-def test_metered_input_has_a_public_rule_instead(small, spoil, told):
-    stream = small(schema="metered")
-    rows = pl.concat([stream.metered("secret", PLANTED), stream.metered("more", 1.0)])
-    stream.write("11", stream.metered("third", 1.0), name="z.parquet")
-    judged = verdict(stream, spoil(rows))
-    assert_released(judged)
-    assert len(judged.alarms) == 1 + ("several leaves" in told)  # each of them has an alarm
-    assert told in judged.alarms[0]
-    assert "secret" not in judged.results.read_text()
-    assert "alarms" not in repr(judged)
+METERED = [
+    (lambda rows: changed(rows, 5, load=None), f"{PART}, {LOAD}, step 5 (02:30) of 48: was null or NaN"),
+    (
+        lambda rows: changed(rows, 5, load=float("nan")),
+        f"{PART}, {LOAD}, step 5 (02:30) of 48: was null or NaN",
+    ),
+    (
+        lambda rows: pl.concat([rows, rows[7:8]]),
+        f"{PART}, column 'customer_id', step 7 (03:30) of 48: had several",
+    ),
+    (
+        lambda rows: changed(rows, 5, customer_id="other"),
+        f"{PART}, column 'customer_id', step 5 (02:30) of 48: was in several leaves at one step",
+    ),
+]
 
 
-def test_metered_rows_need_a_customer(small):
+def test_metered_input_has_a_public_rule_instead(small, days):
     stream = small(schema="metered")
-    rows = changed(stream.metered("secret", PLANTED), 5, customer_id=None)
+    more = [
+        (
+            lambda rows, spoil=spoil: spoil(
+                pl.concat([rows, rows.with_columns(load=1.0, customer_id=pl.lit("more"))])
+            ),
+            told,
+        )
+        for spoil, told in METERED
+    ]
+    for day in days(len(METERED)):
+        stream.write("11", stream.metered("third", 1.0, day), day, name="z.parquet")
+    for judged, told in judged_together(stream, days, more):
+        assert_released(judged)
+        assert len(judged.alarms) == 1 + ("several leaves" in told)  # each of them has an alarm
+        assert told in judged.alarms[0]
+        assert "secret" not in judged.results.read_text()
+        assert "alarms" not in repr(judged)
+
+
+def test_metered_rows_need_a_customer(small, days):
     who = f"{PART}, column 'customer_id'"
-    assert_stopped(verdict(stream, rows), f"{who}, step 5 (02:30) of 48: must not be null")
-    odd = stream.metered("secret", PLANTED).with_columns(customer_id=pl.lit(1.5))
-    assert_stopped(verdict(stream, odd), f"{who}: must be text or integers")
-    aggregated = stream.rows(PLANTED)
-    assert_stopped(verdict(stream, aggregated), "must have the customer column if and only if")
+    faults = [
+        (lambda rows: changed(rows, 5, customer_id=None), f"{who}, step 5 (02:30) of 48: must not be null"),
+        (lambda rows: rows.with_columns(customer_id=pl.lit(1.5)), f"{who}: must be text or integers"),
+        (lambda rows: rows.drop("customer_id"), "must have the customer column if and only if"),
+    ]
+    for judged, told in judged_together(small(schema="metered"), days, faults):
+        assert_stopped(judged, told)
 
 
-@pytest.mark.parametrize("content", ["empty", "truncated", "damaged", "text"])
-def test_a_file_that_is_not_parquet_stops_its_day_only(small, days, content):
-    stream = small()
-    first, second = days(2)
-    for day in (first, second):
+def test_files_that_are_not_parquet_stop_their_days_only(small, days):
+    stream, whole_days = small(), days(5)
+    for day in whole_days:
         for region in ("84", "11"):
             stream.write(region, stream.rows(PLANTED, day), day)
-    file = stream.folder("84") / "part-0.parquet"
-    whole = file.read_bytes()
-    # "damaged" keeps the footer: only reading the pages tells
-    spoilt = {
-        "empty": b"",
-        "truncated": whole[: len(whole) // 2],
-        "damaged": whole[:4] + b"\xff" * 200 + whole[204:],
-        "text": b"secret",
-    }
-    file.write_bytes(spoilt[content])
-    bad, good = stream.judge(first, second)
-    assert_stopped(bad, f"{PART}: must be a readable Parquet file; deliver it again")
+    whole = (stream.folder("84") / "part-0.parquet").read_bytes()
+    # the third keeps the footer: only reading the pages tells
+    spoilt = (b"", whole[: len(whole) // 2], whole[:4] + b"\xff" * 200 + whole[204:], b"secret")
+    for day, content in zip(whole_days, spoilt, strict=False):
+        (stream.folder("84", day) / "part-0.parquet").write_bytes(content)
+    *bad, good = stream.judge(*whole_days)
+    for judged in bad:
+        part = PART.replace(str(DAY), str(judged.day))
+        assert_stopped(judged, f"{part}: must be a readable Parquet file; deliver it again")
     assert_released(good)
 
 
-@pytest.mark.parametrize("day", [SPRING, AUTUMN])
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_48_slots_do_not_make_a_day_on_which_the_clock_changes(small, schema, day):
+def test_48_slots_do_not_make_a_day_on_which_the_clock_changes(small, schema):
     stream = small(schema=schema)
     rows = stream.metered("secret", PLANTED) if stream.settings.metered else stream.rows(PLANTED)
-    midnight = datetime(day.year, day.month, day.day)
-    naive = rows.with_columns(timestamp=pl.Series([midnight + half_hours(step) for step in range(48)]))
-    assert_stopped(verdict(stream, naive, day), "the clock changes on this day")
+    for day in (SPRING, AUTUMN):
+        midnight = datetime(day.year, day.month, day.day)
+        stamps = pl.Series([midnight + half_hours(step) for step in range(48)])
+        write_day(stream, rows.with_columns(timestamp=stamps), day)
+    for judged in stream.judge(SPRING, AUTUMN):
+        assert_stopped(judged, "the clock changes on this day")
 
 
 @pytest.mark.parametrize(("day", "kept"), [(SPRING, 46), (AUTUMN, 48)])

@@ -46,7 +46,7 @@ def first_step(installation, day):
 def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus):
     """An outcome of the leaked day may have probability 0 under one of two streams that differ there."""
     pegasus.simulate(*DAYS)
-    pegasus.release(DAYS[0])
+    pegasus.released(DAYS[0])
     pegasus.release(DAYS[1])
     assert leak(pegasus, DAYS[1]) == DAYS[:2]
     assert lost(pegasus, first_step(pegasus, DAYS[0]))
@@ -115,7 +115,7 @@ def test_days_that_nobody_can_read_any_more_count_as_joined(pegasus):
 def test_a_day_that_left_nothing_joins_nothing(pegasus):
     """VOID before its measurements were recorded: the next day began groups of its own."""
     pegasus.simulate(*DAYS)
-    pegasus.release(DAYS[0])
+    pegasus.released(DAYS[0])
     pegasus.release(DAYS[1], steps=STEPS[:5])
     pegasus.ledger.void("two-regions", DAYS[1].isoformat(), 0, "given up", pegasus.now)
     pegasus.later(hours=1)

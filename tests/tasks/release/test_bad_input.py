@@ -5,6 +5,7 @@ import shutil
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import product
 
 import polars as pl
 import pytest
@@ -17,142 +18,17 @@ from tasks.release.day import Judged, Status
 from tests.tasks.two_regions import READING
 
 DAY = date(2016, 6, 1)
-PLACE = f"dumps/region=84/date={DAY}"
+WEEK = [DAY + timedelta(days=number) for number in range(7)]
 PLANTED = 71234.5
 
 
-def rewrite(installation, change):
-    path = installation.folder / PLACE / "part-0.parquet"
+def place_of(day):
+    return f"dumps/region=84/date={day}"
+
+
+def rewrite(installation, change, day=DAY):
+    path = installation.folder / f"{place_of(day)}/part-0.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
-
-
-def set_first(value):
-    """Put a value into the first reading."""
-    return lambda installation: rewrite(
-        installation,
-        lambda rows: rows.with_columns(
-            load_mw=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value, pl.Float64)).otherwise("load_mw")
-        ),
-    )
-
-
-def remove_region(installation):
-    shutil.rmtree(installation.folder / PLACE)
-
-
-def remove_marker(installation):
-    (installation.folder / PLACE / "_SUCCESS").unlink()
-
-
-def another_day(installation):
-    rewrite(installation, lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(days=1)))
-
-
-def strange_region(installation):
-    shutil.copytree(installation.folder / PLACE, installation.folder / "dumps/region=FR-AURA" / f"date={DAY}")
-
-
-def climbing_region(installation):
-    strange = installation.folder / "dumps" / "region=..%2Fx" / f"date={DAY}"
-    shutil.copytree(installation.folder / PLACE, strange)
-
-
-def text_in_numbers(installation):
-    rewrite(installation, lambda rows: rows.with_columns(load_mw=pl.lit(f"about {PLANTED}")))
-
-
-def truncated(installation):
-    path = installation.folder / PLACE / "part-0.parquet"
-    path.write_bytes(path.read_bytes()[:-200])
-
-
-def empty(installation):
-    (installation.folder / PLACE / "part-0.parquet").write_bytes(b"")
-
-
-def drop_last(n):
-    return lambda installation: rewrite(installation, lambda rows: rows.head(rows.height - n))
-
-
-def add_hour(installation):
-    def longer(rows):
-        more = rows.tail(2).with_columns(pl.col("timestamp") + timedelta(hours=1))
-        return pl.concat([rows, more])
-
-    rewrite(installation, longer)
-
-
-REFUSED = {
-    "missing step": (drop_last(1), "step 47"),
-    "day of 46 steps": (drop_last(2), "step 46"),
-    "day of 50 steps": (add_hour, "must lie inside the day"),
-    "duplicate": (
-        lambda installation: rewrite(installation, lambda rows: pl.concat([rows, rows.head(1)])),
-        "step 0",
-    ),
-    "null": (set_first(None), "step 0"),
-    "NaN": (set_first(float("nan")), "step 0"),
-    "dump of another day": (another_day, "timestamp"),
-    "unknown region": (strange_region, "'region=FR-AURA' is not a leaf"),
-    "a name that climbs": (climbing_region, "is not a leaf"),
-    "text in a number column": (text_in_numbers, "load_mw"),
-    "truncated file": (truncated, "part-0.parquet"),
-    "empty file": (empty, "part-0.parquet"),
-}
-
-
-@pytest.mark.parametrize("fault", REFUSED)
-def test_a_broken_dump_is_refused_and_spends_nothing(installation, fault):
-    damage, place = REFUSED[fault]
-    set_first(PLANTED)(installation)
-    damage(installation)
-    outcome = installation.release(DAY)[DAY].outcome
-    assert outcome.status is Status.REFUSED
-    assert place in outcome.message
-    assert "region=" in outcome.message
-    assert "71234" not in outcome.message
-    assert installation.record(DAY) is None
-    assert not (installation.folder / "published").exists()
-
-
-@pytest.mark.parametrize("damage", [remove_region, remove_marker])
-def test_a_dump_that_is_not_there_yet_waits(installation, damage):
-    damage(installation)
-    outcome = installation.release(DAY)[DAY].outcome
-    assert outcome.status is Status.WAITING
-    assert PLACE.removeprefix("dumps/") in outcome.message
-    assert installation.record(DAY) is None
-    assert not (installation.folder / "published").exists()
-
-
-@pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1e300, -PLANTED, PLANTED])
-def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(installation, value):
-    set_first(value)(installation)
-    work = installation.release(DAY)[DAY]
-    assert work.outcome.status is Status.PUBLISHED
-    assert "71234" not in str(installation.verdict(DAY))
-    assert read_published(installation.folder / "published")["load_mw"].max() < 40_000
-
-
-@pytest.fixture
-def metered(installation):
-    """Three customers in two leaves."""
-    installation.configure(
-        'schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "energy_kwh"'
-    )
-    shutil.rmtree(installation.folder / "dumps")
-    calendar = installation.settings.calendar
-    stamps = pl.Series(calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
-    for leaf, customers in {"84": ["a", "b"], "11": ["c"]}.items():
-        folder = installation.folder / f"dumps/region={leaf}/date={DAY}"
-        folder.mkdir(parents=True)
-        rows = pl.concat(
-            pl.DataFrame({"customer_id": [name] * 48, "timestamp": stamps, "energy_kwh": [0.25] * 48})
-            for name in customers
-        )
-        rows.write_parquet(folder / "part-0.parquet")
-        (folder / "_SUCCESS").touch()
-    return installation
 
 
 def with_first(column, value):
@@ -166,6 +42,140 @@ def with_first(column, value):
     return change
 
 
+def set_first(value):
+    """Put a value into the first reading."""
+    return lambda installation, day=DAY: rewrite(installation, with_first("load_mw", value), day)
+
+
+def remove_region(installation, day):
+    shutil.rmtree(installation.folder / place_of(day))
+
+
+def remove_marker(installation, day):
+    (installation.folder / place_of(day) / "_SUCCESS").unlink()
+
+
+def another_day(installation, day):
+    rewrite(installation, lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(days=1)), day)
+
+
+def strange_region(installation, day):
+    shutil.copytree(
+        installation.folder / place_of(day), installation.folder / "dumps/region=FR-AURA" / f"date={day}"
+    )
+
+
+def climbing_region(installation, day):
+    strange = installation.folder / "dumps" / "region=..%2Fx" / f"date={day}"
+    shutil.copytree(installation.folder / place_of(day), strange)
+
+
+def text_in_numbers(installation, day):
+    rewrite(installation, lambda rows: rows.with_columns(load_mw=pl.lit(f"about {PLANTED}")), day)
+
+
+def truncated(installation, day):
+    path = installation.folder / place_of(day) / "part-0.parquet"
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def empty(installation, day):
+    (installation.folder / place_of(day) / "part-0.parquet").write_bytes(b"")
+
+
+def drop_last(n):
+    return lambda installation, day: rewrite(installation, lambda rows: rows.head(rows.height - n), day)
+
+
+def add_hour(installation, day):
+    def longer(rows):
+        more = rows.tail(2).with_columns(pl.col("timestamp") + timedelta(hours=1))
+        return pl.concat([rows, more])
+
+    rewrite(installation, longer, day)
+
+
+REFUSED = {
+    "missing step": (drop_last(1), "step 47"),
+    "day of 46 steps": (drop_last(2), "step 46"),
+    "day of 50 steps": (add_hour, "must lie inside the day"),
+    "duplicate": (
+        lambda installation, day: rewrite(installation, lambda rows: pl.concat([rows, rows.head(1)]), day),
+        "step 0",
+    ),
+    "null": (set_first(None), "step 0"),
+    "NaN": (set_first(float("nan")), "step 0"),
+    "dump of another day": (another_day, "timestamp"),
+    "unknown region": (strange_region, "'region=FR-AURA' is not a leaf"),
+    "a name that climbs": (climbing_region, "is not a leaf"),
+    "text in a number column": (text_in_numbers, "load_mw"),
+    "truncated file": (truncated, "part-0.parquet"),
+    "empty file": (empty, "part-0.parquet"),
+}
+
+
+def test_a_broken_dump_is_refused_and_spends_nothing(installation):
+    """Each fault on a day of its own."""
+    days = [DAY + timedelta(days=2 * number) for number in range(len(REFUSED))]
+    installation.simulate(*days[1:])
+    for day, (damage, _) in zip(days, REFUSED.values(), strict=True):
+        set_first(PLANTED)(installation, day)
+        damage(installation, day)
+    works = installation.release(*days)
+    for day, (fault, (_, place)) in zip(days, REFUSED.items(), strict=True):
+        outcome = works[day].outcome
+        assert outcome.status is Status.REFUSED, fault
+        assert place in outcome.message, fault
+        assert "region=" in outcome.message
+        assert "71234" not in outcome.message
+        assert installation.record(day) is None
+    assert not (installation.folder / "published").exists()
+
+
+@pytest.mark.parametrize("damage", [remove_region, remove_marker])
+def test_a_dump_that_is_not_there_yet_waits(installation, damage):
+    damage(installation, DAY)
+    outcome = installation.release(DAY)[DAY].outcome
+    assert outcome.status is Status.WAITING
+    assert place_of(DAY).removeprefix("dumps/") in outcome.message
+    assert installation.record(DAY) is None
+    assert not (installation.folder / "published").exists()
+
+
+def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(installation):
+    """Each on a day of its own."""
+    values = (float("inf"), float("-inf"), 1e300, -PLANTED, PLANTED)
+    days = [DAY + timedelta(days=number) for number in range(len(values))]
+    installation.simulate(*days[2:])
+    for day, value in zip(days, values, strict=True):
+        set_first(value)(installation, day)
+    for day, work in installation.release(*days).items():
+        assert work.outcome.status is Status.PUBLISHED, day
+        assert "71234" not in str(installation.verdict(day))
+    assert read_published(installation.folder / "published")["load_mw"].max() < 40_000
+
+
+@pytest.fixture
+def metered(installation):
+    """A week of three customers in two leaves."""
+    installation.configure(
+        'schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "energy_kwh"'
+    )
+    shutil.rmtree(installation.folder / "dumps")
+    calendar = installation.settings.calendar
+    for day, (leaf, customers) in product(WEEK, {"84": ["a", "b"], "11": ["c"]}.items()):
+        stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+        folder = installation.folder / f"dumps/region={leaf}/date={day}"
+        folder.mkdir(parents=True)
+        rows = pl.concat(
+            pl.DataFrame({"customer_id": [name] * 48, "timestamp": stamps, "energy_kwh": [0.25] * 48})
+            for name in customers
+        )
+        rows.write_parquet(folder / "part-0.parquet")
+        (folder / "_SUCCESS").touch()
+    return installation
+
+
 METERED = {
     "null": with_first("energy_kwh", None),
     "NaN": with_first("energy_kwh", float("nan")),
@@ -177,14 +187,16 @@ METERED = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", METERED)
-def test_no_metered_reading_decides_whether_a_day_appears(metered, fault):
-    rewrite(metered, METERED[fault])
-    work = metered.release(DAY)[DAY]
-    assert work.outcome.status is Status.PUBLISHED, work.outcome
-    assert metered.verdict(DAY)["alarms"]
-    assert "71234" not in str(metered.verdict(DAY))
+def test_no_metered_reading_decides_whether_a_day_appears(metered):
+    """Each fault on a day of its own."""
+    for day, change in zip(WEEK, METERED.values(), strict=True):
+        rewrite(metered, change, day)
+    works = metered.release(*WEEK)
+    for day, fault in zip(WEEK, METERED, strict=True):
+        assert works[day].outcome.status is Status.PUBLISHED, fault
+        verdict = metered.verdict(day)
+        assert verdict["alarms"], fault
+        assert "71234" not in str(verdict)
 
 
 def test_sound_metered_input_raises_no_alarm(metered):

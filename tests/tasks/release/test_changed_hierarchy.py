@@ -90,7 +90,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, mechani
 def test_no_raw_state_goes_over_a_change(installation):
     """PeGaSus' open groups and their thresholds close at the public date, and the file is destroyed."""
     use(installation, "PeGaSus")
-    installation.release(*DAYS[:2])
+    installation.released(*DAYS[:2])
     change_from(installation, CHANGED, 'renamed = { 11 = "IDF" }')
     installation.simulate(CHANGED)
     settings = installation.settings
@@ -108,7 +108,7 @@ def test_no_raw_state_goes_over_a_change(installation):
 def test_raw_state_of_a_period_that_is_forgotten_is_destroyed_as_the_next_is_drawn(installation):
     """A day before an amendment, which nothing goes on from."""
     use(installation, "PeGaSus")
-    installation.release(*DAYS[:2])
+    installation.released(*DAYS[:2])
     folder = installation.settings.measurements_of(DAYS[1], 0)
     assert list(folder.glob("*.raw"))
     installation.configure('epsilon = "1"', 'epsilon = "2"')
@@ -139,7 +139,7 @@ def test_control_without_a_change_groups_go_on(installation):
     "operation", ['renamed = { 11 = "IDF" }', 'added = { 94 = "FR" }', 'split = { 84 = ["84N", "84S"] }']
 )
 def test_a_change_of_days_that_were_reserved_is_refused(installation, operation):
-    installation.release(*DAYS[:2])
+    installation.released(*DAYS[:2])
     change_from(installation, DAYS[1], operation)
     with pytest.raises(LedgerError, match=f"must begin after {DAYS[1]}, the last period that was reserved"):
         installation.release(DAYS[2])
@@ -147,7 +147,7 @@ def test_a_change_of_days_that_were_reserved_is_refused(installation, operation)
 
 
 def test_a_change_that_has_not_begun_may_be_taken_back_or_written_anew(installation):
-    installation.release(*DAYS[:2])
+    installation.released(*DAYS[:2])
     plain = (installation.folder / "optstream.toml").read_text()
     change_from(installation, DAYS[2], 'renamed = { 11 = "IDF" }')
     installation.run()

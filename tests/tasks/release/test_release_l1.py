@@ -39,7 +39,7 @@ def test_days_in_any_order_stay_within_epsilon_across_a_clock_change(l1, order):
 
 
 def test_the_plan_knows_the_points_of_the_days_around_it(l1):
-    l1.release(DAYS[0])
+    l1.released(DAYS[0])
     l1.release(DAYS[1], steps=STEPS[:5])
     reserved = [spend for spend in l1.record(DAYS[1]).spends if isinstance(spend, CappedSpend)]
     drawn = [
@@ -64,7 +64,7 @@ def test_a_settled_day_costs_no_more_than_its_plan(l1):
 
 def test_the_draw_uses_the_state_that_was_charged(l1):
     """Were the rule to look again at draw time, a day could measure what it was not charged for."""
-    l1.release(DAYS[0])
+    l1.released(DAYS[0])
     (work,) = l1.release(DAYS[1], steps=STEPS[:5]).values()
     taken = {
         str(spend.level): list(spend.taken)

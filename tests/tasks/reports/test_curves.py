@@ -84,7 +84,6 @@ def test_of_a_large_hierarchy_the_upper_levels_have_figures(without_noise, monke
     assert f'"{whole.nodes[-1].name}",' not in page.partition('id="index"')[2].partition("</script>")[0]
 
 
-@pytest.mark.slow
 def test_every_step_is_the_published_one(forty_days):
     facts, curves, _, put = made(forty_days)
     rows = pl.read_parquet(forty_days / "data", hive_partitioning=True)
@@ -108,7 +107,6 @@ def test_every_step_is_the_published_one(forty_days):
             at += n_steps
 
 
-@pytest.mark.slow
 def test_of_more_nodes_than_the_page_holds_the_days_are_files_by_year(forty_days, monkeypatch):
     monkeypatch.setattr("tasks.reports.public.MOST_NODES", 2)
     monkeypatch.setattr("tasks.reports.curves.BLOCK", 5)
@@ -122,7 +120,6 @@ def test_of_more_nodes_than_the_page_holds_the_days_are_files_by_year(forty_days
     assert np.isnan(columns["value"][:, (GONE - FIRST).days]).all()
 
 
-@pytest.mark.slow
 def test_what_is_known_spares_making_and_changes_no_name(forty_days, tmp_path):
     copy = tmp_path / "published"
     shutil.copytree(forty_days, copy)
@@ -146,7 +143,6 @@ def test_what_somebody_else_kept_is_nothing(tmp_path, text):
     assert read_known(tmp_path / "none") == {}
 
 
-@pytest.mark.slow
 def test_a_damaged_file_is_a_gap(forty_days, tmp_path):
     copy = tmp_path / "published"
     shutil.copytree(forty_days, copy)

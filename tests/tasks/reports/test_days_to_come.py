@@ -19,7 +19,7 @@ def forge(installation, day):
 
 
 def test_a_day_of_the_year_9999_is_refused_by_page_and_reader(installation):
-    installation.release(DAY)
+    installation.released(DAY)
     forge(installation, "9999-12-31")
     written = write_pages(installation.settings, installation.ledger, installation.now)
     assert "catalogue.json has a period outside the years 1970 to 2199" in written.problem
@@ -28,7 +28,7 @@ def test_a_day_of_the_year_9999_is_refused_by_page_and_reader(installation):
 
 
 def test_a_day_to_come_stops_the_public_page_and_not_the_operators(installation):
-    installation.release(DAY)
+    installation.released(DAY)
     write_pages(installation.settings, installation.ledger, installation.now)
     before = (installation.folder / "published/index.html").read_bytes()
     forge(installation, FORGED)
@@ -39,7 +39,7 @@ def test_a_day_to_come_stops_the_public_page_and_not_the_operators(installation)
 
 
 def test_a_day_may_end_earlier_elsewhere(installation):
-    installation.release(DAY)
+    installation.released(DAY)
     catalogue = read_catalogue(installation.folder / "published")
     check_days(catalogue, datetime(2016, 5, 31, 0, 0, tzinfo=UTC))
     with pytest.raises(PublicationError, match="still to come"):

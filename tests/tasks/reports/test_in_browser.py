@@ -110,7 +110,6 @@ def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(chromium, 
         assert seen.page.evaluate("document.activeElement.parentElement.open")
 
 
-@pytest.mark.slow
 def test_operators_learn_that_a_full_window_is_no_alarm(forty_days):
     """Every window of a stream that runs as planned is full: 0 left must not look like trouble."""
     facts = facts_of(forty_days)

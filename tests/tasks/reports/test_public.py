@@ -26,7 +26,6 @@ def rows_of(folder):
     return pl.read_parquet(folder / "data", hive_partitioning=True)
 
 
-@pytest.mark.slow
 def test_nodes_are_the_hierarchy_root_first(forty_days):
     nodes = facts_of(forty_days).nodes
     assert (nodes[0].name, nodes[0].parent, nodes[0].level) == ("FR", None, 0)
@@ -34,7 +33,6 @@ def test_nodes_are_the_hierarchy_root_first(forty_days):
     assert {(node.parent, node.level) for node in nodes[1:]} == {("FR", 1)}
 
 
-@pytest.mark.slow
 def test_daily_figures_are_those_of_the_files(forty_days):
     facts = facts_of(forty_days)
     found = (
@@ -68,7 +66,6 @@ def test_the_noise_of_a_daily_mean_is_never_understated(forty_days):
     assert facts_of(forty_days).daily.noise[0, 0] == pytest.approx(NOISE_MW * 12**0.5)
 
 
-@pytest.mark.slow
 def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty_days):
     recent = facts_of(forty_days).recent
     last = FIRST + timedelta(days=N_DAYS - 1)
@@ -92,7 +89,6 @@ def test_files_without_the_noise_column_have_no_band(without_noise):
     assert "load_mw_noise_se" not in page
 
 
-@pytest.mark.slow
 def test_a_copy_of_the_folder_alone_gives_the_same_page_wherever_and_whenever(forty_days, tmp_path):
     page = public_page(facts_of(forty_days))
     copy = tmp_path / "elsewhere"
@@ -103,7 +99,6 @@ def test_a_copy_of_the_folder_alone_gives_the_same_page_wherever_and_whenever(fo
     assert str(tmp_path).encode() not in page
 
 
-@pytest.mark.slow
 def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
     place = open_storage(forty_days)
     catalogue = read_catalogue(place)
@@ -124,7 +119,7 @@ def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, m
 
 
 @pytest.mark.parametrize("spoil", [b"", b"PAR1 no", None])
-def test_what_is_kept_and_broken_is_made_anew(forty_days, tmp_path, spoil):
+def test_what_is_kept_and_broken_is_made_anew(tmp_path, spoil):
     kept = tmp_path / "kept.parquet"
     if spoil is None:
         pl.DataFrame({"other": [1]}).write_parquet(kept)
@@ -135,7 +130,6 @@ def test_what_is_kept_and_broken_is_made_anew(forty_days, tmp_path, spoil):
 
 
 @pytest.mark.parametrize("number", [3, 20, -1])
-@pytest.mark.slow
 def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp_path, number):
     """One of the first days, one of the last 28, the newest: the other days are shown as before."""
     copy = tmp_path / "published"
@@ -158,7 +152,6 @@ def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp
         (copy / entry.file).unlink(missing_ok=True)
 
 
-@pytest.mark.slow
 def test_what_is_kept_of_a_file_that_is_gone_is_not_shown(forty_days, tmp_path):
     """The page is the same with and without what is kept, also of a folder that lost a file."""
     copy = tmp_path / "published"
@@ -202,7 +195,6 @@ def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_pat
     assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
 
 
-@pytest.mark.slow
 def test_of_very_many_nodes_and_days_only_some_are_drawn(forty_days, monkeypatch):
     monkeypatch.setattr("tasks.reports.public.MOST_POINTS", 3 * N_DAYS)
     facts = facts_of(forty_days)

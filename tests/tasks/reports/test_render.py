@@ -64,7 +64,6 @@ def page(forty_days):
     return public_page(facts_of(forty_days))
 
 
-@pytest.mark.slow
 def test_the_page_is_well_nested_and_every_reference_leads_somewhere(page):
     outline = Outline(page)
     assert outline.open == []
@@ -141,7 +140,6 @@ def test_each_level_s_share_of_epsilon_is_the_one_that_the_release_states(page):
 
 
 @pytest.mark.parametrize("stated", [None, "1/2", ["1/2"], [1, 2], ["1/2", "1/2", "0"], {"0": "1"}])
-@pytest.mark.slow
 def test_no_share_is_shown_where_the_release_states_none_for_each_level(forty_days, stated):
     """Releases from before shares were stated, and folders that somebody else wrote."""
     facts = facts_of(forty_days)
@@ -204,7 +202,6 @@ def test_the_measured_coverage_stands_beside_the_bands(page):
     assert measured.rows[0].by_level[0] < 0.7, "the nation's bands at epsilon 1 are the ones that mislead"
 
 
-@pytest.mark.slow
 def test_no_backtick_is_shown(page):
     shown = page.partition(b"<script")[0]
     assert "`" not in Outline(shown).words
@@ -227,7 +224,6 @@ def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(fo
     assert f"changes of each by at most {covered:g}" in words
 
 
-@pytest.mark.slow
 def test_it_says_how_to_cite_under_which_licence_and_what_was_changed(forty_days):
     facts = facts_of(forty_days)
     words = Outline(public_page(facts)).words
@@ -242,7 +238,6 @@ def test_it_says_how_to_cite_under_which_licence_and_what_was_changed(forty_days
     assert re.search(r"1 Jan 2016\s+1\s+2\s+published", words)
 
 
-@pytest.mark.slow
 def test_hostile_names_are_text(forty_days):
     facts = facts_of(forty_days)
     nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
@@ -274,7 +269,6 @@ def test_a_folder_whose_days_are_all_withdrawn_has_a_page(forty_days):
     assert outline.open == []
 
 
-@pytest.mark.slow
 def test_no_clock_is_asked(forty_days, monkeypatch):
     """The same facts give the same bytes, and no hour of the run stands on the page."""
     page = public_page(facts_of(forty_days))
@@ -283,7 +277,6 @@ def test_no_clock_is_asked(forty_days, monkeypatch):
     assert public_page(facts_of(forty_days)) == page
 
 
-@pytest.mark.slow
 def test_the_budget_s_epsilon_is_the_exponent(forty_days):
     facts = facts_of(forty_days)
     assert b"e<sup>0.5</sup>" in public_page(replace(facts, epsilon=Fraction(1, 2)))

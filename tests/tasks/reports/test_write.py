@@ -56,7 +56,7 @@ def report_of(installation):
 
 def test_the_public_page_is_a_function_of_the_published_folder_alone(installation, tmp_path_factory):
     """Rebuilt from a copy of that folder, without ledger, configuration or what was kept: the same bytes."""
-    installation.release(DAY, NEXT)
+    installation.released(DAY, NEXT)
     written = write(installation)
     assert written.problem is None
     copy = tmp_path_factory.mktemp("a reader's") / "copy"
@@ -75,7 +75,7 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(installatio
 
 def test_the_page_leads_to_the_deployment_card_if_there_is_one(installation):
     """From the first night on, though the card is put after the page."""
-    installation.release(DAY)
+    installation.released(DAY)
     write(installation)
     published = installation.folder / "published"
     for name in ("deployment-card.html", "deployment-card.json"):
@@ -120,7 +120,7 @@ def test_where_a_day_was_restated_the_page_tells_the_whole_budget(either):
 
 
 def test_the_sum_of_the_same_charges_is_composed_once(installation, monkeypatch):
-    installation.release(DAY)
+    installation.released(DAY)
     write(installation)
     monkeypatch.setattr(kept_figures, "composed", None)
     write(installation)
@@ -151,7 +151,7 @@ def test_what_only_operators_know_is_on_their_page_alone(installation):
 
 
 def test_the_operators_page_links_to_the_published_files(installation):
-    installation.release(DAY)
+    installation.released(DAY)
     write(installation)
     (entry,) = read_catalogue(installation.folder / "published").entries
     link = f"../../../published/{entry.file}"
@@ -160,7 +160,7 @@ def test_the_operators_page_links_to_the_published_files(installation):
 
 
 def test_the_operators_page_links_to_the_data_docs_of_the_last_weeks_and_readers_do_not(installation):
-    installation.release(DAY)
+    installation.released(DAY)
     write(installation)
     links = re.findall(r'href="(\.\./\.\./validation/[^"]+)"', report_of(installation))
     suites = [link.rsplit("-", 1)[1] for link in links]
@@ -178,7 +178,7 @@ def test_no_reading_is_on_either_page(installation):
     False alarms: none. These dumps' totals are no round thousands, as the axes' numbers are, and a published
     number that the noise made look like a reading is not counted.
     """
-    installation.release(DAY)
+    installation.released(DAY)
     write(installation)
     dumps = pl.read_parquet(installation.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]
     rows = pl.read_parquet(installation.folder / "published/data", hive_partitioning=True)
@@ -214,7 +214,7 @@ def test_names_publisher_and_licence_stand_beside_the_data_and_are_signed(instal
 
 
 def test_figures_that_are_there_are_not_made_again(installation, monkeypatch):
-    installation.release(DAY)
+    installation.released(DAY)
     write(installation)
     before = sorted((installation.folder / "published/curves").iterdir())
     monkeypatch.setattr("tasks.reports.curves.read_columns", None)
@@ -226,7 +226,7 @@ def test_figures_that_are_there_are_not_made_again(installation, monkeypatch):
 
 
 def test_a_withdrawn_day_leaves_both_pages(installation):
-    installation.release(DAY, NEXT)
+    installation.released(DAY, NEXT)
     write(installation)
     before = page_of(installation)
     run = installation.run()
@@ -246,7 +246,7 @@ def test_a_withdrawn_day_leaves_both_pages(installation):
 
 
 def test_a_lost_file_is_named_and_the_other_days_are_shown(installation):
-    installation.release(DAY, NEXT)
+    installation.released(DAY, NEXT)
     write(installation)
     whole = page_of(installation)
     entry = read_catalogue(installation.folder / "published").entry(DAY)
@@ -268,7 +268,7 @@ def test_a_lost_file_is_named_and_the_other_days_are_shown(installation):
 
 
 def test_a_folder_that_cannot_be_read_stops_nothing_and_is_said(installation):
-    installation.release(DAY)
+    installation.released(DAY)
     (installation.folder / "published/catalogue.json").write_bytes(b"{")
     assert "not JSON" in write(installation).problem
     assert "unlisted" in report_of(installation), "the alarm of the watch"
@@ -283,7 +283,7 @@ def test_before_the_first_release_operators_have_a_page_and_readers_none(install
 
 
 def test_another_ledger_writes_no_operators_page(installation, monkeypatch):
-    installation.release(DAY)
+    installation.released(DAY)
 
     def away(*_arguments, **_named):
         raise LedgerError("the database is away")
@@ -294,7 +294,7 @@ def test_another_ledger_writes_no_operators_page(installation, monkeypatch):
 
 
 def test_old_files_are_not_read_again(installation, monkeypatch):
-    installation.release(DAY, NEXT)
+    installation.released(DAY, NEXT)
     write(installation)
     from tasks.reports import summaries
 
@@ -316,7 +316,7 @@ def test_old_files_are_not_read_again(installation, monkeypatch):
 
 
 def test_a_day_in_markdown_is_made_of_its_published_file(installation):
-    installation.release(DAY)
+    installation.released(DAY)
     text = day_in_markdown(installation.settings.published_folder, DAY)
     (entry,) = read_catalogue(installation.folder / "published").entries
     assert entry.rows_hash in text

@@ -12,7 +12,6 @@ from tests.tasks.conftest import NOW
 DAYS = (date(2016, 6, 1), date(2016, 6, 2))
 
 
-@pytest.mark.slow
 def test_a_released_stream_is_seen_and_nothing_is_changed(installation):
     installation.released(*DAYS)
     file, before = installation.folder / "optstream.toml", installation.files("published", "trusted")

@@ -96,7 +96,6 @@ def test_simulate_writes_each_day_in_its_layout(here, monkeypatch):
     assert 1 < rows["gw"].mean() < 20
 
 
-@pytest.mark.slow
 def test_an_example_of_another_kind_runs(tmp_path, monkeypatch):
     """Counts of single people over three levels, from `init` to a published day."""
     monkeypatch.chdir(tmp_path)

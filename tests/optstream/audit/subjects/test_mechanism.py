@@ -39,15 +39,9 @@ def test_no_audit_exceeds_the_accountant(case):
     assert case.passes(result)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [
-        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if number >= len(SMALL) else [])
-        for number, case in enumerate(CASES)
-    ],
-)
-def test_what_a_change_is_charged_is_within_the_accountants_figure(case):
-    assert case.charged is None or case.charged <= case.accountant
+@pytest.mark.parametrize("cases", [SMALL, pytest.param(CASES[len(SMALL) :], marks=pytest.mark.slow)], ids=len)
+def test_what_a_change_is_charged_is_within_the_accountants_figure(cases):
+    assert [case.name for case in cases if case.charged is not None and case.charged > case.accountant] == []
 
 
 @pytest.mark.slow

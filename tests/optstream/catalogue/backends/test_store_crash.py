@@ -77,6 +77,14 @@ def take_back(name, head="h2", last_revision=2):
     )
 
 
+def copied(folder, n):
+    """What lies in `folder` below "before", once more below a number; returns its name."""
+    for path in folder.filesystem.find(f"{folder.root}/before"):
+        copy = path.replace("/before/", f"/{n}/", 1)
+        folder.filesystem.pipe_file(copy, folder.filesystem.cat_file(path))
+    return f"{folder.name}/{n}"
+
+
 SCENARIOS = {
     "first": ([], lambda put, name: put(name, DAY)),
     "another day": ([(NEXT, 1)], lambda put, name: put(name, DAY)),
@@ -105,11 +113,10 @@ def test_a_fault_at_every_request_leaves_whole_days_and_the_same_call_completes(
 ):
     """Of each fault a folder of its own, below one bucket."""
     (before, work), in_store = SCENARIOS[scenario], make_folder(kind, request)
+    for day, revision in before:
+        put(f"{in_store.name}/before", day, revision=revision)
     for n in range(100):
-        name = f"{in_store.name}/{n}"
-        for day, revision in before:
-            put(name, day, revision=revision)
-        points = []
+        name, points = copied(in_store, n), []
         with at_each_change(monkeypatch, fault(n, points)):
             try:
                 work(put, name)
@@ -166,12 +173,11 @@ def test_another_publisher_between_any_two_requests(request, put, monkeypatch, k
     listed: the day is published already.
     """
     folder = make_folder(kind, request)
+    put(f"{folder.name}/before", NEXT + timedelta(days=9))
+    if listed:
+        put(f"{folder.name}/before", DAY)
     for n in range(100):
-        name = f"{folder.name}/{n}"
-        put(name, NEXT + timedelta(days=9))
-        if listed:
-            put(name, DAY)
-        points, came = [], []
+        name, points, came = copied(folder, n), [], []
 
         def act(moment, point, n=n, name=name, points=points, came=came):
             points.append(point)

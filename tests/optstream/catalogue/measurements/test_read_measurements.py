@@ -1,5 +1,6 @@
 """Measurements read from a published folder: the release again, sums over days, and what is not as it was."""
 
+import shutil
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
@@ -80,11 +81,17 @@ def days(mechanism):
     return measured_days(mechanism)
 
 
-@pytest.fixture
-def folder(tmp_path, mechanism, days):
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory, mechanism, days):
+    folder = tmp_path_factory.mktemp("published")
     for day, measured in days:
-        put(tmp_path / "published", mechanism, day, measured)
-    return tmp_path / "published"
+        put(folder, mechanism, day, measured)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path, made_once):
+    return shutil.copytree(made_once, tmp_path / "published")
 
 
 def test_the_release_is_estimated_again_to_the_last_bit(folder, mechanism, days):

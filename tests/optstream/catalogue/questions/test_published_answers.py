@@ -16,6 +16,7 @@ from optstream.catalogue.questions.published_answers import put_answers
 from optstream.catalogue.questions.question import Question
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import ParameterError, PublicationError
+from tests.optstream.catalogue.folders import KINDS, make_folder
 
 pytestmark = pytest.mark.slow
 
@@ -23,6 +24,15 @@ DAYS = [date(2016, 2, number) for number in (1, 2, 3, 4)]
 SUMS = Question("sums", "sum", 4, level=1)
 LOW = Question("low", "low", 3, Fraction(11), nodes=("FR",))
 ASKED = (SUMS, LOW)
+
+
+EVERYWHERE = pytest.mark.parametrize("published", KINDS, indirect=True)
+
+
+@pytest.fixture(params=["path", "memory", pytest.param("s3", marks=pytest.mark.nightly)])
+def published(request):
+    """An empty published folder; by day in S3 as well for what is `EVERYWHERE`."""
+    return make_folder(request.param, request)
 
 
 def answered(folder):
@@ -40,6 +50,7 @@ def folder(published, put_all):
     return published
 
 
+@EVERYWHERE
 def test_what_is_put_is_read_back_and_is_what_anybody_computes(folder):
     found = read_answers(folder.name)
     assert found.equals(ask(folder.name, ASKED))
@@ -86,6 +97,7 @@ def test_a_day_published_anew_is_answered_anew_with_the_days_that_reach_it_and_n
     assert len(answered(folder)) == len(DAYS)
 
 
+@EVERYWHERE
 def test_a_withdrawn_day_takes_its_answers_and_those_that_reach_it_with_it(folder):
     withdraw(folder.name, DAYS[1], lambda *_: "h2", stream="../french load")
     assert days_of(folder) == ["2016-02-01", "2016-02-04"]
@@ -157,6 +169,7 @@ def test_an_empty_folder_and_unknown_nodes_levels_and_days_are_refused(published
         ask(published.name, [Question("q", "sum", 31 * 48 + 1, level=0)])
 
 
+@EVERYWHERE
 def test_a_signed_index_is_read_by_the_key_and_a_forged_one_refused(published, rows, statement):
     from optstream.catalogue import publish, stage
 

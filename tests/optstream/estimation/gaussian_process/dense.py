@@ -6,17 +6,28 @@ from optstream.estimation.gaussian_process.prior import NUGGET
 
 
 def by_hand(prior, rows, columns, which):
-    """The covariance of two sets of blocks, step by step."""
+    """The covariance of two sets of blocks: that of every two steps, added up."""
+    (steps, row), (others, column) = (_steps_of(one) for one in (rows, columns))
+    lags = (steps[:, None] - others) / prior.steps_per_day
+    event = rows.events[row][:, None]
+    gates = {
+        "always": True,
+        "kind": rows.kinds[row][:, None] == columns.kinds[column],
+        "event": (event == columns.events[column]) & (event > 0),
+    }
+    of_steps = sum(
+        gates[one.gate] * (shared, own)[which] * one.kernel(lags, lengths)
+        for one, _, shared, own, lengths in prior.parameters
+    )
     found = np.zeros((rows.clock.size, columns.clock.size))
-    for i, j in np.ndindex(*found.shape):
-        steps = rows.clock[i] + np.arange(rows.lengths[i])
-        others = columns.clock[j] + np.arange(columns.lengths[j])
-        lags = (steps[:, None] - others[None, :]) / prior.steps_per_day
-        for one, _, shared, own, lengths in prior.parameters:
-            event = rows.events[i] == columns.events[j] > 0
-            if {"always": True, "kind": rows.kinds[i] == columns.kinds[j], "event": event}[one.gate]:
-                found[i, j] += (shared, own)[which] * one.kernel(lags, lengths).sum()
+    np.add.at(found, (row[:, None], column), of_steps)
     return found * rows.worth[:, None] * columns.worth
+
+
+def _steps_of(blocks):
+    """Every step of the blocks, and of which block it is."""
+    steps = [first + np.arange(length) for first, length in zip(blocks.clock, blocks.lengths, strict=True)]
+    return np.concatenate(steps), np.repeat(np.arange(blocks.clock.size), blocks.lengths)
 
 
 class Dense:

@@ -7,7 +7,7 @@ from optstream.estimation.hierarchy.closed_form import project
 from optstream.estimation.hierarchy.problem import LeastSquares
 from tests.optstream.estimation.lattice.lattice_cases import product, random_program
 
-SEEDS = range(40)
+SEEDS = range(12)
 
 
 @pytest.mark.parametrize("features", [False, True])

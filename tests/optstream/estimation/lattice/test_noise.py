@@ -10,7 +10,7 @@ from optstream.estimation.lattice.noise import noise_of_columns, noise_through_l
 from tests.optstream.estimation.hierarchy.cases import standard_errors
 from tests.optstream.estimation.lattice.lattice_cases import product, random_program
 
-SEEDS = range(40)
+SEEDS = range(12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -121,7 +121,7 @@ def test_a_stream_starts_from_the_proxy_and_pays_the_same():
     missed, spent = {}, []
     for mechanism in (general, seeded):
         runs = [
-            mechanism.release(values, noise=simulated_noise(seed), first_step=SLOTS) for seed in range(40)
+            mechanism.release(values, noise=simulated_noise(seed), first_step=SLOTS) for seed in range(15)
         ]
         missed[mechanism] = np.mean([np.abs(run.values - values) for run in runs])
         spent.append(runs[0].spends)

@@ -34,7 +34,7 @@ def jumping(generator, n_series=2, n_steps=60):
 
 
 @pytest.mark.parametrize("kind", BOTH)
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_no_window_of_a_class_is_charged_more_than_its_epsilon_by_brute_force(kind, seed):
     generator = np.random.default_rng(seed)
     share = Fraction(int(generator.integers(1, 10)), 10)

@@ -13,7 +13,7 @@ from optstream.privacy.leakage import LossFunction, loss_by_row_pairs
 from optstream.privacy.leakage.log_ratio import log_ratio, log_ratio_of_numbers
 from tasks.studies.leakage_paper.programs import loss_by_programs
 
-AMOUNTS = [1e-3, 0.1, 0.7, 2.0, 8.0]
+AMOUNTS = [1e-3, 0.7, 8.0]
 
 
 @pytest.mark.parametrize(("a", "loss"), [(0.1, 0.0807840), (1.0, 0.8648397), (10.0, 9.7768678)])
@@ -22,15 +22,15 @@ def test_the_known_figures(chains, a, loss):
     assert loss_by_row_pairs(chains.issue, a) == pytest.approx(loss, abs=5e-8)
 
 
-@pytest.mark.parametrize("a", AMOUNTS)
-def test_degenerate_matrices_against_the_programs(degenerate, a):
+def test_degenerate_matrices_against_the_programs(degenerate):
     loss = LossFunction(degenerate)
-    assert loss(a) == pytest.approx(loss_by_programs(degenerate, a), abs=1e-6)
-    assert loss_by_row_pairs(degenerate, a) == pytest.approx(loss(a), rel=1e-12, abs=1e-15)
+    for a in AMOUNTS:
+        assert loss(a) == pytest.approx(loss_by_programs(degenerate, a), abs=1e-6)
+        assert loss_by_row_pairs(degenerate, a) == pytest.approx(loss(a), rel=1e-12, abs=1e-15)
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data(), st.floats(1e-3, 6))
 def test_random_matrices_against_the_programs(chains, data, a):
     """Beyond 6 the solver's tolerance shows: 1.3e-6 at 9, where the subsets below are right."""
@@ -38,7 +38,7 @@ def test_random_matrices_against_the_programs(chains, data, a):
     assert LossFunction(matrix)(a) == pytest.approx(loss_by_programs(matrix, a), abs=1e-6)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.floats(1e-3, 30))
 def test_random_matrices_against_all_corners_of_the_programs(chains, data, a):
     """A program's best x has only its least and its largest value: all subsets for the larger are tried."""
@@ -49,14 +49,14 @@ def test_random_matrices_against_all_corners_of_the_programs(chains, data, a):
     assert LossFunction(matrix)(a) == pytest.approx(math.log(ratios.max()), rel=1e-11, abs=1e-14)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.floats(0, 1000))
 def test_the_pieces_say_what_algorithm_1_says_up_to_a_thousand(chains, data, a):
     matrix = data.draw(chains.matrices)
     assert LossFunction(matrix)(a) == pytest.approx(loss_by_row_pairs(matrix, a), rel=1e-11, abs=1e-14)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.data(), st.floats(0, 1000), st.floats(0, 1000))
 def test_it_rises_never_faster_than_a_and_never_above_it(chains, data, one, other):
     loss = LossFunction(data.draw(chains.matrices))

@@ -44,7 +44,7 @@ def cases(draw):
     return n_steps, layers, others, draw(st.integers(1, 8))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(cases())
 def test_no_window_exceeds_its_limit_and_what_is_left_out_has_no_headroom(case):
     """By brute force over windows and steps; greedy in the order of time, in fractions."""

@@ -4,8 +4,6 @@ import json
 import stat
 from datetime import date, timedelta
 
-import pytest
-
 from optstream.ledger import ReleaseEvent
 from tasks.monitoring import Kind, Severity
 from tasks.monitoring.alarms.event_log import (
@@ -112,7 +110,6 @@ def names(file):
     return [parts_of(line)[1]["eventName"] for line in file.read_text().splitlines()]
 
 
-@pytest.mark.slow
 def test_each_event_of_the_ledger_is_logged_once_from_the_first_look_on(installation):
     """Also where the same look is repeated, and where the ledger is one from a backup."""
     installation.configure("[published]", '[watch]\nlog = "trusted/events.jsonl"\n[published]')

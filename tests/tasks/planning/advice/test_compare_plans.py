@@ -47,6 +47,8 @@ def test_plans_are_sorted_and_the_best_is_marked(settings_of):
         "OptStream", "Laplace", "Sample", "Fourier", "PeGaSus", "Fast", "BudgetAbsorption",
     }  # fmt: skip
     assert [one.size for one in found.best.expected] == [10_000, 5_000]
+    # no delta is proposed where nobody gave one
+    assert all(plan.choice.settings.privacy.delta is None for plan in found.plans)
 
 
 def test_the_figures_are_those_of_the_dry_run(settings_of):
@@ -70,8 +72,9 @@ def test_without_a_public_size_it_is_asked_for(settings_of):
 
 
 def test_noise_above_the_size_is_as_good_as_nothing(settings_of):
-    found = compare_plans(settings_of(CONFIGURATION, ('alpha = "1"', 'alpha = "10000"')), 5000.0)
-    assert any("as good as nothing" in one for one in found.configured.warnings)
+    noisy = settings_of(CONFIGURATION, ('alpha = "1"', 'alpha = "10000"'))
+    judged = Judge.of(noisy, 5000.0).judged(Choice("as configured", {}, noisy))
+    assert any("as good as nothing" in one for one in judged.warnings)
 
 
 def test_an_informed_plan_without_its_size_keeps_its_blocks(settings_of):
@@ -137,8 +140,3 @@ def test_streams_that_share_a_budget_keep_its_currency(settings_of):
     text = GAUSSIAN.replace('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nstream_share = "1/2"')
     found = compare_plans(settings_of(text, COARSE), 5000.0)
     assert {plan.choice.settings.mechanism.name for plan in found.plans} == {"Gaussian"}
-
-
-def test_no_delta_is_proposed_where_nobody_gave_one(settings_of):
-    found = compare_plans(settings_of(CONFIGURATION, COARSE), 5000.0)
-    assert all(plan.choice.settings.privacy.delta is None for plan in found.plans)

@@ -36,12 +36,11 @@ def test_a_sum_over_hours_has_the_error_of_its_steps(day_of_hours, closed):
     if closed:
         assert close_over(day_of_hours.run()) == (DAY,)
     rows = read_published(folder)
-    for node in ("FR", "84"):
-        for steps in (None, range(9, 31), [0], [47]):
-            found = read_sum(folder, [node], DAY, DAY, steps)
-            value, error = by_hand(rows, node, range(48) if steps is None else [*steps])
-            assert found.value == pytest.approx(value)
-            assert found.noise_standard_error == pytest.approx(error, rel=1e-3)
+    for node, steps in (("FR", None), ("84", range(9, 31)), ("FR", [0]), ("84", [47])):
+        found = read_sum(folder, [node], DAY, DAY, steps)
+        value, error = by_hand(rows, node, range(48) if steps is None else [*steps])
+        assert found.value == pytest.approx(value)
+        assert found.noise_standard_error == pytest.approx(error, rel=1e-3)
     catalogue = read_catalogue(open_storage(folder))
     sums = period_sums(rows, "load_mw", "day", errors_of_days(open_storage(folder), catalogue, [DAY, NEXT]))
     own = sums.filter(date=DAY, node="84").row(0, named=True)

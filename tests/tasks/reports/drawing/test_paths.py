@@ -19,7 +19,7 @@ NARROWEST, LETTER = 266, 6.9
 """Pixels: a plot on a page of 360, and a letter of its labels (12 px DejaVu Sans, dates)."""
 
 
-@pytest.mark.parametrize("n_days", [*range(1, 60), 366, 730, 731, 734, 1100, 3650])
+@pytest.mark.parametrize("n_days", [*range(1, 60, 3), 366, 730, 731, 734, 1100, 3650])
 def test_no_label_below_a_curve_is_cut_at_its_end(n_days):
     """Ends of months and years too: the first days fall anywhere near the right border."""
     first, every = date(2016, 1, 29), np.full((1, n_days), 7.0)

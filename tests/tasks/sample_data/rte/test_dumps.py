@@ -40,6 +40,7 @@ def contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_week_of_twelve_regions_is_read_by_the_documented_configuration(made, load, tmp_path):
     loads = [load(made.rte_lines(region, FIRST, 7), f"{region}.xls") for region in FRENCH_REGIONS]
     done = write_loads(loads, tmp_path / "dumps")
@@ -58,6 +59,7 @@ def test_a_week_of_twelve_regions_is_read_by_the_documented_configuration(made, 
         assert (open_private_period(day.period) == np.array(expected)).all()  # in kW
 
 
+@pytest.mark.slow
 def test_a_day_with_a_gap_is_written_and_the_contract_refuses_it(made, load, tmp_path):
     loads = []
     for region, info in FRENCH_REGIONS.items():

@@ -92,6 +92,7 @@ def test_other_terms_start_afresh(tiny_data, tiny_results, tmp_path):
         Store(tiny_results, terms(tiny_data, public=False))
 
 
+@pytest.mark.slow
 def test_a_result_is_read_back_as_it_was(tiny_data, tmp_path):
     """The file too: another version's results are not made again for want of a key."""
     cell = next(cell for cell in TINY[0].cells() if cell.calibration == "paper")
@@ -105,6 +106,7 @@ def test_a_result_is_read_back_as_it_was(tiny_data, tmp_path):
     assert document.keys() == {"cell", "epsilon_plan", "trials", "seconds"}
 
 
+@pytest.mark.slow
 def test_a_cell_that_was_cut_off_is_run_again(tiny_data, tmp_path):
     store, cells = Store(tmp_path, terms(tiny_data)), TINY[1].cells()
     evaluate(TINY[1:], tiny_data, store, processes=1)

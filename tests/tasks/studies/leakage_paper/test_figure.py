@@ -13,6 +13,7 @@ FIGURE = Figure(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_numbers_and_picture(tmp_path):
     numbers, picture = write_figure(FIGURE, tmp_path)
     with numbers.open(encoding="utf-8", newline="") as file:

@@ -106,10 +106,7 @@ def test_restatements_stand_side_by_side(snapshot):
     events = tuple(ReleaseEvent(AT, "reserved", number) for number in (0, 1))
     found = detail_of(snapshot, DayFacts(records=records, events=events, vintages={1: (object(),)}))
     rows = [(one.revision, one.state, one.epsilon, one.n_estimates, one.note) for one in found.revisions]
-    assert rows == [
-        (0, "void", Fraction(1, 2), 1, "a full disk"),
-        (1, "published", inf, 2, "a stolen disk"),
-    ]
+    assert rows == [(0, "void", Fraction(1, 2), 1, "a full disk"), (1, "published", inf, 2, "a stolen disk")]
     assert [one.words for one in found.happened][-1] == f"{KINDS['reserved']} (revision 1)"
 
 
@@ -196,7 +193,6 @@ def test_a_day_without_a_ledger_can_be_read(small):
     assert (found.records, found.events, found.results) == ((), (), ())
 
 
-@pytest.mark.slow
 def test_a_released_day_is_read_from_ledger_and_folders(installation):
     day = date(2016, 6, 1)
     installation.released(day)

@@ -108,7 +108,6 @@ def test_before_the_first_release_nothing_can_be_read(small):
         read_nodes(small().settings, {"FR"}, [FIRST])
 
 
-@pytest.mark.slow
 def test_what_is_shown_is_what_readers_have(installation):
     installation.released(FIRST, date(2016, 6, 2))
     found = take_snapshot(installation.folder / "optstream.toml", installation.now)
@@ -136,7 +135,6 @@ def test_the_hour_that_comes_twice_in_autumn_is_told_apart():
     assert both == ["2016-10-30 02:00 +02:00", "2016-10-30 02:00 +01:00"]
 
 
-@pytest.mark.slow
 def test_a_restatement_is_shown_with_what_it_replaced_as_that_was_published(installation):
     installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
     installation.release(FIRST)
