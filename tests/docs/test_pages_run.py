@@ -17,6 +17,7 @@ from typer._click.exceptions import UsageError
 from typer.core import TyperGroup
 
 from flows.cli.main import load
+from flows.orchestration.environment import environment as prefect_environment
 from tests.docs.runner import Page, begins_from, commands_of, parse
 from tests.docs.warm import warm_optstream
 
@@ -67,7 +68,7 @@ def shell() -> Iterator[dict[str, str]]:
             "PYTHONPATH": str(CHECKOUT),
         }
         reader |= THREADS
-        with warm_optstream(folder, reader) as caller:
+        with warm_optstream(folder, reader | prefect_environment(folder / "prefect", {})) as caller:
             yield reader | {"PATH": f"{caller}:{reader['PATH']}"}
 
 

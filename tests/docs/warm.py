@@ -28,6 +28,10 @@ LONGEST_CALL = 2**20
 WARM = (
     "optstream.catalogue",
     "optstream.ledger",
+    "prefect.artifacts",
+    "prefect.events",
+    "prefect.flow_engine",
+    "prefect.task_engine",
     "pyarrow.dataset",
     "scipy.sparse",
     "tasks.config",
@@ -51,7 +55,7 @@ sys.exit(int.from_bytes(call.recv(1) or b"\\x7f", "big"))
 def warm_optstream(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
     """A folder for the head of PATH, with an `optstream` that starts at once; gone afterwards.
 
-    environment: of the process that forks.
+    environment: of the process that forks, and of Prefect, which reads its settings once.
     """
     address = str(folder / "socket")
     caller = folder / "bin" / "optstream"
