@@ -37,8 +37,14 @@ SERVERS = {"postgresql", "s3"}
 """Parameters of fixtures that start a server."""
 LONG = {"browser", "docs", "faults", "server", "slow"}
 """Marks of tests that take seconds; files that have any are begun first."""
-TOGETHER = ("tests/faults/", "tests/flows/orchestration/")
-"""Folders whose files one process of several runs all, for they share a server that is long in starting."""
+TOGETHER = {
+    "tests/faults/": "the fork server",
+    "tests/flows/orchestration/": "Prefect",
+    "tests/optstream/catalogue/backends/": "S3",
+    "tests/optstream/storage/": "S3",
+    "tests/tasks/ingest/arrival/": "S3",
+}
+"""Folders whose files one process of several runs all, for they share what is long in starting."""
 MEMORY, LEAST_FREE = Path("/dev/shm"), 6 * 2**30
 """Linux keeps what lies there in memory; with fewer bytes free, there or of all memory, it is left alone."""
 
@@ -53,10 +59,11 @@ def pytest_configure() -> None:
 
 
 class FilesTogether(LoadFileScheduling):
-    """Gives each process a file at a time, or one of the folders."""
+    """Gives each process a file at a time, or all that share a server."""
 
     def _split_scope(self, nodeid: str) -> str:
-        return next(filter(nodeid.startswith, TOGETHER), super()._split_scope(nodeid))
+        shared = (server for folder, server in TOGETHER.items() if nodeid.startswith(folder))
+        return next(shared, super()._split_scope(nodeid))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether:

@@ -36,9 +36,9 @@ def die_at(monkeypatch, n):
     return taken
 
 
-def run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check):
-    """Repeat on fresh folders with a death at step 0, 1, 2, … until the work gets through."""
-    for n in range(200):
+def run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check, each=1):
+    """Repeat on fresh folders with a death at step 0, 1, 2, …, or each n-th, until the work gets through."""
+    for n in range(0, 200, each):
         folder = tmp_path / str(n)
         prepare(folder)
         with monkeypatch.context() as patch:

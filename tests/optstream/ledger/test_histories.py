@@ -11,8 +11,17 @@ HAPPENED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("currency", ["epsilon", "rho"])
-def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(url, currency):
+@pytest.mark.parametrize(
+    ("database", "currency"),
+    [
+        pytest.param("sqlite", "epsilon", marks=pytest.mark.slow),
+        pytest.param("sqlite", "rho", marks=pytest.mark.slow),
+        pytest.param("postgresql", "epsilon", marks=pytest.mark.nightly),
+        pytest.param("postgresql", "rho", marks=pytest.mark.nightly),
+    ],
+)
+def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(request, database, currency):
+    url = request.getfixturevalue(f"{database}_url")
     counts = run(url, histories=12, chosen_seed=20, currency=currency)
     assert counts["histories"] >= 12
     assert counts["reserved"] > 20
