@@ -1,4 +1,4 @@
-"""The operators' pages in Chromium: each width and scheme, by keyboard and by axe-core, and without a server."""
+"""The operators' pages in Chromium: each width and scheme, by keyboard, by axe-core, without a server."""
 
 import os
 from urllib.parse import quote

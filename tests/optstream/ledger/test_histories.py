@@ -39,11 +39,11 @@ TWINS = {
     "margins_for_free": ("rho", 20, ABOVE),
     "compromise_forgotten": ("epsilon", 2, ABOVE),
     "rho_as_epsilon": ("rho", 1, ABOVE),
-    "restatements_for_free": ("rho", 1, "restatements"),
+    "restatements_for_free": ("rho", 30, "restatements"),
     "any_currency": ("rho", 20, "two currencies"),
     "any_shares": ("rho", 20, "chosen shares are more than all"),
-    "any_tree": ("epsilon", 20, OTHER_TREE),
-    "blocks_as_steps": ("epsilon", 2, ABOVE),
+    "any_tree": ("epsilon", 4, OTHER_TREE),
+    "blocks_as_steps": ("epsilon", 13, ABOVE),
 }
 """The currency, and seeds by which little is tried before the wrong line shows."""
 
