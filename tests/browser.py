@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 BUT_CONTRAST = {"resultTypes": ["violations"], "rules": {"color-contrast": {"enabled": False}}}
-"""For axe-core, where looks.js judges the contrast of every text: axe takes seconds for that of a long page."""
+"""For axe-core, where looks.js judges the contrast of every text: axe takes seconds for a long page's."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 

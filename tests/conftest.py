@@ -43,6 +43,7 @@ TOGETHER = {
     "tests/optstream/catalogue/backends/": "S3",
     "tests/optstream/storage/": "S3",
     "tests/tasks/ingest/arrival/": "S3",
+    "tests/tasks/release/streams/": "a day of hours",
 }
 """Folders whose files one process of several runs all, for they share what is long in starting."""
 MEMORY, LEAST_FREE = Path("/dev/shm"), 6 * 2**30
