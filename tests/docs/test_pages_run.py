@@ -37,7 +37,6 @@ BY_NIGHT = {
         "docs/upgrade.md",
         "docs/restate.md",
         "docs/backfill.md",
-        "docs/monitoring.md",
         "docs/methods/choose-epsilon.md",
         "docs/methods/history-informed.md",
         "docs/data/contracts.md",
