@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+BUT_CONTRAST = {"resultTypes": ["violations"], "rules": {"color-contrast": {"enabled": False}}}
+"""For axe-core, where looks.js judges the contrast of every text: axe takes seconds for a long page's."""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from psutil import virtual_memory
+from xdist.scheduler import LoadFileScheduling
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before polars: frames of tests are small, processes many
 
@@ -36,6 +37,15 @@ SERVERS = {"postgresql", "s3"}
 """Parameters of fixtures that start a server."""
 LONG = {"browser", "docs", "faults", "server", "slow"}
 """Marks of tests that take seconds; files that have any are begun first."""
+TOGETHER = {
+    "tests/faults/": "the fork server",
+    "tests/flows/orchestration/": "Prefect",
+    "tests/optstream/catalogue/backends/": "S3",
+    "tests/optstream/storage/": "S3",
+    "tests/tasks/ingest/arrival/": "S3",
+    "tests/tasks/release/streams/": "a day of hours",
+}
+"""Folders whose files one process of several runs all, for they share what is long in starting."""
 MEMORY, LEAST_FREE = Path("/dev/shm"), 6 * 2**30
 """Linux keeps what lies there in memory; with fewer bytes free, there or of all memory, it is left alone."""
 
@@ -47,6 +57,18 @@ def pytest_configure() -> None:
     if MEMORY.is_dir() and min(shutil.disk_usage(MEMORY).free, virtual_memory().available) > LEAST_FREE:
         os.environ.setdefault("TMPDIR", str(MEMORY))
         tempfile.tempdir = None
+
+
+class FilesTogether(LoadFileScheduling):
+    """Gives each process a file at a time, or all that share a server."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        shared = (server for folder, server in TOGETHER.items() if nodeid.startswith(folder))
+        return next(shared, super()._split_scope(nodeid))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FilesTogether:
+    return FilesTogether(config, log)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,7 +16,6 @@ import pytest
 from typer._click.exceptions import UsageError
 from typer.core import TyperGroup
 
-from benchmarks.harness.prefect_server import running_server
 from flows.cli.main import load
 from flows.orchestration.environment import environment as prefect_environment
 from tests.docs.runner import Page, begins_from, commands_of, parse
@@ -38,7 +37,6 @@ BY_NIGHT = {
         "docs/upgrade.md",
         "docs/restate.md",
         "docs/backfill.md",
-        "docs/monitoring.md",
         "docs/methods/choose-epsilon.md",
         "docs/methods/history-informed.md",
         "docs/data/contracts.md",
@@ -57,7 +55,7 @@ THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THRE
 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[dict[str, str]]:
-    """The environment of a reader's shell: a warm `optstream`, one server for all, nothing else of ours."""
+    """The environment of a reader's shell: a warm `optstream`, and nothing else of ours."""
     with tempfile.TemporaryDirectory(prefix="optstream-pages-") as made:
         folder, tools = Path(made), Path(sys.executable).parent
         path = f"{tools}:{os.environ['PATH']}"
@@ -69,11 +67,8 @@ def shell() -> Iterator[dict[str, str]]:
             "PYTHONPATH": str(CHECKOUT),
         }
         reader |= THREADS
-        home = folder / "prefect"
-        with running_server(home) as url:
-            server = {"PREFECT_API_URL": url, "PREFECT_HOME": str(home)}
-            with warm_optstream(folder, reader | prefect_environment(home, {}) | server) as caller:
-                yield reader | {"PATH": f"{caller}:{reader['PATH']}"}
+        with warm_optstream(folder, reader | prefect_environment(folder / "prefect", {})) as caller:
+            yield reader | {"PATH": f"{caller}:{reader['PATH']}"}
 
 
 @pytest.fixture(scope="module")

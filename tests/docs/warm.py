@@ -55,7 +55,7 @@ sys.exit(int.from_bytes(call.recv(1) or b"\\x7f", "big"))
 def warm_optstream(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
     """A folder for the head of PATH, with an `optstream` that starts at once; gone afterwards.
 
-    environment: of the process that forks; PREFECT_API_URL in it is the server of all calls.
+    environment: of the process that forks, and of Prefect, which reads its settings once.
     """
     address = str(folder / "socket")
     caller = folder / "bin" / "optstream"

@@ -118,15 +118,17 @@ def die_with_parent() -> None:
 
 def _import_everything() -> None:
     """Import, compute and compile what each first night would, but for polars' threads."""
-    from tasks.planning.long_spans import long_spans_of
+    from tasks.planning import long_spans
     from tests.faults.world import DAYS, RESTATED, make_world
 
     warm_libraries()
+    # no fault is of what is planned for a month and a year
+    long_spans.HORIZONS = (2, 5)
     with tempfile.TemporaryDirectory() as folder:
         plans = product(("OptStream", "HistoryInformed", "PeGaSus"), ("", RESTATED))
         for number, (mechanism, budget) in enumerate(plans):
             world = make_world(Path(folder, str(number)), Path(folder), mechanism=mechanism, budget=budget)
-            long_spans_of(world.settings, DAYS[0], 0)
+            long_spans.long_spans_of(world.settings, DAYS[0], 0)
 
 
 def _serve(answers: Any) -> None:

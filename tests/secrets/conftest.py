@@ -1,6 +1,7 @@
 """A stream whose every reading, customer and note is a canary, run as its operator runs it."""
 
 import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -33,14 +34,14 @@ SHOWN = CONFIGURATION.replace(
 """All that may be published is: the noisy measurements, too."""
 
 DRIVER = """
-import sys
+import atexit, gc, json, os, sys, traceback
 from contextlib import contextmanager
 from flows.cli import main
 from flows.orchestration import workers
 from tasks.release import draw, estimate
+from tests.warm_libraries import warm_libraries
 
-reading, word, ingest_day, draw_day, estimate_day = sys.argv[1:6]
-sys.argv[1:6] = []
+reading, word, ingest_day, draw_day, estimate_day, commands = sys.argv[1:]
 real_reader, real_rows, real_fill = workers.reader_of, estimate.published_rows, draw.DrawingFile.fill
 
 @contextmanager
@@ -63,8 +64,28 @@ def rows(settings, day, *rest, **more):
     return real_rows(settings, day, *rest, **more)
 
 workers.reader_of, draw.DrawingFile.fill, estimate.published_rows = reader_of, fill, rows
-main.main()
+warm_libraries()
+gc.freeze()
+for said, words in json.loads(commands).items():
+    if os.fork():
+        os.wait()
+        continue
+    terminal = os.open(said, os.O_WRONLY | os.O_CREAT)
+    os.dup2(terminal, 1)
+    os.dup2(terminal, 2)
+    sys.argv[1:] = words
+    try:
+        main.main()
+    except SystemExit:
+        pass
+    except BaseException:
+        traceback.print_exc()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 """
+"""Imports what takes long once, and forks a process for each command, which ends as in tests/docs/warm.py."""
 
 
 @dataclass
@@ -128,7 +149,7 @@ def canaries(installation: Installation) -> Search:
 
 def run(installation: Installation, days: dict[str, date], *, served: bool) -> Flown:
     """`optstream run`, and what an operator asks afterwards, with temporary folder and home of their own, at
-    debug level. served: whether the run talks to a Prefect server, whose memory is in the trusted folder.
+    debug level. served: whether they talk to a Prefect server, whose memory is in the trusted folder.
     """
     for name in ("temporary", "home", "here"):
         (installation.folder / name).mkdir()
@@ -150,29 +171,27 @@ def run(installation: Installation, days: dict[str, date], *, served: bool) -> F
     output, home = installation.folder / "terminal.txt", installation.settings.trusted_folder / "prefect"
     make_private_folder(home)
     driver = [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults]
-    config = ["--config", str(installation.folder / "optstream.toml")]
     span = ["--from", str(min(days.values())), "--to", str(max(days.values()))]
-    for command, said in (
-        (["run", *words], output),
-        (["watch"], installation.folder / "terminal-watch.txt"),
-        (["status", "--json"], installation.folder / "terminal-status.txt"),
-        (["backfill", *span, "--dry-run"], installation.folder / "terminal-backfill.txt"),
-        (["report"], installation.folder / "terminal-report.txt"),
-        (["ledger", "verify"], installation.folder / "terminal-verify.txt"),
-        (["ledger", "export", "--into", "exported"], installation.folder / "terminal-export.txt"),
-        (["doctor"], installation.folder / "terminal-doctor.txt"),
-    ):
-        server = running_server(home) if served and command[0] == "run" else nullcontext()
-        with said.open("wb") as terminal, server as api:
-            subprocess.run(
-                [*driver, *command, *config],
-                cwd=installation.folder / "here",
-                env=environment | ({"PREFECT_API_URL": api} if api else {}),
-                stdout=terminal,
-                stderr=subprocess.STDOUT,
-                check=False,
-                timeout=600,
-            )
+    commands = {
+        output: ["run", *words],
+        installation.folder / "terminal-watch.txt": ["watch"],
+        installation.folder / "terminal-status.txt": ["status", "--json"],
+        installation.folder / "terminal-backfill.txt": ["backfill", *span, "--dry-run"],
+        installation.folder / "terminal-report.txt": ["report"],
+        installation.folder / "terminal-verify.txt": ["ledger", "verify"],
+        installation.folder / "terminal-export.txt": ["ledger", "export", "--into", "exported"],
+        installation.folder / "terminal-doctor.txt": ["doctor"],
+    }
+    config = ["--config", str(installation.folder / "optstream.toml")]
+    asked = json.dumps({str(said): [*words, *config] for said, words in commands.items()})
+    with running_server(home) if served else nullcontext() as api:
+        subprocess.run(
+            [*driver, asked],
+            cwd=installation.folder / "here",
+            env=environment | ({"PREFECT_API_URL": api} if api else {}),
+            check=True,
+            timeout=600,
+        )
     ended = {}
     for line in output.read_text().splitlines():
         for name, day in days.items():

@@ -9,6 +9,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from datetime import date
 from fractions import Fraction
 from itertools import chain, combinations
 
@@ -49,8 +50,8 @@ def restores(past: Past, chance: random.Random, times: int = 1) -> Iterator[Rest
                 yield Restored(stores, moments, moved, newest)
 
 
-def restore(past: Past, restored: Restored) -> Tally:
-    """Bring the backups back, run all days, and judge: what others saw, what was drawn, who was told.
+def restore(past: Past, restored: Restored, days: Sequence[date] = DAYS) -> Tally:
+    """Bring the backups back, run these days, and judge: what others saw, what was drawn, who was told.
 
     Where nothing is known of what the ledger has forgotten, and that is no day that others saw, it is done
     again and nobody need be told.
@@ -58,7 +59,7 @@ def restore(past: Past, restored: Restored) -> Tally:
     world = past.lay(restored)
     hours = 2.0 * len(past.moments) + 2
     told = _told_before(world)
-    _, words = past.bench.run(world, DAYS, hours=hours)
+    _, words = past.bench.run(world, days, hours=hours)
     tally = Tally(tried=1)
     broken = [*_judged(past, world, restored), *(_stale(world) if words and words.is_good else ())]
     for moment in past.moments[: restored.newest + 1]:

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tests.faults.disk import backups
-from tests.faults.disk.backups import _judged, restore, restores
+from tests.faults.disk.backups import _judged, restores
 from tests.faults.disk.past import STORES, Past, Restored, happen, new_world, record_points
 from tests.faults.world import DAYS
 
@@ -44,6 +44,11 @@ def past(bench):
 def witnessed(bench):
     """With one."""
     return lived(bench, second=True)
+
+
+def restore(past, one):
+    """And then a night of the days that were lived and of one more."""
+    return backups.restore(past, one, DAYS[:3])
 
 
 def before_a_day(past):

@@ -41,9 +41,9 @@ def broken_by(cuts, recorded, places):
     return broken
 
 
-@pytest.mark.parametrize("each", [20, pytest.param(10, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("each", [40, pytest.param(10, marks=pytest.mark.nightly)])
 def test_cuts_of_a_first_day(sqlite_cuts, first_day, each):
-    """At every twentieth durable step, and a few where some of what was not synced is left."""
+    """At every fortieth durable step, and a few where some of what was not synced is left."""
     assert len(first_day.syncs) > 50
     chance = random.Random(SEED)
     left = by_chance(first_day, chance)

@@ -10,13 +10,13 @@ from tests.by_night import few
 from tests.faults.disk.two_machines import ORDERS, make_pair, one_after_the_other, out_of_sight
 
 
+@pytest.mark.parametrize("shared", few([True, False], 1))
 @pytest.mark.parametrize("order", few(ORDERS.values(), 1), ids=ORDERS)
-def test_one_ledger_gives_a_day_to_one_machine(postgresql_bench, order):
+def test_one_ledger_gives_a_day_to_one_machine(postgresql_bench, order, shared):
     """Whatever the published folders: the day is drawn once."""
-    for shared in (True, False):
-        outcome = order(postgresql_bench, make_pair(postgresql_bench, shared))
-        assert outcome.draws == 1
-        assert not outcome.is_double
+    outcome = order(postgresql_bench, make_pair(postgresql_bench, shared))
+    assert outcome.draws == 1
+    assert not outcome.is_double
 
 
 def test_one_published_folder_shows_the_first_machines_days(sqlite_bench):

@@ -11,6 +11,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from benchmarks.harness.prefect_server import free_port
 from flows.orchestration.environment import ALWAYS, DEFAULTS, connect, environment
 from optstream.errors import ConfigurationError
+from tasks.doctor.surroundings import ask_server
 
 UNASKED = """
 import sys
@@ -39,6 +40,10 @@ def test_no_server_is_started_that_nobody_asked_for(tmp_path: Path) -> None:
 
 def test_an_operator_s_server_is_used(prefect_api: str, tmp_path: Path) -> None:
     assert connect(tmp_path) == prefect_api
+
+
+def test_the_project_s_own_server_sends_no_telemetry_and_says_so(prefect_api):
+    assert ask_server(prefect_api)["server"]["analytics_enabled"] is False
 
 
 @pytest.mark.slow

@@ -29,11 +29,11 @@ AUTHORIZED = {"Authorization": "Basic " + base64.b64encode(SECRET.encode()).deco
 LOOKS = (Path(__file__).parents[2] / "tasks/reports/looks.js").read_text(encoding="utf-8")
 SIZES = [
     (360, "light"),
-    (768, "dark"),
-    (1440, "light"),
-    pytest.param(360, "dark", marks=pytest.mark.nightly),
-    pytest.param(768, "light", marks=pytest.mark.nightly),
-    pytest.param(1440, "dark", marks=pytest.mark.nightly),
+    (1440, "dark"),
+    *(
+        pytest.param(*size, marks=pytest.mark.nightly)
+        for size in ((360, "dark"), (768, "light"), (768, "dark"), (1440, "light"))
+    ),
 ]
 SIDEWAYS = """() => [...document.querySelectorAll(".scroll, pre")]
   .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.getAttribute("aria-label"))"""

@@ -1,13 +1,14 @@
-"""The operators' pages in Chromium: every width and scheme, by keyboard, and while the server is gone."""
+"""The operators' pages in Chromium: each width and scheme, by keyboard, by axe-core, without a server."""
 
 import os
 from urllib.parse import quote
 
 import pytest
+from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 
 from flows.ui.application import application
 from tasks.ui.render import _environment
-from tests.browser import visit
+from tests.browser import BUT_CONTRAST, visit
 from tests.flows.ui.conftest import AUTHORIZED, LOOKS, SECRET, SIDEWAYS, SIZES, Shown, opened, served
 from tests.tasks.ui.conftest import AT, alarm
 
@@ -30,6 +31,8 @@ def test_a_page_can_be_read(chromium, streams, path, width, scheme):
         if into := os.environ.get("OPTSTREAM_PICTURES"):
             name = path.strip("/").partition("?")[0].replace("/", "-") or "overview"
             seen.page.screenshot(path=f"{into}/{name}-{width}-{scheme}.png", full_page=True)
+        found = Axe().run(seen.page, options=BUT_CONTRAST if (width, scheme) in SIZES else DEFAULT_OPTIONS)
+    assert found.violations_count == 0, found.generate_report()
     assert seen.errors == []
     assert seen.refused == []
     for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice"):
@@ -37,6 +40,14 @@ def test_a_page_can_be_read(chromium, streams, path, width, scheme):
     assert not looks["overflow"]
     assert sideways == []
     assert looks["landmarks"] == [1, 1, 1, 1]
+
+
+def test_control_axe_finds_violations_on_a_bad_page(chromium, tmp_path):
+    bad = tmp_path / "bad.html"
+    bad.write_text('<body><img src="data:,"><input><p style="color:#aaa;background:#fff">faint</p>')
+    with visit(chromium, allowed=(bad.as_uri(), "data:")) as seen:
+        seen.page.goto(bad.as_uri())
+        assert Axe().run(seen.page).violations_count >= 4
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -13,6 +13,7 @@ from optstream.privacy import PrivacyModel
 from tests.optstream.catalogue.folders import KINDS, Folder, make_folder
 
 N_STEPS = 4
+S3_BY_NIGHT = pytest.param("s3", marks=pytest.mark.nightly)
 NODES = {"FR": (None, 0), "84": ("FR", 1), "Île & ../x": ("FR", 1)}
 
 
@@ -100,13 +101,13 @@ def put(put_all: Callable[..., Any]) -> Callable[..., Any]:
     return put
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[*KINDS[:-1], S3_BY_NIGHT])
 def published(request: pytest.FixtureRequest) -> Folder:
-    """An empty published folder in every kind of place."""
+    """An empty published folder in every kind of place; on a server by night, but where a test is of that."""
     return make_folder(request.param, request)
 
 
-@pytest.fixture(params=["memory", "s3"])
+@pytest.fixture(params=["memory", S3_BY_NIGHT])
 def in_store(request: pytest.FixtureRequest) -> Folder:
     """An empty published folder in an object store."""
     return make_folder(request.param, request)

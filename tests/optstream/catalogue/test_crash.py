@@ -37,11 +37,11 @@ def die_at(monkeypatch, n):
     return taken
 
 
-def run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check):
-    """Repeat on fresh folders with a death at step 0, 1, 2, … until the work gets through."""
+def run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check, each=1):
+    """Repeat on fresh folders with a death at step 0, 1, 2, …, or each n-th, until the work gets through."""
     before = tmp_path / "before"
     prepare(before)
-    for n in range(200):
+    for n in range(0, 200, each):
         folder = shutil.copytree(before, tmp_path / str(n))
         with monkeypatch.context() as patch:
             die_at(patch, n)

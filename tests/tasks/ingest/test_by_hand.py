@@ -115,7 +115,7 @@ def stream(small, request):
 
 
 WITHOUT_PAUSE = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

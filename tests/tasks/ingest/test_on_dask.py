@@ -2,7 +2,6 @@
 
 from contextlib import contextmanager
 from datetime import date
-from functools import partial
 
 import dask
 import numpy as np
@@ -11,14 +10,11 @@ import pytest
 from distributed import Client, LocalCluster
 
 from flows.orchestration import workers
-from flows.orchestration.workers import over_cluster
 from optstream.errors import ConfigurationError
-from optstream.stream.private_period import open_private_period
-from tasks.config import load_settings
 from tasks.ingest import discover, ingest, people
 from tasks.ingest.spread import without_ledger
-from tests.killed_once import killed_once
 from tests.tasks.conftest import DAY
+from tests.tasks.ingest.read_spread import read
 
 
 @pytest.fixture(scope="module")
@@ -43,24 +39,6 @@ def _running():
         Client(cluster) as client,
     ):
         yield client
-
-
-def read(file, days, mark=None):
-    """What a month's task does on a worker, as plain values; in how many parts it was read.
-
-    mark: a file that is not there before the first part, whose worker is then killed.
-    """
-    settings, asked = load_settings(file), []
-    spread = over_cluster()
-
-    def counted(work, items):
-        asked.append(len(items))
-        return spread(partial(killed_once, work, mark) if mark else work, items)
-
-    found = discover(settings, days)
-    read = ingest(settings, [found[day] for day in days], spread and counted)
-    periods = [None if day.period is None else open_private_period(day.period).tolist() for day in read]
-    return periods, [day.metrics.to_dicts() for day in read], asked
 
 
 def same(client, stream, mark=None):

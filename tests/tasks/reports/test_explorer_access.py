@@ -19,7 +19,9 @@ GROUND = """() => ["plot", "map"].map((id) => {
 ON_PAPER = [[255, 255, 255], [244, 246, 248]]
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(360, "light"), pytest.param(1440, "dark", marks=pytest.mark.nightly)]
+)
 def test_axe_finds_no_violation(chromium, served, width, scheme):
     with visit(chromium, allowed=(served,), width=width, scheme=scheme) as seen:
         seen.page.goto(served)

@@ -53,7 +53,14 @@ def test_what_broken_rules_and_claims_cost_exactly():
     assert [subject.claimed for subject in BROKEN_ROWS] == [1, 2, 2, 1]
 
 
-@pytest.mark.parametrize("subject", named((*ROWS, *compromised_subjects())))
+def few_by_day(subjects):
+    """The first by day; each of them draws seconds of noise."""
+    for number, subject in enumerate(subjects):
+        marks = [pytest.mark.nightly] if number else []
+        yield pytest.param(subject, id=f"{subject.name}: {subject.neighbours}", marks=marks)
+
+
+@pytest.mark.parametrize("subject", [*named(ROWS), *few_by_day(compromised_subjects())])
 def test_no_history_exceeds_its_claim(subject):
     case = Case("ours", subject)
     result = case.run(n_runs=400, noise=simulated_noise(41))
@@ -61,7 +68,7 @@ def test_no_history_exceeds_its_claim(subject):
     assert case.passes(result), result
 
 
-@pytest.mark.parametrize("subject", named((*BROKEN_ROWS, *broken_compromised_subjects())))
+@pytest.mark.parametrize("subject", [*named(BROKEN_ROWS), *few_by_day(broken_compromised_subjects())])
 def test_every_broken_rule_is_caught(subject):
     case = Case("control", subject)
     runs = next((runs for name, runs in RUNS.items() if name in subject.name), 3000)

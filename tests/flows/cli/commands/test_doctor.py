@@ -6,7 +6,6 @@ import pytest
 
 from flows.orchestration.release import release_days
 from optstream.errors import ConfigurationError
-from tasks.doctor.surroundings import ask_server
 from tests.flows.command import invoke
 
 
@@ -65,7 +64,3 @@ def test_an_open_trusted_folder_stops_the_flow_too_as_a_schedule_starts_it(here)
     with pytest.raises(ConfigurationError, match="nothing was read or drawn"):
         release_days.fn(str(here / "optstream.toml"), ["2016-02-01"])
     assert list((here / "trusted").iterdir()) == []
-
-
-def test_the_project_s_own_server_sends_no_telemetry_and_says_so(prefect_api):
-    assert ask_server(prefect_api)["server"]["analytics_enabled"] is False

@@ -124,13 +124,14 @@ def test_a_stop_that_comes_when_the_run_is_over_changes_nothing_of_how_it_ended(
     assert started.communicate() == ("", "")  # its streams lay in the socket until now
 
 
-def test_a_warm_process_that_hangs_is_not_waited_for_without_end(tmp_path):
+@pytest.mark.parametrize("name", ["s", "none"])
+def test_a_warm_process_that_hangs_or_is_not_there_is_not_waited_for_without_end(tmp_path, name):
     """Nights and watch are both forked from it: nobody would be told."""
     waits = f"""
 import pathlib, runpy
 main = runpy.run_path({warm_start.__file__!r})["main"]
 main.__globals__.update(PATIENCE=0.5, FRESH=("-c", "print('fresh')"))
-main(pathlib.Path({str(tmp_path / "s")!r}))
+main(pathlib.Path({str(tmp_path / name)!r}))
 """
     said = tmp_path / "said"  # a pipe would lie open in the socket
     with socket.socket(socket.AF_UNIX) as listening, said.open("w") as out:
@@ -140,6 +141,7 @@ main(pathlib.Path({str(tmp_path / "s")!r}))
     assert said.read_text() == "fresh\n"
 
 
+@pytest.mark.nightly
 def test_where_no_warm_process_answers_a_fresh_one_runs(tmp_path):
     started = start(tmp_path / "none.socket", tmp_path, run="none")
     _, said = started.communicate(timeout=300)

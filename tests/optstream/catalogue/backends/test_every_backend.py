@@ -18,10 +18,17 @@ from optstream.catalogue import (
 )
 from optstream.catalogue.rows import schema
 from optstream.errors import LedgerError, PublicationError
+from tests.optstream.catalogue.folders import KINDS, make_folder
 
 STREAM = "../french load"
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
+
+
+@pytest.fixture(params=KINDS)
+def published(request):
+    """An empty published folder in every kind of place, here by day too."""
+    return make_folder(request.param, request)
 
 
 def told(head):

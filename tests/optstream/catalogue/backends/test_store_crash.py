@@ -96,8 +96,8 @@ SCENARIOS = {
 FAULTS = [
     *(("memory", scenario, fault) for scenario in SCENARIOS for fault in (dying_at, losing_answer)),
     # the same requests, carried out by a server
-    ("s3", "first", dying_at),
     ("s3", "first", losing_answer),
+    pytest.param("s3", "first", dying_at, marks=pytest.mark.nightly),
     *(
         pytest.param("s3", scenario, fault, marks=pytest.mark.nightly)
         for scenario in ("another day", "newer", "withdrawal")

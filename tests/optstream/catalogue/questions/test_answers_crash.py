@@ -10,6 +10,7 @@ from optstream.catalogue import check_files, withdraw
 from optstream.catalogue.questions.published_answers import put_answers
 from optstream.catalogue.questions.question import Question
 from optstream.errors import PublicationError
+from tests.by_night import few
 from tests.optstream.catalogue.backends.test_store_crash import DeathError, at_each_change, copied, dying_at
 from tests.optstream.catalogue.folders import memory_folder
 from tests.optstream.catalogue.test_crash import run_with_death_at_each_step
@@ -60,6 +61,7 @@ def taken_back(folder):
     assert set(read_answers(folder)["date"]) <= {DAYS[0]}
 
 
+EACH = pytest.mark.parametrize("each", few([3, 1], 1))
 BOTH = pytest.mark.parametrize(
     ("work", "check"),
     [(lambda folder: put_answers(folder, ASKED, 30), completed), (take_back, taken_back)],
@@ -68,15 +70,17 @@ BOTH = pytest.mark.parametrize(
 
 
 @BOTH
-def test_on_a_disk(tmp_path, monkeypatch, revised, work, check):
-    assert run_with_death_at_each_step(tmp_path, monkeypatch, revised, work, check) > 10
+@EACH
+def test_on_a_disk(tmp_path, monkeypatch, revised, work, check, each):
+    assert run_with_death_at_each_step(tmp_path, monkeypatch, revised, work, check, each) > 10
 
 
 @BOTH
-def test_in_a_store(monkeypatch, revised, work, check):
+@EACH
+def test_in_a_store(monkeypatch, revised, work, check, each):
     store = memory_folder()
     revised(f"{store.name}/before")
-    for n in range(60):
+    for n in range(0, 60, each):
         folder, points = copied(store, n), []
         with at_each_change(monkeypatch, dying_at(n, points)):
             try:

@@ -1,6 +1,7 @@
 """Several processes find what one finds, of one moment, whatever becomes of them."""
 
 import re
+from multiprocessing import get_context
 
 import pytest
 from sqlalchemy import text
@@ -24,6 +25,15 @@ TAMPERING = [
     "UPDATE streams SET head = 'x'",
     "DELETE FROM grants WHERE name = 'alone'",
 ]
+
+
+@pytest.fixture(autouse=True)
+def begun(request, monkeypatch):
+    """Processes are forked from one that imported the ledger; where they are the point, they are spawned."""
+    if "spawned" not in request.fixturenames:
+        context = get_context("forkserver")
+        context.set_forkserver_preload([parallel.__name__])
+        monkeypatch.setattr(parallel, "get_context", lambda _: context)
 
 
 @pytest.fixture

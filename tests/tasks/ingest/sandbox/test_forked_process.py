@@ -3,47 +3,24 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from optstream.errors import DumpError
-from tasks.config import load_settings
-from tasks.ingest import discover
-from tasks.ingest.sandbox.process import IDLE, fork_reader, reading_apart
 from tests.flows.served import gone, until
 from tests.tasks.conftest import DAY
 from tests.tasks.ingest.sandbox.test_process import NEXT, metered, spoil
 
 __all__ = ["metered"]  # a fixture
 
-FORKS = "import sys; from tests.tasks.ingest.sandbox.test_forked_process import fork; fork(sys.argv[1])"
+FORKS = "import sys; from tests.tasks.ingest.sandbox.askers import fork; fork(*sys.argv[1:])"
 pytestmark = pytest.mark.slow
 
 
 def asking(stream):
     """A process that forks its reader: this one has threads, and may not."""
-    words = [sys.executable, "-c", FORKS, str(stream.settings.input_folder)]
+    words = [sys.executable, "-c", FORKS, str(stream.settings.file), str(NEXT), str(DAY)]
     pipe = subprocess.PIPE
     return subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-
-
-def fork(folder):
-    """Read one day, say who reads and which files that one has, and read the day that ends it."""
-    fork_reader()
-    (reader,) = IDLE
-    settings = load_settings(Path(folder).parent / "optstream.toml")
-    with reading_apart() as read:
-        (day,) = read(settings, list(discover(settings, [NEXT]).values()))
-        pid = reader._process.pid
-        open_files = sorted(str(Path(f"/proc/{pid}/fd/{number}").readlink()) for number in (0, 1, 2))
-        print(pid, day.day, day.metrics.height, *open_files, flush=True)
-        if input() == "more":
-            try:
-                read(settings, list(discover(settings, [DAY]).values()))
-            except DumpError as error:
-                print(error)
-    assert not any(process is reader for process in IDLE)
 
 
 def test_a_fork_reads_and_a_file_that_ends_it_costs_its_own_day(metered):

@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 import polars as pl
@@ -20,7 +19,6 @@ from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import open_ledger
 from optstream.measurement.linear import open_private_period
 from optstream.noise import secure_noise
-from tasks.config import load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.days import read_days
 from tasks.ingest.sandbox import process
@@ -34,7 +32,7 @@ from tests.tasks.two_regions import READING
 pytestmark = pytest.mark.slow
 
 NEXT = DAY + timedelta(days=1)
-READ_HERE = "import sys; from tests.tasks.ingest.sandbox.test_process import read; read(*sys.argv[1:])"
+READ_HERE = "import sys; from tests.tasks.ingest.sandbox.askers import read; read(*sys.argv[1:])"
 
 
 def dumps_of(stream, *days):
@@ -173,7 +171,7 @@ def test_the_process_ends_with_who_asked(metered):
     """Also if that one was killed: the sockets say so, and nothing else is needed."""
     reader, writer = os.pipe()
     asker = subprocess.Popen(
-        [sys.executable, "-c", READ_HERE, str(metered.settings.input_folder.parent), str(writer)],
+        [sys.executable, "-c", READ_HERE, str(metered.settings.file), str(DAY), str(writer)],
         pass_fds=[writer],
     )
     os.close(writer)
@@ -183,23 +181,6 @@ def test_the_process_ends_with_who_asked(metered):
         asker.kill()
         asker.wait()
         assert told.read() == "", "the pipe's last holder, the child, is gone"
-
-
-def read(folder, writer):
-    """As a run that has read one day and goes on."""
-    settings = load_settings(Path(folder) / "optstream.toml")
-    began = []
-    real = subprocess.Popen
-
-    def popen(command, *, pass_fds, **more):
-        began.append(real(command, pass_fds=[*pass_fds, int(writer)], **more))
-        return began[0]
-
-    process.subprocess.Popen = popen
-    with reading_apart() as reading:
-        reading(settings, list(discover(settings, [DAY]).values()))
-        os.write(int(writer), f"{began[0].pid}\n".encode())
-        Event().wait()
 
 
 def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(metered, monkeypatch):

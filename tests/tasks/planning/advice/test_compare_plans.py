@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 DAY = date(2025, 1, 15)
 INFORMED = released_by("HistoryInformed", keys="scale = 5000")
 COARSE = ('alpha = "1"', 'alpha = "100"')
+HOURLY = ('step = "30min"', 'step = "1h"'), ("window = 48", "window = 24")
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def settings_of(tmp_path):
 
 
 def test_plans_are_sorted_and_the_best_is_marked(settings_of):
-    found = compare_plans(settings_of(CONFIGURATION, COARSE), 5000.0)
+    found = compare_plans(settings_of(CONFIGURATION, COARSE, *HOURLY), 5000.0)
     relative = [plan.relative for plan in found.plans]
     assert relative == sorted(relative)
     assert found.best is found.plans[0]

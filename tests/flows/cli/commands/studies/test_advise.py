@@ -14,7 +14,8 @@ from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tests.tasks.two_regions import CONFIGURATION
 
-COARSE = CONFIGURATION.replace('alpha = "1"', 'alpha = "100"  # kW of the largest customer')
+HOURLY = CONFIGURATION.replace('step = "30min"', 'step = "1h"').replace("window = 48", "window = 24")
+COARSE = HOURLY.replace('alpha = "1"', 'alpha = "100"  # kW of the largest customer')
 GAS = COARSE.replace("two-regions", "gas").replace('alpha = "100"', 'budget_alpha = "100"\nalpha = "10"')
 
 WATCHED = """
