@@ -76,15 +76,15 @@ def record_listed(run: Run) -> None:
 
 
 def measurements_of(run: Run) -> Stored:
-    """What gives a day's measurements as the ledger recorded them: the days of a night are smoothed with
-    those after them, of which the last alone remembers what matters.
+    """What gives a day's measurements as the ledger recorded them, each read once: the days of a night are
+    smoothed with those after them, of which the last alone remembers what matters.
     """
 
     def read(day: date, digest: str | None) -> Measured:
         return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))
 
-    whole = lru_cache(maxsize=2)(read)  # a day's own and the newest
-    return Stored(whole, lru_cache(maxsize=MOST_KEPT)(lambda *day: replace(whole(*day), state=None)))
+    alone = lru_cache(maxsize=MOST_KEPT)(lambda *day: replace(read(*day), state=None))
+    return Stored(lru_cache(maxsize=1)(read), alone)
 
 
 def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ended:
@@ -136,7 +136,7 @@ def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, 
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
     record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
     mechanism = run.mechanism_of(due.day, due.revision)
-    own = stored.whole(due.day, record.measurements_hash if record else None)
+    own = stored.alone(due.day, record.measurements_hash if record else None)
     if not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
     after = (stored.alone(one, digest) for one, digest in due.later)

@@ -58,7 +58,7 @@ def _pass_over_modes(
 ) -> Passed:
     """Do what `pass_over_tree` does, for some of the modes."""
     n_nodes, n_modes = len(tree.nodes), leaf_variances.shape[1]
-    parents, measured = np.array(tree.parents), np.isfinite(noise)[:, None]
+    measured = np.isfinite(noise)[:, None]
     below = np.zeros((n_nodes, n_modes))
     below[tree.leaf_indices] = leaf_variances
     # 1 / spread is what a surprise is worth; 0 where nothing was measured
@@ -66,22 +66,22 @@ def _pass_over_modes(
     sums = np.zeros((len(seen), n_nodes, n_modes))
     surprises, shifts = np.zeros_like(sums), np.zeros_like(sums)
     values, log_density = np.stack(seen), 0.0
-    for level in reversed(tree.levels):
-        at = slice(level.start, level.stop)
+    for number in reversed(range(tree.n_levels)):
+        at = slice(tree.levels[number].start, tree.levels[number].stop)
         known = measured[at]
         noises = np.where(known, noise[at, None], 0.0)
         spread = below[at] + noises
-        worth[at] = np.where(known, 1.0 / spread, 0.0)
+        worth[at] = known / spread
         above[at] = np.where(known, below[at] * noises * worth[at], below[at])
         surprises[:, at] = np.where(known, values[:, at] - sums[:, at], 0.0)
         shifts[:, at] = below[at] * worth[at] * surprises[:, at]
         own = known[:, 0]
         log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * worth[at]) + np.sum(np.log(spread[own])))
-        if level.start:
-            up = parents[at]
-            np.add.at(below, up, above[at])
+        if number:
+            up, parts = slice(tree.levels[number - 1].start, at.start), tree.parts_of_levels[number - 1]
+            below[up] += parts @ above[at]
             for total, shift in zip(sums, shifts, strict=True):
-                np.add.at(total, up, total[at] + shift[at])
+                total[up] += parts @ (total[at] + shift[at])
     return _downwards(tree, below, above, worth, (sums, surprises, shifts), log_density, leaf_variances)
 
 
