@@ -173,8 +173,9 @@ class AggregationTree:
 
     @cached_property
     def parts_of_levels(self) -> tuple["csr_array", ...]:
-        """For each level but the root's which of its nodes add up to which of the level above, as matrices of
-        ones, (nodes above, nodes): many times as fast as `np.add.at`, in the same order.
+        """For each level but the root's which nodes add up to which of the level above.
+
+        Matrices of ones, (nodes above, nodes): many times as fast as `np.add.at`, in the same order.
         """
         # a command that tells its help needs none of it
         from scipy.sparse import csr_array

@@ -104,10 +104,11 @@ def _downwards(
     for level in tree.levels[1:]:
         at = slice(level.start, level.stop)
         up = parents[at]
-        share = above[at] / below[up]
-        variances[at] += share**2 * (variances[up] - below[up])
-        shifts[:, at] += share * shifts[:, up]
+        of_parent, shift = below[up], shifts[:, up]
+        share = above[at] / of_parent
+        variances[at] += share**2 * (variances[up] - of_parent)
+        shifts[:, at] += share * shift
         # the share over the noise, the noise divided out
-        pulls[:, at] -= below[at] * worth[at] / below[up] * shifts[:, up]
+        pulls[:, at] -= below[at] * worth[at] / of_parent * shift
     means = sums + shifts
     return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)

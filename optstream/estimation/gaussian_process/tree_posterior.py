@@ -155,6 +155,24 @@ class TreePosterior:
         """The loads, as sums of few."""
         return SpannedRows.of(self.loads)
 
+    def alone(self) -> Floats:
+        """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n); 0
+        where a node was not measured.
+        """
+        known = np.isfinite(self.seen.noise)[:, None]
+        noise = np.where(known, self.seen.noise[:, None], 1.0)
+        return np.where(known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
+
+    @cached_property
+    def spanned_alone(self) -> SpannedRows:
+        """The same, as sums of few."""
+        return SpannedRows.of(self.alone())
+
+    @cached_property
+    def spanned_own_loads(self) -> SpannedRows:
+        """The own parts' loads, likewise: all days that are asked about need them."""
+        return SpannedRows.of(self.own_loads())
+
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
         shared, own = self.prior.covariances(steps, self.seen.blocks)
@@ -192,5 +210,6 @@ class TreePosterior:
         loads = self.own_loads()[chosen]
         cross = loads @ ((shared - shared_kept) * own).T
         explained = self.own_precision()[chosen] @ (own**2).T
-        explained -= SpannedRows.of(loads).squares(own, self.kept)
+        spanned = self.spanned_own_loads if nodes is None else SpannedRows.of(loads)
+        explained -= spanned.squares(own, self.kept)
         return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))
