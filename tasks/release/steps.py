@@ -41,7 +41,7 @@ from tasks.release.run import Run
 if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict
 
-MOST_ROWS = 2**20
+MOST_ROWS = 2**19
 """Of days that wait to be judged together, in memory."""
 Day = TypeVar("Day", bound=Stage)
 Next = TypeVar("Next", bound=Stage)

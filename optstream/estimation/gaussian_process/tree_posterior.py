@@ -2,6 +2,7 @@
 in the number of nodes.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -47,6 +48,21 @@ class Seen:
     noise: Floats
     sizes: Floats
     groups: NoiseGroups | None = None
+
+    @cached_property
+    def key(self) -> bytes:
+        """A digest of all of it but names."""
+        blocks = self.blocks
+        tree = (self.tree.parents, getattr(self.tree, "members", None))
+        digest = hashlib.sha256(repr(tree).encode())
+        for part in (
+            self.residuals, self.noise, self.sizes,
+            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
+        ):  # fmt: skip
+            digest.update(np.ascontiguousarray(part).data)
+        if self.groups is not None:
+            digest.update(self.groups.numbers.tobytes() + self.groups.sizes.tobytes())
+        return digest.digest()
 
 
 @dataclass(frozen=True, eq=False)
