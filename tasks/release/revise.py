@@ -86,7 +86,7 @@ def measurements_of(run: Run) -> Stored:
     def read(day: date, digest: str | None) -> bytes:
         return read_verified(run.settings.measurements_of(day, 0), digest)
 
-    @lru_cache(maxsize=1)
+    @lru_cache(maxsize=2)  # the newest, and one day's own where its measurements are published
     def whole(day: date, digest: str | None) -> Measured:
         return Measured.from_bytes(read(day, digest))
 
@@ -147,7 +147,9 @@ def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, 
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
     record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
     mechanism = run.mechanism_of(due.day, due.revision)
-    own = stored.alone(due.day, record.measurements_hash if record else None)
+    # a file of its measurements says what it remembers, too
+    stored_of = stored.whole if run.settings.published.measurements else stored.alone
+    own = stored_of(due.day, record.measurements_hash if record else None)
     if not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
     after = (stored.alone(one, digest) for one, digest in due.later)
