@@ -4,12 +4,15 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 MOST_NAMED = 5
 """Nodes that one error names."""
@@ -168,6 +171,23 @@ class AggregationTree:
         """
         return ((np.arange(1, len(self.nodes)), np.array(self.parents[1:], dtype=np.int64)),)
 
+    @cached_property
+    def parts_of_levels(self) -> tuple["csr_array", ...]:
+        """For each level but the root's which nodes add up to which of the level above.
+
+        Matrices of ones, (nodes above, nodes): many times as fast as `np.add.at`, in the same order.
+        """
+        # a command that tells its help needs none of it
+        from scipy.sparse import csr_array
+
+        found = []
+        for above, nodes in itertools.pairwise(self.levels):
+            parents = np.array(self.parents[nodes.start : nodes.stop]) - above.start
+            places = parents, np.arange(len(nodes))
+            ones = np.ones(len(nodes), dtype=np.int8)
+            found.append(csr_array((ones, places), shape=(len(above), len(nodes))))
+        return tuple(found)
+
     def leaves_in(self, nodes: Collection[str]) -> NDArray[np.float64]:
         """Return which leaves some nodes are made of, (n_leaves,): 1 where one lies in them, else 0.
 
@@ -213,10 +233,12 @@ class AggregationTree:
             (*leaf_values.shape[:-2], len(self.nodes), leaf_values.shape[-1]), leaf_values.dtype
         )
         totals[..., self.leaf_indices, :] = leaf_values
-        parents = np.array(self.parents)
-        for level in reversed(self.levels[1:]):
-            nodes = slice(level.start, level.stop)
-            np.add.at(np.moveaxis(totals, -2, 0), parents[nodes], np.moveaxis(totals[..., nodes, :], -2, 0))
+        by_node = np.moveaxis(totals, -2, 0)
+        for level in range(self.n_levels - 1, 0, -1):
+            above, nodes = (slice(one.start, one.stop) for one in self.levels[level - 1 : level + 1])
+            parts = by_node[nodes]
+            sums = self.parts_of_levels[level - 1] @ parts.reshape(len(parts), -1)
+            by_node[above] += sums.reshape(-1, *parts.shape[1:])
         return totals
 
 

@@ -55,7 +55,7 @@ def answers_from(document: Mapping[str, Any], stages: Set[str]) -> Answers:
     """Return the answers of a document, of the kind that was paid for under one of these stages."""
     values = tuple(np.array(entry) for entry in document["sums"])
     given = document["sum_variances"]
-    variances = None if given is None else tuple(np.array(_numbers(entry)) for entry in given)
+    variances = None if given is None else tuple(map(_numbers, given))
     kinds = (kind for kind in (BlockSums, FourierCoordinates) if values and kind.stage in stages)
     return next(kinds, FeatureSums)(values, variances)
 
@@ -70,10 +70,10 @@ def listed(values: NDArray[np.float64] | None) -> list[Any] | None:
 
 def arrayed(nested: list[Any] | None) -> NDArray[np.float64] | None:
     """Return the array that `listed` wrote."""
-    return None if nested is None else np.array(_numbers(nested))
+    return None if nested is None else _numbers(nested)
 
 
-def _numbers(nested: Any) -> Any:
-    if isinstance(nested, list):
-        return [_numbers(entry) for entry in nested]
-    return np.inf if nested is None else float(nested)
+def _numbers(nested: list[Any]) -> NDArray[np.float64]:
+    numbers = np.array(nested, dtype=np.float64)  # null as nan
+    numbers[np.isnan(numbers)] = np.inf
+    return numbers

@@ -1,5 +1,6 @@
 """New estimates of published days, from measurements that were charged already. Nothing is drawn here."""
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -25,6 +26,8 @@ from tasks.storage.private_files import read_verified
 
 MOST_KEPT = 32
 """Days' measurements in memory, without what they remember of the days before."""
+REMEMBERED = re.compile(rb'(?<="base64":)"[^"]*"')
+"""The blocks of the days before, in a day's measurements: of a large hierarchy most of the bytes."""
 
 
 @dataclass(frozen=True)
@@ -76,15 +79,23 @@ def record_listed(run: Run) -> None:
 
 
 def measurements_of(run: Run) -> Stored:
-    """What gives a day's measurements as the ledger recorded them: the days of a night are smoothed with
-    those after them, of which the last alone remembers what matters.
+    """What gives a day's measurements as the ledger recorded them, each read once: the days of a night are
+    smoothed with those after them, of which the last alone remembers what matters.
     """
 
-    def read(day: date, digest: str | None) -> Measured:
-        return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))
+    def read(day: date, digest: str | None) -> bytes:
+        return read_verified(run.settings.measurements_of(day, 0), digest)
 
-    whole = lru_cache(maxsize=2)(read)  # a day's own and the newest
-    return Stored(whole, lru_cache(maxsize=MOST_KEPT)(lambda *day: replace(whole(*day), state=None)))
+    @lru_cache(maxsize=2)  # the newest, and one day's own where its measurements are published
+    def whole(day: date, digest: str | None) -> Measured:
+        return Measured.from_bytes(read(day, digest))
+
+    @lru_cache(maxsize=MOST_KEPT)
+    def alone(day: date, digest: str | None) -> Measured:
+        # cut out before it is parsed
+        return replace(Measured.from_bytes(REMEMBERED.sub(b'""', read(day, digest))), state=None)
+
+    return Stored(whole, alone)
 
 
 def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ended:
@@ -136,7 +147,9 @@ def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, 
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
     record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
     mechanism = run.mechanism_of(due.day, due.revision)
-    own = stored.whole(due.day, record.measurements_hash if record else None)
+    # a file of its measurements says what it remembers, too
+    stored_of = stored.whole if run.settings.published.measurements else stored.alone
+    own = stored_of(due.day, record.measurements_hash if record else None)
     if not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
     after = (stored.alone(one, digest) for one, digest in due.later)

@@ -41,7 +41,7 @@ from tasks.release.run import Run
 if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict
 
-MOST_ROWS = 2**20
+MOST_ROWS = 2**19
 """Of days that wait to be judged together, in memory."""
 Day = TypeVar("Day", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
@@ -168,10 +168,23 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
 
 
 def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
-    """Estimate published days anew, judge all together, and stage them. Nothing is drawn."""
-    estimate_anew = partial(revise.revise, run, revise.measurements_of(run))
-    revised = each(days, Due, _by_the_newest(run, estimate_anew))
-    return together(revised, Revised, partial(_judged, run), lambda day, _: revise.keep_vintage(run, day))
+    """Estimate published days anew, judge many together, and stage them. Nothing is drawn.
+
+    The newest first: they share what the night's own estimate was conditioned on, which is still known.
+    """
+    estimate_anew = _by_the_newest(run, partial(revise.revise, run, revise.measurements_of(run)))
+    staged, revised = list[StagedVintage | Ended](), list[Revised | StagedVintage | Ended]()
+    for number, day in enumerate(reversed(days), start=1):
+        revised += each([day], Due, estimate_anew)
+        n_rows = sum(len(one.rows) for one in revised if isinstance(one, Revised))
+        if n_rows >= MOST_ROWS or number == len(days):
+            staged += together(revised, Revised, partial(_judged, run), partial(_keep_vintage, run))
+            revised = []
+    return staged[::-1]
+
+
+def _keep_vintage(run: Run, day: Revised, _: None) -> StagedVintage:
+    return revise.keep_vintage(run, day)
 
 
 def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:

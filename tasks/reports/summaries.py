@@ -40,7 +40,6 @@ SCHEMA = pl.Schema(
         "size": pl.Int64(),
     }
 )
-AT_ONCE = 100
 _MEANS = {"node": pl.String, "known": pl.Float64, "whole": pl.Boolean}
 
 
@@ -93,15 +92,11 @@ class Summaries:
         known = set(kept["file_hash"].unique())
         fresh = [entry for entry in entries if entry.file_hash not in known]
         parts, lost = [kept], []
-        for start in range(0, len(fresh), AT_ONCE):
-            frames = []
-            for entry in fresh[start : start + AT_ONCE]:
-                try:
-                    frames.append(_columns(place, entry, value))
-                except PublicationError:
-                    lost.append(entry)
-            if frames:
-                parts.append(_summed_up(pl.concat(frames)))
+        for entry in fresh:
+            try:
+                parts.append(_summed_up(_columns(place, entry, value)))
+            except PublicationError:
+                lost.append(entry)
         return Summaries(pl.concat(parts).sort("file_hash", "node")), lost
 
 

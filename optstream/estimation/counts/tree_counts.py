@@ -140,7 +140,7 @@ class SharedFit:
         past = np.maximum(self.means(range(first, stop)), LEAST_SHAPE * self.of_nodes)
         level, noise = tree.levels[small], 2.0 * float(history.scales[-1]) ** 2
         parents = np.array(tree.parents)[level.start : level.stop]
-        blocks = history.starts, history.lengths, history.sums, noise
+        blocks = history.starts, history.lengths, history.sums.astype(np.float64), noise
         return LeafBlocks(*blocks, parents, self.tree, self.unsure), past, first
 
 

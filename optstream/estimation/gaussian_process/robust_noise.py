@@ -1,6 +1,7 @@
 """Laplace and joint noise taken for what they are: a few wild values do not pull the estimate."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -52,18 +53,22 @@ def with_known_noise(posterior: TreePosterior) -> TreePosterior:
     nodes; the values are found by a few rounds. Each round takes one posterior. Costs no privacy.
     """
     seen = posterior.seen
+    prior, rotation = posterior.prior, posterior.rotation
     known = np.flatnonzero(np.isfinite(seen.noise))
     values, noise = seen.residuals.copy(), seen.noise.copy()
     for number in range(ROUNDS):
         surprise, spread = (part[known] for part in left_out(posterior, EXACT_LATEST))
+        del posterior  # of 10,000 nodes it takes 0.3 GB, which the next one takes in its place
         predicted = values[known] - surprise
         doubt = np.maximum(spread - noise[known, None], 1e-12 * spread).mean(axis=1, keepdims=True)
+        del surprise, spread
         slope, fisher, least = told(seen, known, seen.residuals[known] - predicted, doubt)
         damping = 1.0 if number == 0 else DAMPING
         aimed = np.clip(1.0 / fisher - doubt, least, seen.noise[known, None])[:, 0]
         values[known] += damping * (predicted + slope / fisher - values[known])
         noise[known] += damping * (aimed - noise[known])
-        posterior = posterior.revalued(values, noise)
+        del predicted, slope
+        posterior = TreePosterior(prior, replace(seen, residuals=values, noise=noise), rotation)
     return posterior
 
 

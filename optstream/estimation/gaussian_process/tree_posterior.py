@@ -2,6 +2,7 @@
 in the number of nodes.
 """
 
+import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -48,6 +49,21 @@ class Seen:
     sizes: Floats
     groups: NoiseGroups | None = None
 
+    @cached_property
+    def key(self) -> bytes:
+        """A digest of all of it but names."""
+        blocks = self.blocks
+        tree = (self.tree.parents, getattr(self.tree, "members", None))
+        digest = hashlib.sha256(repr(tree).encode())
+        for part in (
+            self.residuals, self.noise, self.sizes,
+            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
+        ):  # fmt: skip
+            digest.update(np.ascontiguousarray(part).data)
+        if self.groups is not None:
+            digest.update(self.groups.numbers.tobytes() + self.groups.sizes.tobytes())
+        return digest.digest()
+
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
@@ -86,7 +102,7 @@ class TreePosterior:
         self.weights = seen.tree.add_up(seen.sizes[:, None])
         known = np.isfinite(seen.noise)[:, None]
         rotated = np.where(known, seen.residuals, 0.0) @ self.basis
-        loading = np.where(known, np.broadcast_to(self.weights, rotated.shape), 0.0)
+        loading = np.broadcast_to(np.where(known, self.weights, 0.0), rotated.shape)
         self.passed: Passed = self._passed((rotated, loading))
         self.asked: dict[int, tuple[Floats, Floats]] = {}
         """Of `surprises.left_out`: what was asked is kept."""
@@ -118,9 +134,12 @@ class TreePosterior:
         self.log_likelihood = float(
             self.passed.log_density + 0.5 * first @ self.factor_mean - np.sum(np.log(np.diag(factor)))
         )
-        self.pulls = pull - self.loads * self.factor_mean
+        # in place: nothing else reads them, and of 10,000 nodes each is 27 MB
+        pull -= self.loads * self.factor_mean
+        residual -= load * self.factor_mean
+        self.pulls = pull
         """Sigma^-1 times the residuals, in the eigenbasis, (n_nodes, n)."""
-        self.own_means = residual - load * self.factor_mean
+        self.own_means = residual
 
     @cached_property
     def shared_pull(self) -> Floats:
@@ -152,6 +171,24 @@ class TreePosterior:
         """The loads, as sums of few."""
         return SpannedRows.of(self.loads)
 
+    def alone(self) -> Floats:
+        """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n); 0
+        where a node was not measured.
+        """
+        known = np.isfinite(self.seen.noise)[:, None]
+        noise = np.where(known, self.seen.noise[:, None], 1.0)
+        return np.where(known, np.maximum(noise - self.passed.variances, 0.0) / noise**2, 0.0)
+
+    @cached_property
+    def spanned_alone(self) -> SpannedRows:
+        """The same, as sums of few."""
+        return SpannedRows.of(self.alone())
+
+    @cached_property
+    def spanned_own_loads(self) -> SpannedRows:
+        """The own parts' loads, likewise: all days that are asked about need them."""
+        return SpannedRows.of(self.own_loads())
+
     def means(self, steps: Blocks) -> Floats:
         """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
         shared, own = self.prior.covariances(steps, self.seen.blocks)
@@ -178,7 +215,7 @@ class TreePosterior:
 
     def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
         """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
-        chosen = np.arange(len(self.weights)) if nodes is None else nodes
+        chosen = slice(None) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)
         squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
@@ -189,5 +226,6 @@ class TreePosterior:
         loads = self.own_loads()[chosen]
         cross = loads @ ((shared - shared_kept) * own).T
         explained = self.own_precision()[chosen] @ (own**2).T
-        explained -= SpannedRows.of(loads).squares(own, self.kept)
+        spanned = self.spanned_own_loads if nodes is None else SpannedRows.of(loads)
+        explained -= spanned.squares(own, self.kept)
         return np.asarray(np.maximum(found - 2.0 * self.weights[chosen] * cross - explained, 0.0))

@@ -63,7 +63,9 @@ def refined(told: Sequence[Mapping[str, Any]], histories: Histories) -> dict[int
 
     told: as `guesses` returns them. Only rows of guessed leaves, and those above new ones, differ.
     """
-    found = {level: replace(history, sums=history.sums.copy()) for level, history in histories.items()}
+    if not told:
+        return dict(histories)
+    found = {level: replace(one, sums=one.sums.astype(np.float64)) for level, one in histories.items()}
     shares = [_share(one, histories) for one in told]
     groups: dict[tuple[Any, ...], float] = {}
     for one, share in zip(told, shares, strict=True):

@@ -191,10 +191,9 @@ class HistoryInformedTree(Hierarchical):
                 f"these measurements are of {len(measured.parts)} levels, the mechanism measures "
                 f"{len(self.levels)}: estimate them with the level shares under which they were drawn"
             )
-        known = level_states(measured.state)  # what each level left: its own blocks are there
-        histories = {level: self._belief(known.get(str(level))).history for level, _ in self.levels}
         belief = self.pattern._belief(_learned(measured.before), 0)
-        return belief, refined(_guessed(measured.before), histories)
+        # what each level left: its own blocks are there
+        return belief, refined(_guessed(measured.before), _left_by(self, measured))
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return None: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
@@ -215,10 +214,10 @@ class HistoryInformedTree(Hierarchical):
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
         belief = self.pattern._belief({**_learned(last.state), **used}, 0)
-        known, histories = level_states(last.state), {}
+        histories = dict(_left_by(self, last))
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
-            histories[level] = self._belief(known.get(str(level))).history.completed(parts)
+            histories[level] = histories[level].completed(parts)
         return belief, refined(_guessed(last.state), histories)
 
     def measured(self, measured: Measured) -> bool:
@@ -291,6 +290,13 @@ class HistoryInformedTree(Hierarchical):
 def _guessed(state: State | None) -> list[dict[str, Any]]:
     """What was guessed of leaves that a change of the tree brought, while their past is looked at."""
     return list((state or {}).get(GUESSED, ()))
+
+
+@lru_cache(maxsize=1)
+def _left_by(whole: HistoryInformedTree, measured: Measured) -> dict[int, BlockHistory]:
+    """What each level left after a period: all new estimates of a night ask for that of its newest one."""
+    known = level_states(measured.state)
+    return {level: whole._belief(known.get(str(level))).history for level, _ in whole.levels}
 
 
 def _learned(state: State | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from optstream.noise.simulated import SimulatedNoise
 from optstream.stream import Measured
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release import revise
+from tasks.release import revise, steps
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Requested, Status
 from tasks.release.due import due
@@ -177,6 +177,35 @@ def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
     assert len(found[0]) == 2
     for one, two in zip(*found, strict=True):
         assert one.equals(two)
+
+
+def test_a_few_days_at_a_time_are_held_in_memory_the_newest_first(learning, monkeypatch):
+    installation = learning
+    installation.released(*DAYS[:3])
+    judged, genuine = [], steps._judged
+
+    def judge(run, works):
+        judged.append([work.day for work in works])
+        return genuine(run, works)
+
+    monkeypatch.setattr(steps, "_judged", judge)
+    monkeypatch.setattr(steps, "MOST_ROWS", 1)
+    assert list(revised(installation)) == DAYS[:2]
+    assert judged == [[DAYS[1]], [DAYS[0]]]
+    sound(installation)
+
+
+def test_measurements_are_read_once_but_for_the_newest(learning, monkeypatch):
+    """The newest alone is parsed whole, for what it remembers."""
+    installation = learning
+    installation.released(*DAYS[:4])
+    read = []
+    monkeypatch.setattr(
+        revise, "read_verified", lambda folder, digest: read.append(folder) or read_verified(folder, digest)
+    )
+    assert len(revised(installation)) == 2
+    folders = [installation.settings.measurements_of(day, 0) for day in DAYS[1:4]]
+    assert sorted(read) == [*folders, folders[-1]]
 
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):

@@ -31,7 +31,7 @@ def left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
 def _left_out(posterior: TreePosterior, exact_for: int) -> tuple[Floats, Floats]:
     known = np.isfinite(posterior.seen.noise)
     n, last = posterior.spectrum.size, min(exact_for, posterior.spectrum.size)
-    alone = _alone(posterior)
+    alone = posterior.alone()
     rows = posterior.basis[n - last :]
     diagonal = np.empty((len(known), n))
     mean = (alone.sum(axis=1) - posterior.loads**2 @ np.diag(posterior.kept)) / n
@@ -81,24 +81,15 @@ def _tests(
 ) -> Iterator[tuple[NDArray[np.int64], Floats, Floats]]:
     """Yield nodes, a of each, (n, n_chosen), and C of each, (n, n_chosen, n_chosen)."""
     basis, count = posterior.basis[chosen], int(chosen.sum())
-    alone = SpannedRows.of(_alone(posterior)[nodes])
+    alone, loads = posterior.spanned_alone, posterior.spanned_loads
     of_alone = alone.weighed(basis).reshape(-1, count * count)
-    loads = posterior.spanned_loads
     of_loads = loads.products(basis, posterior.kept).reshape(-1, count * count)
     a_part = max(1, AT_ONCE // (count * count))
     for first in range(0, len(nodes), a_part):
         some = nodes[first : first + a_part]
         pairs = SpannedRows(loads.weights[some], loads.span).pairs
-        precisions = alone.weights[first : first + a_part] @ of_alone - pairs @ of_loads
+        precisions = alone.weights[some] @ of_alone - pairs @ of_loads
         yield some, posterior.pulls[some] @ basis.T, precisions.reshape(-1, count, count)
-
-
-def _alone(posterior: TreePosterior) -> Floats:
-    """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
-    known = np.isfinite(posterior.seen.noise)
-    noise = np.where(known, posterior.seen.noise, 1.0)[:, None]
-    alone = np.maximum(noise - posterior.passed.variances, 0.0) / noise**2
-    return np.asarray(np.where(known[:, None], alone, 0.0))
 
 
 def _whitened(pull: Floats, precision: Floats) -> Floats:

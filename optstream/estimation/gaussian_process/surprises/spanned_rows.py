@@ -33,6 +33,7 @@ class SpannedRows:
         lengths = np.linalg.norm(rows, axis=1)
         lengths[lengths == 0.0] = 1.0
         left = rows / lengths[:, None]
+        known = np.empty_like(left)
         found: list[Floats] = []
         for _ in range(min(rows.shape)):
             squares = np.einsum("ij,ij->i", left, left)
@@ -43,17 +44,16 @@ class SpannedRows:
             for other in found:  # once more, for rounding
                 one -= (one @ other) * other
             one /= np.linalg.norm(one)
-            left -= (left @ one)[:, None] * one
+            left -= np.multiply((left @ one)[:, None], one, out=known)
             found.append(one)
         span = np.array(found).reshape(len(found), rows.shape[1])
         return cls(rows @ span.T, span)
 
     @property
     def pairs(self) -> Floats:
-        """Return what each row counts a pair of the span for, (n_rows, r * r)."""
-        return (self.weights[:, :, None] * self.weights[:, None, :]).reshape(
-            len(self.weights), len(self.span) ** 2
-        )
+        """Return what each row counts a pair of the span for, each pair once, (n_rows, r (r + 1) / 2)."""
+        first, second = np.triu_indices(len(self.span))
+        return np.asarray(self.weights[:, first] * self.weights[:, second])
 
     def squares(self, ends: Floats, matrix: Floats) -> Floats:
         """Return (row * end)' matrix (row * end) of every row and end, (n_rows, n_ends).
@@ -71,11 +71,15 @@ class SpannedRows:
         return np.asarray(pairs @ forms.reshape(len(ends), n_pairs).T)
 
     def products(self, ends: Floats, matrix: Floats) -> Floats:
-        """Return the same of any two ends, (r, r, n_ends, n_ends), for `pairs` of the span."""
+        """Return the same of any two ends for the `pairs` of the span, (n_pairs, n_ends, n_ends)."""
         moved = self.span[:, None, :] * ends
         rank, n_ends, n = moved.shape
         across = (moved @ matrix).reshape(-1, n) @ moved.reshape(-1, n).T
-        return across.reshape(rank, n_ends, rank, n_ends).transpose(0, 2, 1, 3)
+        of_pairs = across.reshape(rank, n_ends, rank, n_ends).transpose(0, 2, 1, 3)
+        first, second = np.triu_indices(rank)
+        both = of_pairs[first, second] + of_pairs[second, first]
+        both[first == second] /= 2.0
+        return np.asarray(both)
 
     def weighed(self, ends: Floats) -> Floats:
         """Return ends diag(span) ends', (r, n_ends, n_ends)."""

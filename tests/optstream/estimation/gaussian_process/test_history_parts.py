@@ -42,6 +42,17 @@ def test_packed_sums_are_the_same_whole_numbers(most):
     assert unpacked(packed(np.zeros((3, 0)))).shape == (3, 0)
 
 
+def test_whole_numbers_take_as_few_bits_as_they_need_from_document_to_document():
+    history = BlockHistory.from_document(history_of(5).to_document(), 2)
+    assert history.sums.dtype == np.int32
+    wide = replace(history, starts=history.starts + 100, sums=history.sums.astype(np.int64) + 2**40)
+    assert history.joined(history).sums.dtype == np.int32
+    both = BlockHistory.from_document(history.joined(wide).to_document(), 2)
+    assert np.array_equal(both.sums, np.hstack([history.sums, wide.sums]))
+    assert np.array_equal(BlockHistory.empty(2).joined(history).sums, history.sums)
+    assert BlockHistory.empty(2).joined(history).sums.dtype == np.int32
+
+
 def test_a_state_of_a_version_that_wrote_lists_is_read():
     history = history_of(5, n_series=3)
     written = {**history.to_document(), "sums": history.sums.astype(int).tolist()}

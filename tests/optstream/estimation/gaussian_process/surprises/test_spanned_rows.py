@@ -38,7 +38,7 @@ def test_squares_and_products_are_those_of_the_rows(name):
     moved = rows[:, None, :] * ends
     expected = np.einsum("itk,kl,iul->itu", moved, matrix, moved)
     size = np.abs(expected).max(initial=0.0)
-    products = found.pairs @ found.products(ends, matrix).reshape(len(found.span) ** 2, 36)
+    products = found.pairs @ found.products(ends, matrix).reshape(-1, 36)
     assert np.allclose(products.reshape(-1, 6, 6), expected, rtol=1e-9, atol=1e-10 * size)
     squares = np.einsum("itt->it", expected)
     assert np.allclose(found.squares(ends, matrix), squares, rtol=1e-9, atol=1e-10 * size)
