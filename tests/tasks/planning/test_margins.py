@@ -27,7 +27,7 @@ def settings(tmp_path_factory):
     path = tmp_path_factory.mktemp("margin") / "optstream.toml"
     text = text.replace('step = "30min"', 'step = "1h"').replace("window = 48 ", "window = 24 ")
     text = re.sub(r"(?m)^(2[478]|32|44|5[23]|7[56]|93) = .*\n", "", text)  # two of twelve regions
-    path.write_text(text.replace('levels = ["1/2", "1/2"] ', 'levels = ["1/4", "1/4", "1/4"] '))
+    path.write_text(text.replace('levels = ["1/2", "1/2"]', 'levels = ["1/4", "1/4", "1/4"]'))
     return load_settings(path)
 
 
