@@ -21,7 +21,7 @@ class Withdrawal:
 
     Attributes:
         entry: The tombstone; None for a day that the catalogue never listed.
-        changed: False if the tombstone was there and the files were gone already.
+        changed: False if the tombstone was there, signed if it is to be, and the files were gone already.
     """
 
     entry: Entry | None
@@ -129,31 +129,25 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
         delete_files(transaction, order.period, order.last_revision)
         return Withdrawal(None, False)
     transaction.prepare()
-    known, changed = catalogue, True
+    is_unsigned = order.signer is not None and not order.signer.has_signed(transaction, catalogue)
+    changed = is_unsigned or not entry.withdrawn
     if not entry.withdrawn:
         opened, left = reopened(transaction, catalogue, [entry.period])
         entry = replace(entry, ledger_head=ledger_head, withdrawn=True, closed_in=None)
         catalogue = put_catalogue(transaction, catalogue, opened.with_entries([entry]), order.signer)
         remove_left(transaction, left)
+    elif is_unsigned:
+        signed = replace(catalogue, ledger_head=ledger_head)
+        catalogue = put_catalogue(transaction, catalogue, signed, order.signer)
+    elif transaction.is_alone:
+        transaction.confirm_catalogue()
     else:
-        catalogue = _confirmed(transaction, catalogue, order, ledger_head)
-        changed = catalogue != known
+        catalogue = _relist(transaction, catalogue, order, ledger_head)
     blank_page(transaction, catalogue)
     changed |= withdraw_answers(transaction, catalogue, order.period, order.signer)
     changed |= delete_files(transaction, order.period, max(entry.revision, order.last_revision))
     settle_times(transaction, catalogue, [entry])
     return Withdrawal(entry, changed)
-
-
-def _confirmed(transaction: Transaction, catalogue: Catalogue, order: _Order, ledger_head: str) -> Catalogue:
-    """Return the catalogue that lists the tombstone already: signed, if it was not and is to be."""
-    if order.signer is not None and not order.signer.has_signed(transaction, catalogue):
-        new = replace(catalogue, ledger_head=ledger_head)
-        return put_catalogue(transaction, catalogue, new, order.signer)
-    if not transaction.is_alone:
-        return _relist(transaction, catalogue, order, ledger_head)
-    transaction.confirm_catalogue()
-    return catalogue
 
 
 def _relist(

@@ -208,12 +208,10 @@ def damaged(
     reading = unit("84", "a" if installation.settings.metered else "all", 0) / UNITS
     for name, day in days.items():
         dumps(installation, day)
-        monkeypatch.setattr(test_bad_input, "DAY", day)
-        monkeypatch.setattr(test_bad_input, "PLACE", f"dumps/region=84/date={day}")
         monkeypatch.setattr(test_bad_input, "PLANTED", reading)
         damage = faults.get(name)
         if callable(damage):
-            damage(installation)
+            damage(installation, day)
     return days
 
 
@@ -241,7 +239,7 @@ def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     )
     (installation.folder / "optstream.toml").write_text(text)
     faults: dict[str, object] = {
-        name: lambda installation, change=change: test_bad_input.rewrite(installation, change)
+        name: lambda installation, day, change=change: test_bad_input.rewrite(installation, change, day)
         for name, change in test_bad_input.METERED.items()
     }
     with pytest.MonkeyPatch.context() as monkeypatch:
