@@ -64,8 +64,8 @@ def decode_table(
     """Return the rows of a Parquet file and its footer's metadata.
 
     columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError,
-    which names the file by `what`, if the bytes are not Parquet, hold lists, claim more than `limits` or
-    repeat a long text: no count of rows bounds that.
+    which names the file by `what`, if the bytes are not Parquet, hold lists or columns in columns, claim more
+    than `limits` or repeat a long text: no count of rows bounds that.
     """
     claims = claims_of(data)
     if claims is None or not claims.is_flat:
@@ -74,22 +74,40 @@ def decode_table(
         raise PublicationError(f"{what} may claim {limits.words}")
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        names = file.schema_arrow.names
+        paths = [file.schema.column(number).path for number in range(file.metadata.num_columns)]
         # each text once, whatever repeats it, until it is known how long they are together
-        file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=names)
-        held = None if columns is None else [name for name in names if name in columns]
-        table = file.read(columns=held, use_threads=columns is None)
-        most = max(FEW_TEXTS, TEXT_A_ROW * table.num_rows)
-        if _text_bytes(table) > most:
-            raise PublicationError(
-                f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
-            )
+        file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=paths)
+        held = None if columns is None else [name for name in paths if name in columns]
+        table = _read(file, held, what)
         frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))
     except _UNREADABLE as error:
         raise PublicationError(f"{what} is not whole Parquet") from error
     if not isinstance(frame, pl.DataFrame):
         raise PublicationError(f"{what} is not a table")
     return frame, file.metadata.metadata or {}
+
+
+def _read(file: pq.ParquetFile, columns: list[str] | None, what: str) -> pa.Table:
+    """Return the columns, each text as a number and once in a dictionary. Raises as `decode_table`."""
+    leaves = [file.schema.column(number) for number in range(file.metadata.num_columns)]
+    schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    if schema.names != [leaf.path for leaf in leaves] or any(
+        leaf.physical_type == "BYTE_ARRAY" and not pa.types.is_dictionary(field.type)
+        for leaf, field in zip(leaves, schema, strict=True)
+    ):
+        raise PublicationError(f"{what} is not a table of texts and numbers")
+    most = max(FEW_TEXTS, TEXT_A_ROW * n_rows)
+    texts = n_rows * sum(leaf.length for leaf in leaves if leaf.physical_type == "FIXED_LEN_BYTE_ARRAY")
+    parts = []
+    # a group after another, for each has its own texts, which may be those of the one before
+    for groups in [[number] for number in range(file.metadata.num_row_groups)] or [[]]:
+        parts.append(file.read_row_groups(groups, columns=columns, use_threads=columns is None))
+        texts += _text_bytes(parts[-1])
+        if texts > most:
+            raise PublicationError(
+                f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
+            )
+    return pa.concat_tables(parts)
 
 
 def _text_bytes(table: pa.Table) -> int:
@@ -103,4 +121,7 @@ def _text_bytes(table: pa.Table) -> int:
 
 def _written_out(field: pa.Field) -> pa.Field:
     """Return the field with a text in each row."""
-    return field.with_type(pa.large_string()) if pa.types.is_dictionary(field.type) else field
+    if not pa.types.is_dictionary(field.type):
+        return field
+    is_binary = pa.types.is_binary(field.type.value_type) or pa.types.is_large_binary(field.type.value_type)
+    return field.with_type(pa.large_binary() if is_binary else pa.large_string())

@@ -2,6 +2,7 @@
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import PublicationError
@@ -47,3 +48,57 @@ def test_many_rows_may_have_more_texts(monkeypatch):
     assert whole.height == 4000
     with pytest.raises(PublicationError, match="may hold 512,000 bytes"):
         decode_table(encode_table(repeated(129), {}), LIMITS, "a file")
+
+
+def written(table, **options):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd", **options)
+    return sink.getvalue().to_pybytes()
+
+
+def test_texts_that_each_row_group_repeats_are_counted_before_all_are_read(monkeypatch):
+    monkeypatch.setattr("optstream.storage.parquet_table.FEW_TEXTS", 2**24)
+    text = "x" * 2**20
+    sink = pa.BufferOutputStream()
+    table = pa.table({"node": [text]})
+    with pq.ParquetWriter(sink, table.schema, compression="zstd") as writer:
+        for _ in range(300):
+            writer.write_table(table)
+    groups = []
+    read = pq.ParquetFile.read_row_groups
+
+    def counted(file, numbers, **options):
+        groups.extend(numbers)
+        return read(file, numbers, **options)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", counted)
+    with pytest.raises(PublicationError, match="may hold 16,777,216 bytes of texts"):
+        decode_table(sink.getvalue().to_pybytes(), LIMITS, "a file")
+    assert len(groups) == 17
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_texts_of_other_types_are_refused_or_counted(monkeypatch, stored):
+    """Such columns are never read as dictionaries: a text that rows repeat would be written out."""
+    texts = pa.array(['"x"'] * 10)
+    fixed = pa.array([b"x" * 999] * 10, pa.binary(999))
+    odd = {
+        "JSON": pa.ExtensionArray.from_storage(pa.json_(), texts),
+        "columns in a column": pa.array([{"a": "x"}] * 10),
+    }
+    for values in odd.values():
+        data = written(pa.table({"step": range(10), "node": values}), store_schema=stored)
+        with pytest.raises(PublicationError, match="a file is not a table of texts and numbers"):
+            decode_table(data, LIMITS, "a file")
+    data = written(pa.table({"node": fixed}), store_schema=stored)
+    assert decode_table(data, LIMITS, "a file")[0].height == 10
+    monkeypatch.setattr("optstream.storage.parquet_table.FEW_TEXTS", 1000)
+    with pytest.raises(PublicationError, match="may hold 1,280 bytes"):
+        decode_table(data, LIMITS, "a file")
+
+
+def test_bytes_stay_bytes():
+    table = pa.table({"node": pa.array([b"\xff", b"a", None]), "step": [1, 2, 3]})
+    found, _ = decode_table(written(table), LIMITS, "a file")
+    assert dict(found.schema) == {"node": pl.Binary(), "step": pl.Int64()}
+    assert found["node"].to_list() == [b"\xff", b"a", None]
