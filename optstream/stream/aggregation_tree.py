@@ -1,6 +1,7 @@
 """The aggregation hierarchy: who adds up to whom."""
 
 import itertools
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -237,8 +238,8 @@ class AggregationTree:
         for level in range(self.n_levels - 1, 0, -1):
             above, nodes = (slice(one.start, one.stop) for one in self.levels[level - 1 : level + 1])
             parts = by_node[nodes]
-            sums = self.parts_of_levels[level - 1] @ parts.reshape(len(parts), -1)
-            by_node[above] += sums.reshape(-1, *parts.shape[1:])
+            sums = self.parts_of_levels[level - 1] @ parts.reshape(len(parts), math.prod(parts.shape[1:]))
+            by_node[above] += sums.reshape(len(sums), *parts.shape[1:])
         return totals
 
 

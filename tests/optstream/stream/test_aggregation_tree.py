@@ -24,6 +24,8 @@ def test_every_node_is_the_sum_of_its_children():
     assert totals.dtype == np.int64
     assert np.array_equal(totals[:, 2], leaves[:, 1] + leaves[:, 2])
     assert np.array_equal(totals[:, 0], leaves.sum(axis=1))
+    for empty in (leaves[..., :0], leaves[:0]):
+        assert tree.add_up(empty).shape == (*empty.shape[:-2], len(tree.nodes), empty.shape[-1])
     with pytest.raises(ParameterError, match="3 leaves"):
         tree.add_up(leaves[:, :2])
 
