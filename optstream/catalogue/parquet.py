@@ -38,15 +38,16 @@ class Footer:
     statement: dict[str, Any]
 
 
-def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
+def encode(rows: pl.DataFrame, footer: Footer, by_node: bool = True) -> bytes:
     """Return the rows without `date` as Parquet; the same rows and footer give the same bytes.
 
     As `encode_table` says. Whole periods of more than a row group are written node after node, and not step
-    after step, so that whoever looks for a node skips all groups but one.
+    after step, so that whoever looks for a node skips all groups but one. by_node: False for the bytes that
+    earlier versions gave, which never did.
     """
     text = json.dumps(footer.statement, separators=(",", ":"), sort_keys=True, allow_nan=False)
     metadata, order = {ROWS_KEY: footer.rows_hash.encode(), STATEMENT_KEY: text.encode()}, None
-    if rows.height > GROUP_ROWS and is_ordered(rows):
+    if by_node and rows.height > GROUP_ROWS and is_ordered(rows):
         n_steps = rows["step"].n_unique()
         order = np.arange(rows.height).reshape(n_steps, -1).T.ravel()
     return encode_table(rows.drop("date"), metadata, order)

@@ -48,11 +48,12 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     Raises:
         PublicationError: The rows are not a whole period; names the column and the rule.
     """
-    stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
-    has = statement.standard_errors is not None, statement.bands is not None
-    ordered = ordered_rows(rows, statement.value_column, stated, *has)
-    rows_hash = hash_rows(ordered)
-    return _named(encode(ordered, Footer(rows_hash, statement.to_document())), rows_hash)
+    return _staged(rows, statement)
+
+
+def stage_by_step(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
+    """Encode the rows as `stage` does, in the order of earlier versions: for files that they published."""
+    return _staged(rows, statement, by_node=False)
 
 
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
@@ -90,6 +91,14 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
     return inner.with_columns(pl.lit(day_of(statement.period), dtype=pl.Date()).alias("date")).select(
         wanted.keys()
     )
+
+
+def _staged(rows: pl.DataFrame, statement: ReleaseStatement, by_node: bool = True) -> StagedRelease:
+    stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
+    has = statement.standard_errors is not None, statement.bands is not None
+    ordered = ordered_rows(rows, statement.value_column, stated, *has)
+    rows_hash = hash_rows(ordered)
+    return _named(encode(ordered, Footer(rows_hash, statement.to_document()), by_node), rows_hash)
 
 
 def _named(data: bytes, rows_hash: str) -> StagedRelease:

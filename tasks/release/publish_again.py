@@ -30,6 +30,7 @@ from optstream.catalogue.layout import (
     manifest_file,
     release_name,
 )
+from optstream.catalogue.stage import stage_by_step
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
@@ -118,10 +119,11 @@ def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str
     rows = published_rows(run.settings, day, release, record.revision, number)
     now = statement_of(run.settings, day, release, record.revision, number, beside)
     for statement in _statements(run, now, digest):
-        with suppress(PublicationError):
-            staged = stage(rows, statement)
-            if staged.file_hash == digest:
-                return with_files(run, day, staged, statement, lambda: release), statement
+        for staged_by in (stage, stage_by_step):
+            with suppress(PublicationError):
+                staged = staged_by(rows, statement)
+                if staged.file_hash == digest:
+                    return with_files(run, day, staged, statement, lambda: release), statement
     raise LedgerError(
         f"{_gone(day)}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"

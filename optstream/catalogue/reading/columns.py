@@ -22,8 +22,8 @@ DEEPEST_LEVEL = 100
 def read_columns(
     storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Return the wanted columns of the file of a listed release, in the file's order of rows; of a day of
-    hours those of the day's file, or of its hours' files one after another.
+    """Return the wanted columns of the file of a listed release, step after step; of a day of hours those of
+    the day's file, or of its hours' files one after another.
 
     optional: those of the wanted ones that it may lack, or have nulls in, as standard errors; null where it
     lacks them.

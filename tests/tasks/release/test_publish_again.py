@@ -201,6 +201,16 @@ def test_another_version_takes_the_statement_from_the_manifest(published, monkey
     assert published.bytes() == before
 
 
+def test_a_large_file_of_an_earlier_version_comes_back_in_its_order(published, monkeypatch):
+    """Step after step, where this version would write it node after node."""
+    before = published.bytes()
+    published.forget_staging()
+    lose(published.file(DAY))
+    monkeypatch.setattr("optstream.catalogue.parquet.GROUP_ROWS", 10)
+    assert published.again(DAY)[0].status is Status.PUBLISHED
+    assert published.bytes() == before
+
+
 def test_a_restated_day_comes_back_in_its_newest_revision(installation):
     installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
     installation.released(DAY)
