@@ -91,7 +91,7 @@ def find_hierarchy(
         check(data)
     try:
         rows, _ = decode_table(data, LIMITS, HIERARCHY)
-        if dict(rows.schema) != COLUMNS or rows["node"].has_nulls() or not _are_days(rows):
+        if [*rows.schema.items()] != [*COLUMNS.items()] or rows["node"].has_nulls() or not _are_days(rows):
             raise ValueError
         return DatedHierarchy.of_units([_unit(*row) for row in rows.iter_rows()])
     except (OptStreamError, ValueError, KeyError) as error:

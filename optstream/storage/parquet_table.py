@@ -1,5 +1,6 @@
 """Tables as the bytes of a Parquet file, and back from bytes that anyone may have written. Pure."""
 
+import itertools
 from collections.abc import Collection, Mapping
 
 import numpy as np
@@ -111,12 +112,16 @@ def _read(file: pq.ParquetFile, columns: list[str] | None, what: str) -> pa.Tabl
 
 
 def _text_bytes(table: pa.Table) -> int:
-    """Return how long the texts of all rows are together, in bytes."""
-    chunks = (
-        chunk for column in table.columns for chunk in column.chunks if pa.types.is_dictionary(chunk.type)
-    )
-    lengths = (pc.take(pc.binary_length(chunk.dictionary), chunk.indices) for chunk in chunks)
-    return sum(pc.sum(one.cast(pa.int64())).as_py() or 0 for one in lengths)
+    """Return the bytes of the texts of all rows together. Raises ArrowInvalid where one is no UTF-8,
+    at which polars panics.
+    """
+    total = 0
+    for chunk in itertools.chain.from_iterable(column.chunks for column in table.columns):
+        if pa.types.is_dictionary(chunk.type):
+            chunk.dictionary.validate(full=True)
+            lengths = pc.take(pc.binary_length(chunk.dictionary), chunk.indices)
+            total += pc.sum(lengths.cast(pa.int64())).as_py() or 0
+    return total
 
 
 def _written_out(field: pa.Field) -> pa.Field:

@@ -102,3 +102,12 @@ def test_bytes_stay_bytes():
     found, _ = decode_table(written(table), LIMITS, "a file")
     assert dict(found.schema) == {"node": pl.Binary(), "step": pl.Int64()}
     assert found["node"].to_list() == [b"\xff", b"a", None]
+
+
+@pytest.mark.parametrize("as_dictionary", [True, False])
+def test_texts_that_are_no_utf_8_are_refused(as_dictionary):
+    """Polars takes them, and panics when they are read."""
+    lengths, texts = pa.array([b"\xff", b"a"]).buffers()[1:]
+    table = pa.table({"node": pa.Array.from_buffers(pa.string(), 2, [None, lengths, texts])})
+    with pytest.raises(PublicationError, match="a file is not whole Parquet"):
+        decode_table(written(table, use_dictionary=as_dictionary), LIMITS, "a file")

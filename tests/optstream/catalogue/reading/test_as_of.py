@@ -168,6 +168,7 @@ def test_a_stream_whose_hierarchy_never_changed_has_no_table(tmp_path):
     "spoiled",
     [
         lambda rows: rows.drop("became"),
+        lambda rows: rows.select(reversed(rows.columns)),
         lambda rows: rows.with_columns(valid_until=pl.lit(None, pl.Date)),
         lambda rows: rows.filter(pl.col("node") != "FR"),
         lambda rows: rows.with_columns(pl.col("became").replace({"1a;1b": "1a;1c"})),
