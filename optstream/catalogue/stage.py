@@ -33,7 +33,7 @@ class StagedRelease:
     beside: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
 
-def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
+def stage(rows: pl.DataFrame, statement: ReleaseStatement, *, by_node: bool = True) -> StagedRelease:
     """Encode the rows of one period under its statement. Pure; costs no privacy.
 
     Args:
@@ -41,6 +41,8 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
             errors and its bands if the statement tells of them, revision, vintage, in any order; a row for
             each node at each step.
         statement: What the release says of itself.
+        by_node: Whether many rows are written node after node; False for the bytes that earlier versions
+            gave.
 
     Returns:
         The file; the same rows and statement give the same bytes.
@@ -48,12 +50,11 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     Raises:
         PublicationError: The rows are not a whole period; names the column and the rule.
     """
-    return _staged(rows, statement)
-
-
-def stage_by_step(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
-    """Encode the rows as `stage` does, in the order of earlier versions: for files that they published."""
-    return _staged(rows, statement, by_node=False)
+    stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
+    has = statement.standard_errors is not None, statement.bands is not None
+    ordered = ordered_rows(rows, statement.value_column, stated, *has)
+    rows_hash = hash_rows(ordered)
+    return _named(encode(ordered, Footer(rows_hash, statement.to_document()), by_node), rows_hash)
 
 
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
@@ -91,14 +92,6 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
     return inner.with_columns(pl.lit(day_of(statement.period), dtype=pl.Date()).alias("date")).select(
         wanted.keys()
     )
-
-
-def _staged(rows: pl.DataFrame, statement: ReleaseStatement, by_node: bool = True) -> StagedRelease:
-    stated = {"date": day_of(statement.period), "revision": statement.revision, "vintage": statement.vintage}
-    has = statement.standard_errors is not None, statement.bands is not None
-    ordered = ordered_rows(rows, statement.value_column, stated, *has)
-    rows_hash = hash_rows(ordered)
-    return _named(encode(ordered, Footer(rows_hash, statement.to_document()), by_node), rows_hash)
 
 
 def _named(data: bytes, rows_hash: str) -> StagedRelease:

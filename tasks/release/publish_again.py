@@ -30,7 +30,6 @@ from optstream.catalogue.layout import (
     manifest_file,
     release_name,
 )
-from optstream.catalogue.stage import stage_by_step
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
@@ -119,9 +118,9 @@ def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str
     rows = published_rows(run.settings, day, release, record.revision, number)
     now = statement_of(run.settings, day, release, record.revision, number, beside)
     for statement in _statements(run, now, digest):
-        for staged_by in (stage, stage_by_step):
+        for by_node in (True, False):
             with suppress(PublicationError):
-                staged = staged_by(rows, statement)
+                staged = stage(rows, statement, by_node=by_node)
                 if staged.file_hash == digest:
                     return with_files(run, day, staged, statement, lambda: release), statement
     raise LedgerError(
