@@ -20,7 +20,6 @@ RUN = ("run", "--date", str(DAY))
 def products(tmp_path, monkeypatch):
     """Electricity and gas, with dumps of one day; the present folder is that of their population's file."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     both = two_products(tmp_path)
     for one in both.values():
         one.simulate(DAY)

@@ -21,7 +21,6 @@ DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 def here(tmp_path, monkeypatch):
     """Three published days, the second withdrawn, and the files of the others lost."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     installation = Installation(tmp_path)
     installation.simulate(*DAYS)

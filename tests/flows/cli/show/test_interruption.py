@@ -20,7 +20,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     installation = Installation(tmp_path)
     installation.simulate(DAY)
