@@ -10,7 +10,6 @@ from optstream.catalogue import read_catalogue
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested
 from tasks.release.each import each
-from tasks.reports import write_pages
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
@@ -26,9 +25,7 @@ def here(tmp_path, monkeypatch):
     installation.simulate(*DAYS)
     installation.release(*DAYS)
     each([Requested(DAYS[1])], Requested, partial(withdraw, installation.run(), reason="a wrong meter"))
-    ledger = installation.ledger
-    write_pages(installation.settings, ledger, installation.now)
-    ledger.close()
+    installation.write_pages()
     for path in (tmp_path / "published/data").rglob("*.parquet"):
         path.unlink()
     return installation

@@ -18,7 +18,6 @@ from tasks.monitoring.days import State
 from tasks.planning.nightly import days_of_night
 from tasks.release import steps as chunk
 from tasks.release.day import Requested, Status
-from tasks.reports import write_pages
 from tests.by_night import few
 from tests.tasks.release.streams.conftest import hours
 from tests.tasks.release.streams.test_release_mechanisms import OTHERS, measured
@@ -181,7 +180,7 @@ def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_i
     view = watch(installation.settings, installation.ledger, installation.now, live=True)
     assert view.days[-1].state is State.LATE
     assert {str(alarm.day) for alarm in view.alarms if alarm.day} >= {str(asked[4])}
-    written = write_pages(installation.settings, installation.ledger, installation.now)
+    written = installation.write_pages()
     assert str(asked[4]) in written.trusted.read_text()
 
 
