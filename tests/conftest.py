@@ -15,6 +15,7 @@ from psutil import virtual_memory
 from xdist.scheduler import LoadFileScheduling
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before polars: frames of tests are small, processes many
+os.environ.pop("OPTSTREAM_LEDGER_URL", None)  # that of whoever runs the tests is none of theirs
 
 import flows  # noqa: F401  before numpy: one thread for linear algebra, here too
 from optstream.storage import open as stores

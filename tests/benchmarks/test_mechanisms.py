@@ -18,8 +18,6 @@ from benchmarks.mechanisms import (
     run_trial,
     table_of,
 )
-from optstream import PrivacyModel, simulated_noise
-from optstream.mechanisms import Laplace, Uniform
 
 WAVES = PublicSeries(
     "waves", "MW", np.round(500 + 100 * np.sin(np.arange(72).reshape(3, 2, 12) / 5), 3), (0, 12, 24),
@@ -51,19 +49,6 @@ def test_the_same_seed_gives_the_same_errors_whatever_the_number_of_processes():
     assert {key: row.error for key, row in one.items()} == {key: row.error for key, row in two.items()}
     other = compare({"waves": WAVES}, trials=2, seed=8, processes=2)
     assert all(other[key].error != row.error for key, row in one.items())
-
-
-def test_uniform_is_laplace():
-    model = PrivacyModel("1", 12, 1)
-    released = [kind(model).release(WAVES.values[0], noise=simulated_noise(3)) for kind in (Laplace, Uniform)]
-    assert np.array_equal(released[0].values, released[1].values)
-    assert released[0].spends == released[1].spends
-
-
-def test_laplace_misses_by_its_scale():
-    """E|noise| of discrete Laplace at scale b is b to one in b^2; 72 steps by 60 trials: within 6 %."""
-    errors = [run_trial("Laplace = Uniform", WAVES, "1", (trial,)).error for trial in range(60)]
-    assert np.mean(errors) == pytest.approx(12, rel=0.06)
 
 
 def test_a_missing_file_is_named_with_the_remedy(tmp_path, capsys):

@@ -12,8 +12,7 @@ from tasks.config.tables.sections import Change, Input
 PAGE = (Path(__file__).parents[2] / "docs/data/input.md").read_text(encoding="utf-8")
 
 
-def test_the_pages_archive_has_the_layouts_that_it_says(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_the_pages_archive_has_the_layouts_that_it_says(tmp_path):
     (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     start, stop = EXAMPLE.index("[input]"), EXAMPLE.index("[published]")
     file = tmp_path / "optstream.toml"
@@ -33,8 +32,7 @@ def test_every_key_is_on_the_page():
     assert [key for key, named in forms.items() if not any(form in PAGE for form in named)] == []
 
 
-def test_the_commented_lines_of_the_example_are_a_change(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_the_commented_lines_of_the_example_are_a_change(tmp_path):
     start, stop = EXAMPLE.index("# factor"), EXAMPLE.index("[published]")
     file = tmp_path / "optstream.toml"
     text = EXAMPLE[:start] + EXAMPLE[start:stop].replace("# factor", "factor").replace("\n# ", "\n")

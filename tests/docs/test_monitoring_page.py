@@ -26,8 +26,7 @@ def test_every_state_has_its_letter_and_every_alarm_its_row():
     assert RULER in PAGE
 
 
-def test_the_pages_configuration_is_read_and_has_every_key(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_the_pages_configuration_is_read_and_has_every_key(tmp_path):
     (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     table, source = block.split("[input]\n")
     file = tmp_path / "optstream.toml"
@@ -42,8 +41,7 @@ def test_the_pages_configuration_is_read_and_has_every_key(tmp_path, monkeypatch
     )
 
 
-def test_the_examples_commented_table_is_read(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_the_examples_commented_table_is_read(tmp_path):
     start, stop = EXAMPLE.index("# [watch]"), EXAMPLE.index("[ledger]")
     file = tmp_path / "optstream.toml"
     file.write_text(

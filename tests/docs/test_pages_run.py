@@ -78,8 +78,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(CHECKOUT)))
-def test_every_block_of_the_page_runs(page, shell, left, tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_every_block_of_the_page_runs(page, shell, left, tmp_path):
     folder = tmp_path / "here"
     begins = begins_from(page)
     if begins is None:

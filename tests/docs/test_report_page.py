@@ -36,8 +36,7 @@ def test_the_pictures_are_there_and_small():
     assert sum(path.stat().st_size for path in (DOCS / "pictures/report").iterdir()) < MOST_BYTES
 
 
-def test_the_places_are_the_codes(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_the_places_are_the_codes(tmp_path):
     (tmp_path / "optstream.toml").write_text(EXAMPLE, encoding="utf-8")
     settings = load_settings(tmp_path / "optstream.toml")
     place = settings.report_file.relative_to(tmp_path).as_posix().replace(settings.stream.name, "<stream>")

@@ -114,10 +114,8 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
-def small(tmp_path, monkeypatch):
+def small(tmp_path):
     """Make a small stream: small(schema="metered", day="fixed", …)."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-
     plain = {
         "schema": "aggregated",
         "day": "elapsed",

@@ -23,6 +23,7 @@ from tasks.contracts.results import RAW, newest_results
 from tasks.release import steps as chunk
 from tasks.release.day import Requested
 from tasks.release.run import Run, enrol
+from tasks.reports import write_pages
 from tasks.sample_data.simulate import simulate
 
 CONFIGURATION = """
@@ -172,6 +173,11 @@ class Installation:
     def released(self, *days):
         """Have these days published, as `release` does it; see `once`."""
         self.once(Installation.release, *days)
+
+    def write_pages(self):
+        """What a night does at its end; the ledger is closed again."""
+        with closing(self.ledger) as ledger:
+            return write_pages(self.settings, ledger, self.now)
 
     def later(self, **time):
         self.now += timedelta(**time)

@@ -11,6 +11,5 @@ from tests.flows.command import invoke
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with the example configuration and nothing else."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     invoke("init")
     return tmp_path

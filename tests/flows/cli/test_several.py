@@ -6,7 +6,6 @@ from datetime import date
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.cli.several import read_streams
 from tests.flows.command import invoke
 from tests.tasks.products import POPULATION, two_products
 
@@ -20,7 +19,6 @@ RUN = ("run", "--date", str(DAY))
 def products(tmp_path, monkeypatch):
     """Electricity and gas, with dumps of one day; the present folder is that of their population's file."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     both = two_products(tmp_path)
     for one in both.values():
         one.simulate(DAY)
@@ -114,11 +112,3 @@ def test_a_stream_that_is_named_twice_is_refused_before_anything_is_done(product
     assert result.exit_code == 2
     assert "are both of stream gas: name one" in result.output
     assert not (products["gas"].folder / "published").exists()
-
-
-def test_streams_are_read_by_name(products):
-    files = [one.folder / "optstream.toml" for one in products.values()]
-    for order in (files, files[::-1]):
-        streams, broken = read_streams(order)
-        assert [one.stream.name for one in streams] == ["electricity", "gas"]
-        assert not broken

@@ -34,9 +34,8 @@ KEPT = (
 
 
 @pytest.fixture
-def settings(tmp_path, monkeypatch):
+def settings(tmp_path):
     """The example's."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(EXAMPLE)
     return load_settings(tmp_path / "optstream.toml")
 

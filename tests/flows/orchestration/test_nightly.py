@@ -22,9 +22,8 @@ HOURLY = 'step = "1h"\nperiod = "hour"'
 
 
 @pytest.fixture
-def hours(tmp_path, monkeypatch):
+def hours(tmp_path):
     """hours(name): the file of a stream by the hour, with dumps of its last day."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     return partial(_stream, tmp_path)
 
 

@@ -17,9 +17,8 @@ NAMES = ("electricity", "gas")
 
 
 @pytest.fixture
-def products(tmp_path, monkeypatch):
+def products(tmp_path):
     """Electricity and gas, watched from yesterday on, with dumps of yesterday."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     both = two_products(tmp_path)
     for one in both.values():
         yesterday = last_ended(one.settings, datetime.now(UTC))

@@ -41,9 +41,8 @@ def clock():
 
 
 @pytest.fixture
-def looks(tmp_path, clock, monkeypatch):
+def looks(tmp_path, clock):
     """Two streams before their first run, of which one cannot be read."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"
     good.write_text(CONFIGURATION.format(**PLAIN))
     bad.write_text("<script>alert(1)</script>")

@@ -9,6 +9,7 @@ from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 from flows.ui.application import application
 from tasks.ui.render import _environment
 from tests.browser import BUT_CONTRAST, visit
+from tests.by_night import few
 from tests.flows.ui.conftest import AUTHORIZED, LOOKS, SECRET, SIDEWAYS, SIZES, Shown, opened, served
 from tests.tasks.ui.conftest import AT, alarm
 
@@ -50,7 +51,7 @@ def test_control_axe_finds_violations_on_a_bad_page(chromium, tmp_path):
         assert Axe().run(seen.page).violations_count >= 4
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", few(PAGES, 2))
 def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(chromium, streams, path):
     with opened(chromium, Shown(*streams), path) as seen:
         looks = seen.page.evaluate(REACHED_BY_TAB)

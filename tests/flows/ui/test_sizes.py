@@ -55,8 +55,7 @@ def test_pages_of_ten_years_stay_small(snapshot):
     assert overview.text.count("budget × 365") == 7
 
 
-def test_one_of_many_nodes_is_found_and_a_refresh_leaves_what_is_typed(chromium, tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_one_of_many_nodes_is_found_and_a_refresh_leaves_what_is_typed(chromium, tmp_path):
     leaves = "".join(f'r{number} = "FR"\n' for number in range(300))
     names = "".join(f'r{number} = "Région {number}"\n' for number in range(300))
     text = CONFIGURATION.format(**PLAIN).replace('84 = "FR"\n11 = "FR"\n', leaves)
@@ -78,8 +77,7 @@ def test_one_of_many_nodes_is_found_and_a_refresh_leaves_what_is_typed(chromium,
 
 
 @pytest.mark.nightly
-def test_twenty_configurations_are_looked_at_one_after_the_other(tmp_path, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_twenty_configurations_are_looked_at_one_after_the_other(tmp_path):
     files = [tmp_path / f"{number}" / "optstream.toml" for number in range(20)]
     for file in files:
         file.parent.mkdir()

@@ -7,11 +7,6 @@ from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-
-
 @pytest.fixture
 def load(tmp_path):
     """Load the example after replacing texts of it."""

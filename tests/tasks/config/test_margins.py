@@ -75,12 +75,6 @@ def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
     assert len(hashes) == 2
 
 
-def test_trees_with_another_margin_are_other_trees_to_the_ledger(loaded):
-    first = loaded().dated_hierarchy.hashes
-    other = loaded(more={SECTORS: SECTORS.replace("households", "homes")}).dated_hierarchy.hashes
-    assert first != other
-
-
 def test_names_may_be_given_to_nodes_of_the_margin_and_to_cells(loaded):
     named = {
         "[hierarchy.names]  ": '[hierarchy.names]\nindustry = "Industry"\n53-industry = "Breton industry"\n#'

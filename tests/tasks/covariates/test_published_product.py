@@ -30,9 +30,8 @@ source = "our own release of gas"
 
 
 @pytest.fixture
-def products(tmp_path, monkeypatch):
+def products(tmp_path):
     """Electricity goes by what gas has published, so gas comes first."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     both = two_products(tmp_path)
     electricity = both["electricity"]
     electricity.configure('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000')

@@ -27,9 +27,8 @@ def around():
 
 
 @pytest.fixture
-def open_installation(monkeypatch):
+def open_installation():
     """Released, private where it must be; raw dumps for their owner alone."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     before = os.umask(0o022)
     folder = Path(tempfile.mkdtemp(prefix="optstream-doctor-"))
     folder.chmod(0o755)

@@ -1,4 +1,4 @@
-from datetime import date, datetime, timedelta
+from datetime import date
 
 import numpy as np
 import polars as pl
@@ -49,15 +49,6 @@ def test_instants_and_wall_clock_say_the_same(small, unit, zone):
     units = stream.units()
     assert np.array_equal(units[0], np.arange(48) * 1000)
     assert np.array_equal(units[0], units[1])
-
-
-@pytest.mark.parametrize("day", [SPRING, AUTUMN])
-def test_fixed_slots_are_wall_clock_times(small, day):
-    stream = small(day="fixed")
-    times = [datetime(day.year, day.month, day.day) + number * timedelta(minutes=30) for number in range(48)]
-    for region in ("84", "11"):
-        stream.write(region, pl.DataFrame({"timestamp": times, "load": np.arange(48.0)}), day)
-    assert stream.units(day).shape == (2, 48)
 
 
 def test_columns_of_one_region_may_differ_in_type_from_file_to_file(small):

@@ -59,15 +59,6 @@ def test_integers_count_as_defined(dtype, bounds):
         assert found["out_of_bounds"].to_list() == outside
 
 
-@pytest.mark.slow
-@settings(deadline=None)
-@given(st.lists(st.floats(-200, 200), max_size=20), st.sampled_from(RESOLUTIONS), st.booleans())
-def test_floats_count_as_defined(values, resolution, single):
-    array = np.array(values, dtype=np.float32 if single else np.float64)
-    expected = [defined(str(value), BOUNDS, resolution) for value in array]
-    assert read(pl.Series(array), resolution=resolution)["units"].to_list() == expected
-
-
 @pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64], ids=str)
 def test_what_is_not_a_number_is_absent_and_what_is_infinite_is_clamped(dtype):
     found = read(pl.Series([None, float("nan"), float("inf"), float("-inf"), 1.0], dtype=dtype))

@@ -22,9 +22,8 @@ NOW = datetime(2016, 7, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def products(tmp_path, monkeypatch):
+def products(tmp_path):
     """Electricity for two days and gas for one, within one epsilon."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     both = two_products(tmp_path)
     for one, days in ((both["electricity"], (DAY, NEXT)), (both["gas"], (DAY,))):
         one.simulate(*days)

@@ -8,7 +8,6 @@ from datetime import date, timedelta
 
 import polars as pl
 import pytest
-from sqlalchemy import create_engine, text
 
 from optstream.catalogue import publish, read_published, read_staged, stage, withdraw
 from optstream.errors import LedgerError
@@ -20,6 +19,7 @@ from tasks.operations.withdraw import withdraw as withdraw_day
 from tasks.release.day import Requested
 from tasks.release.guards.witness import bear_witness
 from tasks.release.run import terms_of
+from tests.faults.books import forge
 from tests.tasks.two_regions import RELEASING, STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -174,23 +174,13 @@ def test_an_older_copy_that_knows_all_but_how_a_draw_ended_is_found(installation
 
 
 def test_an_edit_of_the_ledger_is_found(released):
-    with create_engine(released.settings.ledger_url).begin() as connection:
-        for name in (
-            connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars().all()
-        ):
-            connection.execute(text(f"DROP TRIGGER {name}"))
-        connection.execute(text("UPDATE events SET body = '{}' WHERE number = 2"))
+    forge(released, "UPDATE events SET body = '{}' WHERE number = 2")
     found = problems(released)
     assert any(line.startswith("ledger: ") and "was changed after it was written" in line for line in found)
 
 
 def test_a_period_that_is_no_day_is_found(released):
-    with create_engine(released.settings.ledger_url).begin() as connection:
-        for name in (
-            connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars().all()
-        ):
-            connection.execute(text(f"DROP TRIGGER {name}"))
-        connection.execute(text("UPDATE releases SET period = 'x/../..' WHERE period = '2016-06-01'"))
+    forge(released, "UPDATE releases SET period = 'x/../..' WHERE period = '2016-06-01'")
     assert any("a release of 'x/../..', which is no day" in line for line in problems(released))
 
 

@@ -19,14 +19,6 @@ from tests.tasks.two_regions import READING, STEPS
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
 
 
-def test_a_released_day_is_published_and_no_alarm(watched):
-    watched.released(ONE, TWO)
-    view = watched.watch()
-    assert [day.state.value for day in view.days] == ["published", "published"]
-    assert view.alarms == ()
-    assert all(day.file for day in view.days)
-
-
 def test_a_day_skipped_by_the_orchestrator_is_missing_once_it_is_due(watched):
     watched.released(TWO)
     assert watched.states() == {1: "missing", 2: "published"}

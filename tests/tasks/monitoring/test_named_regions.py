@@ -6,7 +6,6 @@ import pytest
 
 from flows.cli.console import Terminal
 from flows.cli.show.stream_view import show_view
-from tasks.reports import write_pages
 from tasks.ui.day_facts import read_day
 from tasks.ui.views.dump_rows import dump_rows, when_written
 from tests.tasks.monitoring.conftest import FIRST
@@ -64,9 +63,7 @@ def test_a_dump_that_is_not_as_it_should_be(named):
 def test_both_pages_and_the_operators_rows(named):
     named.release(FIRST)
     (named.folder / "dumps/region=84/date=2016-06-02/_SUCCESS").unlink()
-    ledger = named.ledger
-    write_pages(named.settings, ledger, named.now)
-    ledger.close()
+    named.write_pages()
     report = named.settings.report_file.read_text()
     assert f">{NAMED} <span" in report
     assert f"of {NAMED}" in report  # what a curve shows, for those who do not see it

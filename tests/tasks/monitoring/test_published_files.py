@@ -16,7 +16,6 @@ from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested
 from tasks.release.each import each
 from tasks.release.publish_again import publish_again
-from tasks.reports import write_pages
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -24,9 +23,7 @@ FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 @pytest.fixture
 def released(watched):
     watched.released(FIRST, SECOND)
-    ledger = watched.ledger
-    write_pages(watched.settings, ledger, watched.now)
-    ledger.close()
+    watched.write_pages()
     return watched
 
 
@@ -52,11 +49,9 @@ def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
     assert released.alarms() == [("lost", 1, None)]
     (alarm,) = released.watch().alarms
     assert "optstream publish 2016-06-01" in alarm.words
-    ledger = released.ledger
     for _ in range(2):
-        write_pages(released.settings, ledger, released.now)
+        released.write_pages()
         assert released.alarms() == [("lost", 1, None)], "also after a night made the pages anew"
-    ledger.close()
     assert how in alarm.words
     each([Requested(FIRST)], Requested, partial(publish_again, released.run()))
     assert released.states() == {1: "published", 2: "published"}

@@ -13,7 +13,6 @@ from tasks.monitoring.alarms.alarm import Severity
 from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.document import status_document
 from tasks.monitoring.suspect_readings import Suspect
-from tasks.reports import write_pages
 from tests.tasks.two_regions import in_another_unit
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
@@ -70,9 +69,7 @@ def test_operators_see_the_shares_and_readers_do_not(told, capsys):
             SECOND: {"84": QUIET, "11": Suspect(0.0, 0.031, 0.0)},
         }
     )
-    ledger = installation.ledger
-    write_pages(installation.settings, ledger, installation.now)
-    ledger.close()
+    installation.write_pages()
     report = installation.settings.report_file.read_text()
     for said in ("Replaced readings", "3.1 %", "25.0 %, 1 Jun 2016", DEPENDS, "The first 12 of 30 regions"):
         assert said in report, said
@@ -107,9 +104,7 @@ SPAN = [FIRST + timedelta(days=number) for number in range(11)]
 def shown(installation, *days):
     """Days that are released, and pages of them."""
     installation.release(*days)
-    ledger = installation.ledger
-    write_pages(installation.settings, ledger, installation.now)
-    ledger.close()
+    installation.write_pages()
 
 
 FAR, SUSPECT = ("far-from-history", 11, "84"), ("suspect-readings", 11, "84")
@@ -129,12 +124,10 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
     installation.at("2016-06-12 12:00")
     installation.once(shown, *SPAN[:-1])
     in_another_unit(installation, "84", SPAN[-1], factor)
-    ledger = installation.ledger
     assert [kind for kind, _, _ in installation.alarms()] == ["missing"]
     (day,) = installation.release(SPAN[-1]).values()
     assert day.outcome.status == "published"
-    write_pages(installation.settings, ledger, installation.now)
-    ledger.close()
+    installation.write_pages()
     assert sorted(installation.alarms()) == seen
     view = installation.watch(live=False)
     words = {str(alarm.kind): alarm.words for alarm in view.alarms}

@@ -21,17 +21,6 @@ def judged(stream, now=NOW):
     return verdict
 
 
-@pytest.mark.parametrize(("factor", "clamped"), [(1, 0.0), (1000, 1.0), (-1, 1.0), (1 / 1000, 0.0)])
-@pytest.mark.slow
-def test_a_region_in_another_unit_or_sign_shows_where_it_leaves_the_bounds(small, factor, clamped):
-    stream = small()
-    stream.write("84", stream.rows(40.0 * factor))
-    stream.write("11", stream.rows(40.0))
-    verdict = judged(stream)
-    assert verdict.error is None, "such a day is published"
-    assert shares(stream, DAY) == {"84": Suspect(clamped, 0.0, 0.0), "11": NOTHING}
-
-
 @pytest.mark.slow
 def test_shares_are_of_the_regions_own_rows(small):
     stream = small(schema="metered")

@@ -49,7 +49,7 @@ def advice(settings):
     return advise_plans([settings], [1000.0])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_plans_with_a_margin_have_shares_and_errors_of_it(advice):
     found = advice.streams[0].compared
     assert found.levels == ("level 0", "level 1", "level 2", "sector")
@@ -69,7 +69,7 @@ def test_plans_with_a_margin_have_shares_and_errors_of_it(advice):
     assert without.expected[3].error > found.configured.expected[3].error
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_proposal_with_a_margin_is_drawn_and_written(settings, advice):
     folder = settings.folder
     budget = {"levels": ["1/8", "1/8", "1/4"], "margins": {"sector": "1/2"}}

@@ -18,9 +18,8 @@ LATE = datetime(2016, 6, 2, 10, tzinfo=UTC)
 
 
 @pytest.fixture
-def load(tmp_path, monkeypatch):
+def load(tmp_path):
     """Load a configuration with these lines at its end."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
 
     def read(lines=""):
         (tmp_path / "optstream.toml").write_text(f"{CONFIGURATION}\n{lines}\n")

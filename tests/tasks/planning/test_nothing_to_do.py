@@ -6,7 +6,6 @@ import pytest
 
 from tasks.planning.nothing_to_do import over_already
 from tasks.release.day import Status
-from tasks.reports import write_pages
 from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -15,7 +14,7 @@ DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 @pytest.fixture
 def published(installation):
     installation.released(DAY)
-    write_pages(installation.settings, installation.ledger, installation.now)
+    installation.write_pages()
     return installation
 
 
@@ -36,7 +35,7 @@ def test_a_day_that_is_missing_under_way_or_asked_for_again_is_not(published):
 def test_a_page_that_a_run_left_behind_is_still_to_be_made(published):
     (published.folder / "published/index.html").write_text("of another day")
     assert over_already(published.run(), [DAY]) is None
-    write_pages(published.settings, published.ledger, published.now)
+    published.write_pages()
     assert over_already(published.run(), [DAY]) is not None
     published.settings.report_file.unlink()
     assert over_already(published.run(), [DAY]) is None
@@ -45,5 +44,5 @@ def test_a_page_that_a_run_left_behind_is_still_to_be_made(published):
 def test_an_estimate_that_is_due_is_still_to_be_made(learning):
     days = [date(2016, 6, 1), date(2016, 6, 2)]
     learning.released(*days)
-    write_pages(learning.settings, learning.ledger, learning.now)
+    learning.write_pages()
     assert over_already(learning.run(), days) is None

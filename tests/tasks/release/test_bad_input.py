@@ -55,10 +55,6 @@ def remove_marker(installation, day):
     (installation.folder / place_of(day) / "_SUCCESS").unlink()
 
 
-def another_day(installation, day):
-    rewrite(installation, lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(days=1)), day)
-
-
 def strange_region(installation, day):
     shutil.copytree(
         installation.folder / place_of(day), installation.folder / "dumps/region=FR-AURA" / f"date={day}"
@@ -70,52 +66,28 @@ def climbing_region(installation, day):
     shutil.copytree(installation.folder / place_of(day), strange)
 
 
-def text_in_numbers(installation, day):
-    rewrite(installation, lambda rows: rows.with_columns(load_mw=pl.lit(f"about {PLANTED}")), day)
-
-
 def truncated(installation, day):
     path = installation.folder / place_of(day) / "part-0.parquet"
     path.write_bytes(path.read_bytes()[:-200])
-
-
-def empty(installation, day):
-    (installation.folder / place_of(day) / "part-0.parquet").write_bytes(b"")
 
 
 def drop_last(n):
     return lambda installation, day: rewrite(installation, lambda rows: rows.head(rows.height - n), day)
 
 
-def add_hour(installation, day):
-    def longer(rows):
-        more = rows.tail(2).with_columns(pl.col("timestamp") + timedelta(hours=1))
-        return pl.concat([rows, more])
-
-    rewrite(installation, longer, day)
-
-
 REFUSED = {
     "missing step": (drop_last(1), "step 47"),
-    "day of 46 steps": (drop_last(2), "step 46"),
-    "day of 50 steps": (add_hour, "must lie inside the day"),
-    "duplicate": (
-        lambda installation, day: rewrite(installation, lambda rows: pl.concat([rows, rows.head(1)]), day),
-        "step 0",
-    ),
     "null": (set_first(None), "step 0"),
-    "NaN": (set_first(float("nan")), "step 0"),
-    "dump of another day": (another_day, "timestamp"),
     "unknown region": (strange_region, "'region=FR-AURA' is not a leaf"),
     "a name that climbs": (climbing_region, "is not a leaf"),
-    "text in a number column": (text_in_numbers, "load_mw"),
     "truncated file": (truncated, "part-0.parquet"),
-    "empty file": (empty, "part-0.parquet"),
 }
 
 
 def test_a_broken_dump_is_refused_and_spends_nothing(installation):
-    """Each fault on a day of its own."""
+    """Each on a day of its own: faults of what a dump holds and of what is there. All that contracts refuse
+    is judged by ../ingest/test_validate.py.
+    """
     days = [DAY + timedelta(days=2 * number) for number in range(len(REFUSED))]
     installation.simulate(*days[1:])
     for day, (damage, _) in zip(days, REFUSED.values(), strict=True):

@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement import L1Sampling
 from tasks.config import load_settings
 from tasks.release import draw, estimate, reserve, run, steps
 from tasks.release.build_mechanism import mechanism_for
@@ -29,12 +29,6 @@ def l1(small):
         return load_settings(stream.settings.file)
 
     return make
-
-
-def test_equal_spacing_is_as_configured(small):
-    mechanism = mechanism_for(small().settings, WINTER)
-    assert mechanism.sampling == EquallySpaced(10)
-    assert not mechanism.adaptive
 
 
 def test_l1_sampling_is_as_configured(l1):

@@ -97,12 +97,7 @@ def test_no_raw_state_goes_over_a_change(installation):
     assert list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
     assert installation.release(CHANGED)[CHANGED].outcome.status is Status.PUBLISHED
     assert not list(settings.measurements_of(DAYS[1], 0).glob("*.raw"))
-    record = installation.ledger.find("two-regions", CHANGED.isoformat())
-    measured = Measured.from_bytes(
-        read_verified(settings.measurements_of(CHANGED, 0), record.measurements_hash)
-    )
-    starts = [start for part in measured.parts for series in part.choices["groups"] for start in series]
-    assert min(starts) >= settings.calendar.first_step(CHANGED)
+    assert min(starts_of_groups(installation)) >= settings.calendar.first_step(CHANGED)
 
 
 def test_raw_state_of_a_period_that_is_forgotten_is_destroyed_as_the_next_is_drawn(installation):
@@ -126,13 +121,7 @@ def test_control_without_a_change_groups_go_on(installation):
     (installation.folder / "optstream.toml").write_text(text)
     installation.simulate(*DAYS)
     installation.release(*DAYS)
-    settings = installation.settings
-    record = installation.ledger.find("two-regions", CHANGED.isoformat())
-    measured = Measured.from_bytes(
-        read_verified(settings.measurements_of(CHANGED, 0), record.measurements_hash)
-    )
-    starts = [start for part in measured.parts for series in part.choices["groups"] for start in series]
-    assert min(starts) < settings.calendar.first_step(CHANGED)
+    assert min(starts_of_groups(installation)) < installation.settings.calendar.first_step(CHANGED)
 
 
 @pytest.mark.parametrize(

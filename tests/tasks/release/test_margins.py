@@ -13,7 +13,6 @@ from optstream.errors import LedgerError, ParameterError
 from tasks.ledger.verify import verify
 from tasks.release.day import Status
 from tasks.release.run import terms_of
-from tasks.reports.write import write_pages
 
 DAYS = date(2016, 6, 1), date(2016, 6, 2)
 LAPLACE = {
@@ -71,7 +70,7 @@ def test_days_are_published_and_add_up_both_ways(cells):
 def test_ledger_folder_measurements_sums_and_pages_agree_with_it(cells):
     cells.released(*DAYS)
     settings, folder = cells.settings, str(cells.settings.published_folder)
-    write_pages(settings, cells.ledger, cells.now)
+    cells.write_pages()
     assert verify(settings, cells.ledger).problems == ()
     assert check_files(settings.published_folder) == []
     day = optstream.read_measurements(folder, DAYS[0])

@@ -1,24 +1,15 @@
 """The deployment card that a night leaves: of ledger and configuration, signed, without a time of a run."""
 
 import json
-from datetime import date, timedelta
+from datetime import date
 
 from optstream.catalogue import check_files
 from tasks.operations.compromise import compromise
-from tasks.reports import write_pages
 from tasks.reports.deployment import card_page
 from tasks.signing.key import new_key
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 NAMES = ("deployment-card.json", "deployment-card.html")
-
-
-def write(installation, later=timedelta(0)):
-    ledger = installation.ledger
-    try:
-        return write_pages(installation.settings, ledger, installation.now + later)
-    finally:
-        ledger.close()
 
 
 def card_of(installation):
@@ -31,11 +22,12 @@ def test_a_night_leaves_it_signed_and_the_same_whenever_it_runs(installation):
     path.write_text(path.read_text().replace("[published]", keyed))
     public = new_key(installation.settings.signing_key_file)
     installation.release(DAY)
-    write(installation)
+    installation.write_pages()
     published = installation.folder / "published"
     first = {name: (published / name).read_bytes() for name in NAMES}
     assert check_files(published, public) == []
-    write(installation, timedelta(days=3))
+    installation.later(days=3)
+    installation.write_pages()
     assert {name: (published / name).read_bytes() for name in NAMES} == first
     (published / NAMES[1]).write_bytes(first[NAMES[1]].replace(b"Pure DP", b"No DP"))
     (line,) = check_files(published, public)
@@ -44,14 +36,14 @@ def test_a_night_leaves_it_signed_and_the_same_whenever_it_runs(installation):
 
 def test_it_says_what_the_ledger_knows(installation):
     installation.release(DAY)
-    write(installation)
+    installation.write_pages()
     privacy = installation.settings.privacy
     assert card_of(installation)["privacy_loss"]["privacy_parameters"] == {"epsilon": float(privacy.epsilon)}
     assert "became known" not in str(card_of(installation))
     ledger = installation.ledger
     compromise(installation.settings, ledger, DAY, "a test", installation.now)
     ledger.close()
-    write(installation)
+    installation.write_pages()
     assert "noise of 1 release(s) became known" in str(card_of(installation))
 
 

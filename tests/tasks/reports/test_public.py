@@ -1,7 +1,7 @@
 """What the data users' page says is what the files hold, read past the code under test; and nothing else."""
 
 import shutil
-from datetime import date, timedelta
+from datetime import timedelta
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +9,6 @@ import polars as pl
 import pytest
 
 from benchmarks.inputs.fixture import NOISE_MW
-from optstream import read_published
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.privacy import PrivacyModel
@@ -202,11 +201,3 @@ def test_of_very_many_nodes_and_days_only_some_are_drawn(forty_days, monkeypatch
     assert len(facts.nodes) == 13
     assert facts.daily.mean.shape == (3, N_DAYS)
     assert MOST_POINTS >= 13 * 3650
-
-
-def test_the_column_reader_reads_what_the_other_reader_reads(without_noise):
-    """`read_published` is strict about columns; both see the same values."""
-    rows = read_published(without_noise)
-    facts = facts_of(without_noise)
-    mean = rows.filter((pl.col("node") == "FR") & (pl.col("date") == date(2016, 1, 1)))["load_mw"].mean()
-    assert facts.daily.mean[0, 0] == pytest.approx(mean, rel=1e-12)

@@ -2,18 +2,16 @@
 
 import json
 import shutil
-from datetime import timedelta
 from fractions import Fraction
 
 import numpy as np
 import polars as pl
 import pytest
 
-from optstream import Question, ask, read_answers, read_measurements, read_published
+from optstream import ask, read_answers, read_measurements, read_published
 from optstream.catalogue import check_files
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested
-from tasks.reports import write_pages
 from tests.tasks.conftest import TWO_REGIONS, Installation
 from tests.tasks.release.records.test_published_measurements import DAY, DAYS, LAST, NEXT, wanted
 
@@ -42,21 +40,13 @@ level = 0
 """
 
 
-def write(installation):
-    ledger = installation.ledger
-    try:
-        return write_pages(installation.settings, ledger, installation.now)
-    finally:
-        ledger.close()
-
-
 @pytest.fixture(scope="module", params=["OptStream", "Laplace", "HistoryInformed"])
 def nights(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("questions")
     (folder / "optstream.toml").write_text(TWO_REGIONS + QUESTIONS)
     installation = wanted(Installation(folder), request.param)
     installation.release(*DAYS)
-    assert write(installation).problem is None
+    assert installation.write_pages().problem is None
     return request.param, installation
 
 
@@ -161,29 +151,18 @@ def test_page_descriptions_and_checks_know_the_answers(nights):
     assert [one["@id"] for one in document["recordSet"]] == ["releases", "errors", "answers"]
 
 
-def test_questions_shape_no_release(nights):
-    _, installation = nights
-    path = installation.folder / "optstream.toml"
-    before, text = installation.settings.configuration_hash, path.read_text()
-    path.write_text(text.replace('window = "4h"', 'window = "5h"'))
-    try:
-        assert installation.settings.configuration_hash == before
-    finally:
-        path.write_text(text)
-
-
 def test_a_day_that_is_taken_back_takes_answers_with_it_and_the_rest_is_answered_anew(installation):
     installation.folder.joinpath("optstream.toml").write_text(TWO_REGIONS + QUESTIONS)
     installation.simulate(*DAYS)
     installation.release(*DAYS)
-    write(installation)
+    installation.write_pages()
     published = installation.folder / "published"
     days = sorted(path.name for path in (published / "questions").iterdir())
     assert days == [f"date={day}" for day in DAYS]
     withdraw(installation.run(), Requested(NEXT), "a meter failed")
     assert sorted(path.name for path in (published / "questions").iterdir()) == [f"date={DAY}"]
     assert [line for line in check_files(published) if "question" in line] == []
-    assert write(installation).problem is None
+    assert installation.write_pages().problem is None
     found = read_answers(published)
     assert found["date"].unique().to_list() == [DAY, LAST]
     # no window reaches across the day that was taken back
@@ -196,17 +175,8 @@ def test_answers_that_cannot_be_written_are_a_problem_of_the_page_and_stop_no_ni
     installation.simulate(DAY)
     installation.release(DAY)
     (installation.folder / "published/questions").write_text("in the way")
-    written = write(installation)
+    written = installation.write_pages()
     assert written.problem is not None
     assert "questions" in written.problem
     assert written.public is not None
     assert (installation.folder / "published/index.html").is_file()
-
-
-def test_a_question_of_anybody_needs_no_configuration(nights):
-    _, installation = nights
-    folder = installation.settings.published_folder
-    (row,) = ask(folder, [Question("all day", "sum", 48, level=0)], DAY, DAY).iter_rows(named=True)
-    total = read_published(folder).filter(node="FR", date=DAY)["load_mw"].sum()
-    assert row["answer"] == pytest.approx(total)
-    assert row["date"] + timedelta(days=1) == NEXT

@@ -4,8 +4,7 @@ import json
 import re
 from base64 import b64encode
 from dataclasses import replace
-from datetime import UTC, date, datetime
-from fractions import Fraction
+from datetime import UTC, datetime
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
@@ -275,9 +274,3 @@ def test_no_clock_is_asked(forty_days, monkeypatch):
     now = datetime.now(UTC)
     assert f"{now:%Y-%m-%d}" not in page.decode()
     assert public_page(facts_of(forty_days)) == page
-
-
-def test_the_budget_s_epsilon_is_the_exponent(forty_days):
-    facts = facts_of(forty_days)
-    assert b"e<sup>0.5</sup>" in public_page(replace(facts, epsilon=Fraction(1, 2)))
-    assert date(2016, 2, 9) == facts.listed[-1].period

@@ -22,7 +22,6 @@ from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested, Status
 from tasks.release.each import each
-from tasks.reports import write_pages
 from tasks.reports.numbers import at_most
 from tasks.reports.one_day import day_in_markdown
 from tasks.reports.write import write_public_page
@@ -32,14 +31,6 @@ from tasks.storage import kept_figures
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 
 pytestmark = pytest.mark.slow
-
-
-def write(installation):
-    ledger = installation.ledger
-    try:
-        return write_pages(installation.settings, ledger, installation.now)
-    finally:
-        ledger.close()
 
 
 def page_of(installation):
@@ -57,7 +48,7 @@ def report_of(installation):
 def test_the_public_page_is_a_function_of_the_published_folder_alone(installation, tmp_path_factory):
     """Rebuilt from a copy of that folder, without ledger, configuration or what was kept: the same bytes."""
     installation.released(DAY, NEXT)
-    written = write(installation)
+    written = installation.write_pages()
     assert written.problem is None
     copy = tmp_path_factory.mktemp("a reader's") / "copy"
     shutil.copytree(installation.folder / "published", copy)
@@ -76,7 +67,7 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(installatio
 def test_the_page_leads_to_the_deployment_card_if_there_is_one(installation):
     """From the first night on, though the card is put after the page."""
     installation.released(DAY)
-    write(installation)
+    installation.write_pages()
     published = installation.folder / "published"
     for name in ("deployment-card.html", "deployment-card.json"):
         assert f'<a href="{name}"' in page_of(installation).decode()
@@ -88,7 +79,7 @@ def test_the_page_leads_to_the_deployment_card_if_there_is_one(installation):
 
 def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(installation, whole_spans):
     installation.release(DAY, NEXT)
-    write(installation)
+    installation.write_pages()
     report, public = report_of(installation), page_of(installation).decode()
     (entry, _) = read_catalogue(installation.folder / "published").entries
     statement = read_statement(open_storage(installation.folder / "published"), entry)
@@ -103,7 +94,7 @@ def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(i
         assert found.loss.plain == 2
         assert f'<td class="n">{at_most(found.loss.epsilon)}</td><td class="n">2</td>' in report
     compromise(installation.settings, installation.ledger, DAY, "a stolen disk", installation.now)
-    write(installation)
+    installation.write_pages()
     assert '<td class="n">∞</td><td class="n">∞</td>' in report_of(installation)
 
 
@@ -114,25 +105,25 @@ def test_where_a_day_was_restated_the_page_tells_the_whole_budget(either):
     assert either.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
     either.release(NEXT)
     assert either.ledger.worst("people").epsilon > Fraction(9, 10)
-    write(either)
+    either.write_pages()
     assert b"factor e<sup>1</sup>" in page_of(either)
     assert b"e<sup>0.9" not in page_of(either)
 
 
 def test_the_sum_of_the_same_charges_is_composed_once(installation, monkeypatch):
     installation.released(DAY)
-    write(installation)
+    installation.write_pages()
     monkeypatch.setattr(kept_figures, "composed", None)
-    write(installation)
+    installation.write_pages()
     installation.release(NEXT)
     with pytest.raises(TypeError):  # control: another sum
-        write(installation)
+        installation.write_pages()
 
 
 def test_what_only_operators_know_is_on_their_page_alone(installation):
     installation.configure("[trusted]", "[watch]\nfirst_day = 2016-05-31\n[trusted]")
     installation.release(DAY, NEXT)
-    write(installation)
+    installation.write_pages()
     report, public = report_of(installation), page_of(installation).decode()
     for said in ("Charged to the worst window", "31 May 2016", "late", "alarm", "Share of epsilon", "1/2"):
         assert said in report, said
@@ -152,7 +143,7 @@ def test_what_only_operators_know_is_on_their_page_alone(installation):
 
 def test_the_operators_page_links_to_the_published_files(installation):
     installation.released(DAY)
-    write(installation)
+    installation.write_pages()
     (entry,) = read_catalogue(installation.folder / "published").entries
     link = f"../../../published/{entry.file}"
     assert f'href="{link}"' in report_of(installation)
@@ -161,14 +152,14 @@ def test_the_operators_page_links_to_the_published_files(installation):
 
 def test_the_operators_page_links_to_the_data_docs_of_the_last_weeks_and_readers_do_not(installation):
     installation.released(DAY)
-    write(installation)
+    installation.write_pages()
     links = re.findall(r'href="(\.\./\.\./validation/[^"]+)"', report_of(installation))
     suites = [link.rsplit("-", 1)[1] for link in links]
     assert sorted(suites) == ["private_period.html", "raw.html", "release.html"]
     assert all((installation.settings.report_folder / link).is_file() for link in links)
     assert b"validation/" not in page_of(installation)
     installation.later(days=29)
-    write(installation)
+    installation.write_pages()
     assert "../../validation/" not in report_of(installation)
 
 
@@ -179,7 +170,7 @@ def test_no_reading_is_on_either_page(installation):
     number that the noise made look like a reading is not counted.
     """
     installation.released(DAY)
-    write(installation)
+    installation.write_pages()
     dumps = pl.read_parquet(installation.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]
     rows = pl.read_parquet(installation.folder / "published/data", hive_partitioning=True)
     published = {
@@ -200,7 +191,7 @@ def test_names_publisher_and_licence_stand_beside_the_data_and_are_signed(instal
     installation.configure('value = "load_mw"\n[trusted]', f'value = "load_mw"\n{lines}[trusted]')
     public = new_key(installation.settings.signing_key_file)
     installation.release(DAY)
-    write(installation)
+    installation.write_pages()
     folder, page = installation.folder / "published", page_of(installation).decode()
     assert "<td>Auvergne</td>" in page
     assert "Example Grid: two-regions, differentially private series, 1 Jun 2016" in page
@@ -208,26 +199,26 @@ def test_names_publisher_and_licence_stand_beside_the_data_and_are_signed(instal
     assert check_files(folder, public) == []
     (folder / "about.json").write_bytes(About("Somebody else").to_bytes("two-regions"))
     assert [line for line in check_files(folder, public) if line.startswith("about.json is not signed")]
-    write(installation)
+    installation.write_pages()
     assert page_of(installation).decode() == page
     assert check_files(folder, public) == []
 
 
 def test_figures_that_are_there_are_not_made_again(installation, monkeypatch):
     installation.released(DAY)
-    write(installation)
+    installation.write_pages()
     before = sorted((installation.folder / "published/curves").iterdir())
     monkeypatch.setattr("tasks.reports.curves.read_columns", None)
-    write(installation)
+    installation.write_pages()
     assert sorted((installation.folder / "published/curves").iterdir()) == before
     installation.release(NEXT)
     with pytest.raises(TypeError):  # control: another day
-        write(installation)
+        installation.write_pages()
 
 
 def test_a_withdrawn_day_leaves_both_pages(installation):
     installation.released(DAY, NEXT)
-    write(installation)
+    installation.write_pages()
     before = page_of(installation)
     run = installation.run()
     each([Requested(NEXT)], Requested, partial(withdraw, run, reason="a wrong meter"))
@@ -236,7 +227,7 @@ def test_a_withdrawn_day_leaves_both_pages(installation):
     assert any(
         "optstream report" in line for line in verify(installation.settings, installation.ledger).problems
     )
-    write(installation)
+    installation.write_pages()
     after = page_of(installation)
     assert b"1 Jun 2016 to 1 Jun 2016" in after
     assert b"1 Jun 2016 to 2 Jun 2016" in before
@@ -247,7 +238,7 @@ def test_a_withdrawn_day_leaves_both_pages(installation):
 
 def test_a_lost_file_is_named_and_the_other_days_are_shown(installation):
     installation.released(DAY, NEXT)
-    write(installation)
+    installation.write_pages()
     whole = page_of(installation)
     entry = read_catalogue(installation.folder / "published").entry(DAY)
     before = (installation.folder / "published" / entry.file).read_bytes()
@@ -255,7 +246,7 @@ def test_a_lost_file_is_named_and_the_other_days_are_shown(installation):
         (installation.folder / "published" / entry.file).unlink()
         if harm:
             (installation.folder / "published" / entry.file).write_bytes(harm)
-        written = write(installation)
+        written = installation.write_pages()
         assert (written.problem, written.lost) == (None, (DAY,))
         assert f"1 Jun 2016 ({what})" in page_of(installation).decode()
         assert "optstream publish" not in page_of(installation).decode()
@@ -263,20 +254,20 @@ def test_a_lost_file_is_named_and_the_other_days_are_shown(installation):
         assert "2 Jun 2016 as" not in report_of(installation)
         assert "2 Jun 2016</th><td" in page_of(installation).decode(), "the table of the other day"
     (installation.folder / "published" / entry.file).write_bytes(before)
-    assert write(installation).lost == ()
+    assert installation.write_pages().lost == ()
     assert page_of(installation) == whole
 
 
 def test_a_folder_that_cannot_be_read_stops_nothing_and_is_said(installation):
     installation.released(DAY)
     (installation.folder / "published/catalogue.json").write_bytes(b"{")
-    assert "not JSON" in write(installation).problem
+    assert "not JSON" in installation.write_pages().problem
     assert "unlisted" in report_of(installation), "the alarm of the watch"
 
 
 def test_before_the_first_release_operators_have_a_page_and_readers_none(installation):
     installation.run()
-    written = write(installation)
+    written = installation.write_pages()
     assert (written.public, written.problem) == (None, None)
     assert "No day is published." in report_of(installation)
     assert not (installation.folder / "published").exists()
@@ -290,12 +281,12 @@ def test_another_ledger_writes_no_operators_page(installation, monkeypatch):
 
     monkeypatch.setattr("tasks.reports.operator.watch", away)
     with pytest.raises(LedgerError, match="is away"):
-        write(installation)
+        installation.write_pages()
 
 
 def test_old_files_are_not_read_again(installation, monkeypatch):
     installation.released(DAY, NEXT)
-    write(installation)
+    installation.write_pages()
     from tasks.reports import summaries
 
     read = []
@@ -306,11 +297,11 @@ def test_old_files_are_not_read_again(installation, monkeypatch):
         return real(place, entry, *wanted)
 
     monkeypatch.setattr(summaries, "read_columns", noted)
-    write(installation)
+    installation.write_pages()
     assert read == []
     installation.simulate(THIRD)
     installation.release(THIRD)
-    write(installation)
+    installation.write_pages()
     assert read == [THIRD]
     assert check_files(installation.folder / "published") == []
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import DumpError, ParameterError
+from optstream.errors import ParameterError
 from optstream.stream import Calendar
 from tasks.config import Layout
 from tasks.sample_data import write_dumps
@@ -57,22 +57,6 @@ def test_seeds_days_and_leaves_differ(tmp_path: Path, schema: str) -> None:
         for day in days(MONDAY, 2)
     ]
     assert len(set(series)) == len(series) == 8
-
-
-def test_simulating_again_changes_nothing(tmp_path: Path) -> None:
-    first = simulate(tmp_path, leaves=["84", "11"], calendar=PARIS, days=days(MONDAY, 2))
-    stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    second = simulate(tmp_path, leaves=["84", "11"], calendar=PARIS, days=days(MONDAY, 2))
-    assert (first.n_written, first.n_kept, second.n_written, second.n_kept) == (4, 0, 0, 4)
-    assert stamps == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-
-
-def test_another_dump_is_never_overwritten(tmp_path: Path) -> None:
-    simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY], seed=1)
-    before = read(tmp_path, "84", MONDAY)
-    with pytest.raises(DumpError, match="already holds another dump"):
-        simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY], seed=2)
-    assert read(tmp_path, "84", MONDAY).equals(before)
 
 
 def test_the_marker_comes_last_and_a_killed_dump_is_completed(

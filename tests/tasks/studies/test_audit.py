@@ -87,11 +87,6 @@ def test_the_chart_is_drawn(rows, tmp_path, suffix):
         assert b"broken on purpose" in content
 
 
-def test_a_chart_of_another_kind_is_refused(rows, tmp_path):
-    with pytest.raises(ParameterError, match=r"\.svg or \.png"):
-        draw_audit(rows, tmp_path / "audit.pdf")
-
-
 def test_the_configured_mechanism_is_audited_on_its_own_neighbours(small):
     cases = configured_cases(small().settings, DAY)
     assert {case.kind for case in cases} == {"ours"}

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from optstream.errors import ConfigurationError, ParameterError
+from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.privacy import PeriodSpend, StepSpend
 from optstream.privacy.leakage import backward_leakage, forward_leakage, supremum
@@ -116,12 +116,6 @@ def test_void_and_restated_days_count_and_reserved_ones_do_not(stream):
     assert (history.n_releases, history.n_reserved) == (2, 1)
 
 
-def test_nothing_drawn_is_no_history(stream):
-    assert history_of(stream.settings, stream.ledger, "step") is None
-    stream.charge(DAY, flat("1/100"), state="reserved")
-    assert history_of(stream.settings, stream.ledger, "period") is None
-
-
 def test_a_history_too_long_for_steps_says_what_to_do(stream, monkeypatch):
     stream.charge(DAY, flat("1/100"))
     monkeypatch.setattr(charged_history, "LONGEST_HISTORY", 47)
@@ -183,23 +177,11 @@ def test_what_has_no_bound_is_null_in_json(stream, tmp_path):
     assert document["bound"] == {"total": 0.5, "constant": 0.0, "exact": None}
 
 
-def test_a_reducible_chain_needs_its_backward_file(tmp_path):
-    issue = chain(tmp_path, [[0.8, 0.2], [0, 1]])
-    with pytest.raises(ConfigurationError, match=r"M\.csv: the chain is reducible.*--backward"):
-        chain_of(issue, None)
-    assert chain_of(issue, issue).backward_from == issue.path
-
-
 def test_both_files_must_have_the_same_states(tmp_path):
     forward = chain(tmp_path, names=("a", "b"))
     for other in (chain(tmp_path, np.eye(3)), chain(tmp_path, names=("b", "a"))):
         with pytest.raises(ConfigurationError, match=r"must have the states of .*, in the same order"):
             chain_of(forward, other)
-
-
-def test_a_bound_of_nothing_is_refused(found):
-    with pytest.raises(ParameterError, match="alpha must be greater than 0"):
-        leakage_of("small", found.history, found.chain, 0.0)
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
@@ -211,11 +193,6 @@ def test_the_chart_is_drawn(found, tmp_path, suffix):
     if suffix == ".svg":
         assert b"backward (from the past)" in content
         assert b"Chain of 2 states" in content
-
-
-def test_a_chart_of_another_kind_is_refused(found, tmp_path):
-    with pytest.raises(ParameterError, match=r"\.svg or \.png"):
-        write_chart(found, tmp_path / "leakage.pdf")
 
 
 def test_a_short_history_is_drawn_step_by_step_and_a_long_one_by_its_worst(found, stream, tmp_path):

@@ -26,14 +26,6 @@ def test_a_released_stream_is_seen_and_nothing_is_changed(installation):
     }
 
 
-def test_a_stream_before_its_first_run_is_seen(small):
-    stream = small()
-    found = take_snapshot(stream.settings.file, NOW)
-    assert found.problem is None
-    assert found.view is not None
-    assert found.nights == {}
-
-
 def test_a_level_that_is_as_good_as_nothing_is_warned_of_and_worked_out_once(small, monkeypatch):
     file = small().settings.file
     found = take_snapshot(file, NOW)

@@ -102,12 +102,6 @@ def test_nothing_released_yet_is_said(here):
             ConfigurationError,
             "reducible.*give the backward chain with --backward",
         ),
-        (["--transition", "absent.csv"], ConfigurationError, "absent.csv: it does not exist"),
-        (
-            ["--transition", "optstream.toml"],
-            ConfigurationError,
-            r"optstream\.toml, line [0-9]+: it is not CSV",
-        ),
         (["--transition", "M.csv", "--bound", "0"], ParameterError, "alpha must be greater than 0"),
         (["--transition", "M.csv", "--plot", "x.pdf"], ParameterError, r"\.svg or \.png"),
     ],

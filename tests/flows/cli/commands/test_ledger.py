@@ -149,13 +149,6 @@ def test_wrong_words_are_explained(charged, words, message):
     assert message in " ".join(result.output.split())
 
 
-def test_help_names_the_commands():
-    assert "ledger" in invoke("--help").output
-    assert "purge" in invoke("--help").output
-    for command in ("show", "verify", "export"):
-        assert command in invoke("ledger", "--help").output
-
-
 def test_the_hour_that_comes_twice_is_told_apart():
     calendar = Calendar(30, "Europe/Paris")
     first = calendar.first_step(date(2016, 10, 30))

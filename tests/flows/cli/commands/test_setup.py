@@ -79,8 +79,7 @@ def test_words_that_are_missing_are_asked_for(here, words):
     assert import_rte(*words).exit_code == 2
 
 
-def test_simulate_writes_each_day_in_its_layout(here, monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+def test_simulate_writes_each_day_in_its_layout(here):
     invoke("init")
     file = here / "optstream.toml"
     change = '[[input.changes]]\nvalid_from = 2016-02-02\nvalue = "gw"\nfactor = "1000"\nmarker = "DONE"\n'
@@ -99,7 +98,6 @@ def test_simulate_writes_each_day_in_its_layout(here, monkeypatch):
 def test_an_example_of_another_kind_runs(tmp_path, monkeypatch):
     """Counts of single people over three levels, from `init` to a published day."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     wanted = ("--mechanism", "HistoryInformed", "--counts", "--metered", "--levels", "3")
     assert invoke("init", *wanted).exit_code == 0
     assert invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-01").exit_code == 0
@@ -159,7 +157,6 @@ def named(kind):
 def in_its_folder(tmp_path, monkeypatch):
     """An empty folder that is current."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
 
 
 def test_an_example_runs_by_the_command_line(in_its_folder):

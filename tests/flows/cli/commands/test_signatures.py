@@ -18,7 +18,6 @@ ARMOUR = "-----BEGIN PUBLIC KEY-----"
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     installation = Installation(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
     installation.simulate(*DAYS)

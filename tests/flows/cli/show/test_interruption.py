@@ -8,7 +8,6 @@ import typer
 
 from flows.cli.commands import run_days
 from flows.cli.show.interruption import told_if_interrupted, with_config
-from tasks.reports import write_pages
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
 
@@ -20,7 +19,6 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     installation = Installation(tmp_path)
     installation.simulate(DAY)
@@ -56,7 +54,7 @@ def test_the_configuration_is_named_where_it_is_not_the_usual_one():
 
 def test_a_run_of_days_that_are_published_loads_no_orchestrator(here, monkeypatch):
     here.released(DAY)
-    write_pages(here.settings, here.ledger, here.now)
+    here.write_pages()
 
     def loaded(*_):
         raise AssertionError("Prefect was asked for")

@@ -21,7 +21,6 @@ INFORMED = '[mechanism]\nname = "HistoryInformed"\nscale = 2000\n'
 def four(tmp_path, monkeypatch):
     """Four products, a quarter of epsilon each; gas and heat by HistoryInformed, water of much less."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     listed = ", ".join(f'"{name}.toml"' for name in ALPHAS)
     text = re.sub(r"streams = \[.*\]", f"streams = [{listed}]", POPULATION)
     (tmp_path / "population.toml").write_text(text)

@@ -27,9 +27,8 @@ PLAIN = [name for name in MECHANISMS if getattr(mechanisms, name).tree_class]
 
 
 @pytest.fixture
-def write(tmp_path, monkeypatch):
+def write(tmp_path):
     """Write the example for another mechanism: write("Fourier", n_coefficients="5")."""
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
 
     def _write(name, *changes, keep=(), **keys):
         listed = "".join(f"{key} = {value}\n" for key, value in keys.items())

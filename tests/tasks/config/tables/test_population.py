@@ -10,11 +10,6 @@ from tasks.release.run import terms_of
 from tests.tasks.products import POPULATION, two_products
 
 
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-
-
 @pytest.fixture
 def products(tmp_path):
     return two_products(tmp_path)

@@ -75,14 +75,6 @@ def test_an_unknown_region_concerns_its_own_days_only(stream):
     assert not isinstance(found(stream), Exception)
 
 
-def test_a_day_that_fails_stops_no_other(stream):
-    late = date(2025, 1, 16)
-    result = discover(stream.settings, [late, DAY])
-    assert list(result) == [late, DAY]
-    assert isinstance(result[late], LateDumpError)
-    assert not isinstance(result[DAY], Exception)
-
-
 def test_a_complete_dump_without_files_is_refused(stream):
     (stream.folder("84") / "part-0.parquet").unlink()
     error = found(stream)

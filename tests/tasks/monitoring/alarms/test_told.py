@@ -101,12 +101,6 @@ def test_what_was_told_is_stored_as_ever(watched):
     assert read_told(watched.settings) == memory
 
 
-def test_neighbouring_days_of_one_kind_are_one_line_and_gaps_are_not_bridged():
-    alarms = [alarm(DAYS[0]), alarm(DAYS[0], Kind.VOID), alarm(DAYS[1]), alarm(DAYS[3])]
-    assert lines_of(alarms) == [
-        "alarm: late: 2 days, 2016-06-01 to 2016-06-02; the last: 2016-06-02: words",
-        "alarm: void: 2016-06-01: words",
-        "alarm: late: 2016-06-04: words",
-    ]
+def test_so_many_lines_are_told_and_how_many_more():
     many = [alarm(DAYS[0] + timedelta(days=2 * number)) for number in range(100)]
     assert len(lines_of(many)) == MOST_LINES + 1

@@ -34,12 +34,6 @@ def load(tmp_path):
     return made
 
 
-def test_streams_whose_errors_fall_alike_share_equally(load):
-    files = {"a": LAPLACE, "b": LAPLACE, "c": LAPLACE}
-    shares = [load(name, **files).stream_share for name in files]
-    assert shares == [Fraction(1, 3)] * 3
-
-
 def test_a_stream_with_a_number_of_its_own_is_taken_off_first(load):
     own = ("c", 'stream_share = "model"\nshared_with = ["a.toml", "b.toml"]', 'stream_share = "1/5"')
     shares = [load(name, own, a=LAPLACE, b=LAPLACE, c=LAPLACE).stream_share for name in "abc"]

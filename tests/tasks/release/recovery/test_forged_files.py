@@ -15,7 +15,6 @@ from optstream.catalogue.parquet import decode
 from tasks.release import publish_again as again
 from tasks.release.day import Requested, Status
 from tasks.release.each import each
-from tasks.reports import write_pages
 
 DAY = date(2016, 6, 1)
 ABSURD = {
@@ -48,7 +47,7 @@ def forge(installation, change):
 def test_a_page_names_a_forged_file_as_damaged(installation, change):
     installation.released(DAY)
     forge(installation, change)
-    written = write_pages(installation.settings, installation.ledger, installation.now)
+    written = installation.write_pages()
     assert (written.problem, written.lost) == (None, (DAY,))
 
 

@@ -3,14 +3,11 @@
 import json
 from datetime import date, timedelta
 
-import numpy as np
 import polars as pl
 import pytest
 
 from optstream import read_published
-from optstream.measurement.linear import open_private_period
 from tasks.release.day import Status
-from tests.tasks.two_regions import READING
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 CHANGES = f"""value = "load_mw"
@@ -44,22 +41,6 @@ def dump(installation, day, region="84"):
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_the_simulation_writes_each_days_layout(archive, schema):
-    installation = archive(schema)
-    before, after = dump(installation, DAYS[1]), dump(installation, DAYS[2])
-    people = [["customer_id"], ["meter"]] if schema == "metered" else [[], []]
-    assert sorted(before.columns) == sorted([*people[0], "timestamp", "load_mw"])
-    assert sorted(after.columns) == sorted([*people[1], "when", "kilowatts"])
-    assert 500 < after["kilowatts"].mean() / before["load_mw"].mean() < 2000
-    for day, marker in ((DAYS[1], "_SUCCESS"), (DAYS[2], "DONE")):
-        names = sorted(
-            path.name for path in (installation.folder / f"archive/region=84/date={day}").iterdir()
-        )
-        assert names == sorted([marker, "part-0.parquet"])
-    installation.simulate(*DAYS)  # again, the same
-
-
-@pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_a_chunk_across_the_change_is_released(archive, schema):
     installation = archive(schema)
     works = installation.release(*DAYS)
@@ -69,16 +50,6 @@ def test_a_chunk_across_the_change_is_released(archive, schema):
     assert rows.height == 4 * 3 * 48
     again = installation.release(*DAYS)
     assert [again[day].outcome.status for day in DAYS] == [Status.UNCHANGED] * 4
-
-
-def test_what_is_measured_does_not_depend_on_the_layout(installation, archive):
-    installation.simulate(*DAYS)
-    plain = installation.release(*DAYS, steps=READING)
-    changed = archive().release(*DAYS, steps=READING)
-    for day in DAYS:
-        periods = [open_private_period(works[day].period) for works in (plain, changed)]
-        assert np.array_equal(*periods)
-        assert periods[0].min() > 0
 
 
 def test_lineage_names_the_raw_column_of_each_day(archive):

@@ -87,22 +87,6 @@ def test_a_day_with_an_hour_that_may_still_come_stays_open(day_of_hours):
     assert close_over(installation.run()) == (DAY, NEXT)
 
 
-def test_a_restated_hour_opens_its_day_and_the_next_run_closes_it(day_of_hours):
-    installation = day_of_hours
-    assert close_over(installation.run()) == (DAY,)
-    again = installation.release(HOUR, restate=True)[HOUR]
-    assert again.outcome.status is Status.PUBLISHED
-    assert len(data_files(installation)) == 25
-    rows = rows_of(installation)
-    assert set(rows.filter(pl.col("step").is_in([10, 11]))["revision"]) == {1}
-    assert set(rows.filter(~pl.col("step").is_in([10, 11]))["revision"]) == {0}
-    assert is_whole(installation)
-    assert close_over(installation.run()) == (DAY,)
-    assert rows_of(installation).equals(rows)
-    assert len(data_files(installation)) == 2
-    assert is_whole(installation)
-
-
 def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_hours):
     installation = day_of_hours
     assert close_over(installation.run()) == (DAY,)

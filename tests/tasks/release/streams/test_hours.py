@@ -9,7 +9,6 @@ import pytest
 
 from optstream import read_measurements, read_published
 from optstream.errors import LedgerError
-from optstream.ledger import ReleaseState
 from optstream.privacy import GaussianSpend
 from optstream.privacy.joint_spend import JointSpend
 from optstream.stream import Hour, partition_of
@@ -18,7 +17,6 @@ from tasks.monitoring.days import State
 from tasks.planning.nightly import days_of_night
 from tasks.release import steps as chunk
 from tasks.release.day import Requested, Status
-from tasks.reports import write_pages
 from tests.by_night import few
 from tests.tasks.release.streams.conftest import hours
 from tests.tasks.release.streams.test_release_mechanisms import OTHERS, measured
@@ -56,6 +54,8 @@ def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
     rows = read_published(installation.settings.published_folder, verify=True)
     assert rows.height == 3 * 2
     assert set(rows["date"]) == {DAY}
+    (manifest,) = installation.files("published/manifests").values()
+    assert json.loads(manifest)["statement"]["period"] == "2016-06-01T13"
     assert set(rows["step"]) == {26, 27}
     assert set(rows["timestamp"]) == {datetime(2016, 6, 1, 11, minute, tzinfo=UTC) for minute in (0, 30)}
     hive = pl.scan_parquet(
@@ -181,33 +181,8 @@ def test_the_schedule_takes_up_each_hour_that_is_over_and_the_watch_says_which_i
     view = watch(installation.settings, installation.ledger, installation.now, live=True)
     assert view.days[-1].state is State.LATE
     assert {str(alarm.day) for alarm in view.alarms if alarm.day} >= {str(asked[4])}
-    written = write_pages(installation.settings, installation.ledger, installation.now)
+    written = installation.write_pages()
     assert str(asked[4]) in written.trusted.read_text()
-
-
-def test_an_hour_is_withdrawn_and_restated_by_itself(by_the_hour):
-    installation = by_the_hour("Laplace")
-    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
-    one, two = Hour(DAY, 5), Hour(DAY, 6)
-    installation.release(one, two)
-    again = installation.release(one, restate=True)[one]
-    assert again.outcome.status is Status.PUBLISHED
-    rows = read_published(installation.settings.published_folder, verify=True)
-    assert rows.select("step", "revision").unique().sort("step").rows() == [
-        (10, 1),
-        (11, 1),
-        (12, 0),
-        (13, 0),
-    ]
-    assert installation.record(two).state is ReleaseState.PUBLISHED
-
-
-def test_the_manifest_names_its_hour(by_the_hour):
-    installation = by_the_hour("Laplace")
-    installation.release(Hour(DAY, 5))
-    (data,) = installation.files("published/manifests").values()
-    manifest = json.loads(data)
-    assert manifest["statement"]["period"] == "2016-06-01T05"
 
 
 def test_the_measurements_of_an_hour_are_published_and_make_its_rows_again(by_the_hour):

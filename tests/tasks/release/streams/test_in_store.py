@@ -81,14 +81,6 @@ def test_days_are_released_published_and_read(moved):
         assert all(day["file"].startswith("data/date=") for day in document["days"])
 
 
-def test_a_second_run_does_nothing(moved):
-    moved.release(*DAYS)
-    before = moved.filesystem.find(f"{moved.root}/public", detail=True)
-    again = moved.release(*DAYS)
-    assert statuses(again) == [Status.UNCHANGED] * 2
-    assert moved.filesystem.find(f"{moved.root}/public", detail=True) == before
-
-
 def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
     moved.release(DAY)
     event = json.loads((moved.settings.lineage_folder / EVENTS).read_text())

@@ -16,7 +16,6 @@ from tasks.monitoring import State, watch
 from tasks.monitoring.days import by_day
 from tasks.monitoring.document import status_document
 from tasks.release.records.close_days import close_over
-from tasks.reports import write_pages
 from tasks.reports.write import write_public_page
 from tasks.ui.snapshot import take_snapshot
 from tests.flows.ui.conftest import AUTHORIZED, SECRET
@@ -86,7 +85,7 @@ def test_the_application_has_a_page_for_the_stream_each_hour_and_each_node(watch
 
 def test_data_users_have_a_page_of_days_and_descriptions(watched):
     folder = watched.settings.published_folder
-    written = write_pages(watched.settings, watched.ledger, watched.now)
+    written = watched.write_pages()
     assert written.problem is None
     page = (folder / "index.html").read_text()
     assert "2 days are published" in page
@@ -106,7 +105,7 @@ def test_data_users_have_a_page_of_days_and_descriptions(watched):
     # the same page from the folder alone, and again when nothing changed
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     write_public_page(folder)
-    write_pages(watched.settings, watched.ledger, watched.now)
+    watched.write_pages()
     assert before == {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
@@ -114,7 +113,7 @@ def test_the_page_of_an_open_day_shows_what_the_closed_one_does(day_of_hours):
     folder = day_of_hours.settings.published_folder
     shown = []
     for _ in range(2):
-        write_pages(day_of_hours.settings, day_of_hours.ledger, day_of_hours.now)
+        day_of_hours.write_pages()
         shown.append(decode_header_and_figures(next((folder / "curves").iterdir()).read_bytes()))
         close_over(day_of_hours.run())
     assert shown[0] == shown[1]
@@ -124,7 +123,7 @@ def test_a_day_whose_file_is_lost_is_a_gap(watched):
     folder = watched.settings.published_folder
     (lost,) = (folder / "data").glob("*/hour=all/*")
     lost.unlink()
-    written = write_pages(watched.settings, watched.ledger, watched.now)
+    written = watched.write_pages()
     assert written.lost == (DAY,)
     assert "missing" in (folder / "index.html").read_text()
 

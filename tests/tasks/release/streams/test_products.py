@@ -48,15 +48,6 @@ def statuses(days):
     return {work.outcome.status for work in days.values()}
 
 
-def test_two_products_are_released_within_one_epsilon(products):
-    for one in products.values():
-        assert statuses(one.release(DAY, NEXT)) == {Status.PUBLISHED}
-    ledger = products["gas"].ledger
-    # whole sample points a window leave a little of each half
-    assert Fraction(99, 100) < ledger.worst("people").epsilon <= 1
-    assert ledger.verify() == []
-
-
 def test_a_product_that_plans_with_all_of_it_is_refused(products):
     products["electricity"].release(DAY, NEXT)
     gas = products["gas"]

@@ -15,7 +15,6 @@ from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested
 from tasks.release.each import each
 from tasks.release.records.close_days import close_over
-from tasks.reports import write_pages
 from tests.tasks.release.streams.conftest import hours
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -66,19 +65,19 @@ def test_answers_lie_beside_the_hours_a_file_a_day(day_of_hours):
     path = installation.folder / "optstream.toml"
     path.write_text(path.read_text() + '[questions.five]\nask = "sum"\nwindow = "150min"\nlevel = 1\n')
     folder = str(installation.settings.published_folder)
-    write_pages(installation.settings, installation.ledger, installation.now)
+    installation.write_pages()
     before = read_answers(folder)
     assert before.equals(ask(folder, [SUM]))
     assert len(installation.files("published/questions")) == 2
     assert close_over(installation.run()) == (DAY,)
     assert read_answers(folder).equals(before)
-    write_pages(installation.settings, installation.ledger, installation.now)
+    installation.write_pages()
     assert check_files(folder) == []
     gone = Hour(DAY, 23)
     run = installation.run()
     each([Requested(gone)], Requested, partial(withdraw, run, reason="wrong", days=[gone]))
     assert read_answers(folder).is_empty(), "both days' windows reach the hour that was withdrawn"
-    write_pages(installation.settings, installation.ledger, installation.now)
+    installation.write_pages()
     assert read_answers(folder).equals(ask(folder, [SUM]))
     assert check_files(folder) == []
 

@@ -115,7 +115,7 @@ def test_what_was_measured_before_informs_the_next_day(with_mechanism):
     assert second.to_bytes().count(b'"history"') == len(second.parts)  # all blocks of weeks, once
 
 
-@pytest.mark.parametrize("name", ADAPTIVE)
+@pytest.mark.parametrize("name", few(ADAPTIVE, 3))
 def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name):
     installation = with_mechanism(name)
     installation.released(*DAYS[:2])

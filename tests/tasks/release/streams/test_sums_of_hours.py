@@ -18,7 +18,6 @@ from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested
 from tasks.release.each import each
 from tasks.release.records.close_days import close_over
-from tasks.reports import write_pages
 from tests.tasks.release.streams.conftest import hours
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -45,7 +44,7 @@ def test_a_sum_over_hours_has_the_error_of_its_steps(day_of_hours, closed):
     sums = period_sums(rows, "load_mw", "day", errors_of_days(open_storage(folder), catalogue, [DAY, NEXT]))
     own = sums.filter(date=DAY, node="84").row(0, named=True)
     assert own["load_mw_sum_noise_se"] == pytest.approx(by_hand(rows, "84", range(48))[1], rel=1e-3)
-    write_pages(day_of_hours.settings, day_of_hours.ledger, day_of_hours.now)
+    day_of_hours.write_pages()
     assert check_files(folder) == []
 
 

@@ -17,7 +17,7 @@ from tasks.studies.evaluation.findings import FINDINGS, check
 from tasks.studies.evaluation.means import Results, pooled, short
 from tasks.studies.evaluation.page import UNMET, write_page
 from tasks.studies.evaluation.pictures import pictures
-from tasks.studies.evaluation.tables import TABLES, markdown
+from tasks.studies.evaluation.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -244,7 +244,3 @@ def test_pooled_means_count_alike_and_their_errors_add_up_in_squares():
 )
 def test_numbers_are_short(value, shown):
     assert short(value) == shown
-
-
-def test_a_table():
-    assert markdown(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"

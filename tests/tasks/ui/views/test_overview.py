@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from math import inf, nan
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -13,7 +12,6 @@ from optstream.catalogue import Catalogue, Entry
 from optstream.stream import Hour
 from tasks.monitoring import Kind, Severity, State
 from tasks.ui.render import page
-from tasks.ui.snapshot import Snapshot
 from tasks.ui.views.overview import Need, next_run, overview, row_of
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
@@ -71,13 +69,6 @@ def test_a_stream_by_the_hour_shows_its_last_days_each_by_its_worst_hour(snapsho
         (FIRST + timedelta(days=1), "late"),
     ]
     assert len(row.nights) == 48
-
-
-def test_what_was_never_seen_has_a_row_that_says_why():
-    (row,) = overview([Snapshot(Path("new.toml"), "new", AT, problem="cannot be read")], LATER)
-    assert (row.name, row.need, row.problem) == ("new", Need.BLIND, "cannot be read")
-    assert row.budget is None
-    assert row.strip == ()
 
 
 @pytest.mark.parametrize(("spent", "share"), [(inf, 1.0), (Fraction(3, 2), 1.0), (Fraction(0), 0.0)])
