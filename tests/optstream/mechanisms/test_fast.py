@@ -15,10 +15,9 @@ from optstream.errors import ParameterError
 from optstream.estimation.holding import UNKNOWN
 from optstream.measurement.in_turn import measure_in_turn
 from optstream.mechanisms.fast import Fast
-from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
-from optstream.stream import AggregationTree, Measured
+from optstream.stream import Measured
 from optstream.stream.private_period import open_private_period
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -254,14 +253,6 @@ def test_bad_parameters_are_named(changes, message):
 def test_defaults_fit_any_window():
     for window, samples in ((1, 1), (6, 1), (48, 7), (209, 31)):
         assert Fast(PrivacyModel("1", window, 1)).samples_in_window == samples
-
-
-def test_on_a_tree_each_level_decides_for_itself_and_all_add_up():
-    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
-    whole = Hierarchical(build(), tree, ["1/3", "2/3"])
-    parts = in_periods(whole, WALK, [48, 48])
-    assert np.allclose(parts[1].values[0], parts[1].values[1:].sum(axis=0))
-    assert worst_window([spend for part in parts for spend in part.spends], 48).epsilon <= whole.epsilon <= 1
 
 
 class Raw(Fast):

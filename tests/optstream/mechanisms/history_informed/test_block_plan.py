@@ -47,16 +47,6 @@ def test_one_block_then_eight_at_once_would_cost_nearly_twice_epsilon():
     assert worst == pytest.approx(1.875, rel=1e-9)
 
 
-def test_after_another_mechanism_it_waits_too():
-    stream = load(4)
-    first = run(Laplace(MODEL), stream[:, :SLOTS])
-    mechanism = informed()
-    state = mechanism.recall(spends_of(first), first[-1].state)
-    second = run(mechanism, stream[:, SLOTS:], state=state, first_day=1)
-    assert worst_window(spends_of(first + second), SLOTS).epsilon <= MODEL.epsilon
-    assert sum(second[1].spends[0].weights) > 0
-
-
 @pytest.mark.slow
 def test_blocks_are_chosen_from_public_figures():
     noisy, exact = (HistoryInformed(PrivacyModel(e, 48, 1), scale=5000.0).blocks for e in ("0.01", "1"))

@@ -8,7 +8,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
-from optstream.noise import secure_noise, simulated_noise
+from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Feature
 
@@ -28,15 +28,6 @@ def build(model=MODEL, tree=TREE, n_steps=48, **changes):
 
 def _features(n_steps):
     return [Feature((range(0, 14), range(14, n_steps)), "parts"), Feature((range(n_steps),), "day")]
-
-
-def test_the_readme_example_runs_with_secure_noise():
-    mechanism = build(features=Feature.day_parts(48))
-    release = mechanism.release(LOAD, noise=secure_noise())
-    assert release.values.shape == (3, 48)
-    assert not release.simulated
-    assert np.allclose(release.values[0], release.values[1] + release.values[2])
-    assert release.values.min() >= 0
 
 
 def test_strict_costs_epsilon_and_no_more_in_any_window_of_a_year_with_clock_changes():
