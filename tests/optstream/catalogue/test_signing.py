@@ -112,16 +112,6 @@ def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, si
         read_published(published.name, public_key=PEM)
 
 
-def test_an_altered_catalogue_is_refused(published, sign):
-    sign(published)
-    sign(published, NEXT)
-    document = json.loads(published.read("catalogue.json"))
-    del document["periods"][str(NEXT)]
-    published.write("catalogue.json", json.dumps(document).encode())
-    assert days_in(published, None) == [DAY]
-    refused(published, "not signed by key")
-
-
 def test_an_older_catalogue_has_a_lower_number(published, sign):
     """Its signature holds: only who remembers a newer one can tell."""
     sign(published)

@@ -203,22 +203,6 @@ def test_a_day_that_was_never_listed_is_given_up(published, put):
     assert check_files(published.name) == []
 
 
-@pytest.mark.parametrize(
-    ("spoil", "rule"),
-    [
-        (lambda data: b"{}", "format"),
-        (lambda data: b"", "JSON"),
-        (lambda data: data.replace(b"2016-02-01/release", b"2016-02-02/release"), "relative names"),
-    ],
-)
-def test_a_catalogue_is_not_trusted(published, put, spoil, rule):
-    put(published.name, DAY)
-    published.write("catalogue.json", spoil(published.read("catalogue.json")))
-    for reader in (read_published, check_files):
-        with pytest.raises(PublicationError, match=rule):
-            reader(published.name)
-
-
 def test_a_catalogue_has_a_largest_size(published, put, monkeypatch):
     put(published.name, DAY)
     monkeypatch.setattr("optstream.catalogue.index.LARGEST_CATALOGUE", 100)
