@@ -1,12 +1,11 @@
 """Tables come back from their bytes as they were, and a text that rows repeat fills no memory."""
 
 import polars as pl
-import pyarrow as pa
 import pytest
 
 from optstream.errors import PublicationError
 from optstream.storage.parquet_limits import Limits
-from optstream.storage.parquet_table import FEW_TEXTS, decode_table, encode_table
+from optstream.storage.parquet_table import decode_table, encode_table
 
 LIMITS = Limits(rows=2**20, columns=8)
 
@@ -29,16 +28,6 @@ def test_a_table_comes_back_as_it_was():
         assert metadata[b"key"] == b"text"
     only, _ = decode_table(encode_table(rows, {}), LIMITS, "a file", ["value", "of another file"])
     assert only.equals(rows.select("value"), null_equal=True)
-
-
-def test_texts_that_rows_repeat_are_refused_before_they_are_written_out():
-    """A few kilobytes would fill the memory of whoever reads them."""
-    data = encode_table(repeated(2 * FEW_TEXTS // 4000), {})
-    assert len(data) < 2**18
-    before = pa.default_memory_pool().max_memory()
-    with pytest.raises(PublicationError, match="a file may hold 268,435,456 bytes of texts"):
-        decode_table(data, LIMITS, "a file")
-    assert pa.default_memory_pool().max_memory() - before < 2**26
 
 
 def test_many_rows_may_have_more_texts(monkeypatch):
