@@ -47,6 +47,17 @@ def test_prediction_and_correction_are_the_conditional_distribution(gaps, ahead,
     assert prior.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
 
 
+def test_the_papers_recursion_by_hand():
+    filtered = ConstantState(10.0, 40.0, {})
+    filtered.correct(3, np.array([100.0, -8.0]))
+    prior = filtered.prior(5)
+    assert np.array_equal(prior.mean, [100.0, -8.0])
+    assert prior.variance == 60.0
+    posterior = filtered.correct(5, np.array([110.0, 12.0]))
+    assert np.allclose(posterior.mean, [106.0, 4.0])
+    assert posterior.variance == pytest.approx(24.0)
+
+
 def test_before_the_first_sample_the_walk_runs_backwards():
     mean, variance = ConstantState(3.0, 5.0, {}).before_first(4, np.array([7.0]))
     assert (mean[0], variance) == (7.0, 17.0)

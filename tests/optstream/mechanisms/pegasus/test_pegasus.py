@@ -10,10 +10,11 @@ from optstream.audit import audit
 from optstream.audit.subjects.subject import Outputs
 from optstream.errors import ParameterError
 from optstream.measurement.grouping import measure_groups
+from optstream.mechanisms import Hierarchical
 from optstream.mechanisms.pegasus.pegasus import PeGaSus
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import Measured, PrivatePeriod, RawState
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
 from tests.optstream.mechanisms.silent_noise import Scaled
 
@@ -212,6 +213,26 @@ def test_smoothing_pays_where_nothing_changes():
             mechanism = PeGaSus(MODEL, threshold=threshold, smoother=smoother)
             release = mechanism.release(values, noise=simulated_noise(5))
             assert np.mean((release.values - values) ** 2) < least * noise_alone
+
+
+def test_on_a_tree_each_level_has_groups_of_its_own_that_run_on():
+    tree = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+    mechanism = Hierarchical(PeGaSus(MODEL, threshold=10**6), tree, ["1/2", "1/2"])
+    assert ALMOST < mechanism.epsilon <= 1
+    values = np.full((2, 20), 70)
+    parts = released(mechanism, values, [10])
+    assert np.allclose(parts[1].values[0], parts[1].values[1:].sum(axis=0))
+    for level in parts[1].measured.parts:
+        assert np.all(np.array(level.choices["groups"]) == 0)
+    lost = released(mechanism, values, [10], keep=public_part)
+    assert all(np.all(np.array(level.choices["groups"]) == 10) for level in lost[1].measured.parts)
+    stored = released(
+        mechanism,
+        values,
+        [10],
+        keep=lambda state: with_raw(mechanism.recall([], public_part(state)), raw_bytes(state)),
+    )
+    assert np.array_equal(stored[1].values, parts[1].values)
 
 
 class Grouped:
