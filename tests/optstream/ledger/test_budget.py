@@ -158,26 +158,6 @@ def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, kit
     reserve("day 2", kit.plan(8, "1/4"), catalogue_heads=[head])
 
 
-def test_of_two_threads_with_headroom_for_one_exactly_one_passes(ledger, kit):
-    for round_number in range(5):
-        first = 1000 * round_number
-        together = Barrier(2)
-
-        def attempt(side, first=first, together=together):
-            together.wait()
-            plan = kit.plan(first + 2 * side, "1/4")
-            try:
-                ledger.reserve("load", f"{first} {side}", 0, plan, f"run {side}", kit.now, kit.lease)
-            except BudgetError:
-                return "refused"
-            return "reserved"
-
-        with ThreadPoolExecutor(2) as pool:
-            assert sorted(pool.map(attempt, (0, 1))) == ["refused", "reserved"]
-    assert ledger.worst("customers").epsilon == 1
-    assert ledger.verify() == []
-
-
 def both_at_once(ledger, kit, monkeypatch, streams):
     """Two runs reserve adjacent days that do not both fit; each, once it has checked, waits for the other."""
     together = Barrier(2)
