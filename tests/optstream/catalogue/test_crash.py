@@ -68,28 +68,6 @@ def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch,
     assert n > 15
 
 
-@pytest.mark.nightly
-def test_a_new_revision_survives_death_at_every_step(tmp_path, monkeypatch, put):
-    def prepare(folder):
-        put(folder, DAY)
-        put(folder, NEXT)
-
-    def check(folder):
-        days = read_published(folder, verify=True).group_by("date").agg("revision").sort("date")
-        assert days["date"].to_list() == [DAY, NEXT]
-        assert days["revision"].to_list() in ([[1] * 12, [1] * 12], [[2] * 12, [1] * 12])
-        put(folder, DAY, revision=2)
-        assert check_files(folder) == []
-        assert read_catalogue(folder).entry(DAY).revision == 2
-        assert len(list((folder / "superseded" / "date=2016-02-01").iterdir())) == 1
-        assert len(list((folder / "data").rglob("*.parquet"))) == 2
-
-    n = run_with_death_at_each_step(
-        tmp_path, monkeypatch, prepare, lambda folder: put(folder, DAY, revision=2), check
-    )
-    assert n > 15
-
-
 @pytest.mark.slow
 def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
     tmp_path, monkeypatch, put, put_all
