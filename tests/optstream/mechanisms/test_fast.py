@@ -1,6 +1,5 @@
 """FAST: its cost over any periods, its decisions, its filter, and that mistakes of it would be found."""
 
-import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,7 +16,6 @@ from optstream.measurement.in_turn import measure_in_turn
 from optstream.mechanisms.fast import Fast
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
-from optstream.stream import Measured
 from optstream.stream.private_period import open_private_period
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -108,20 +106,6 @@ def test_step_by_step_is_the_batch_with_the_same_noise(sampling, predictor):
         online.append(release.values)
     assert np.array_equal(np.hstack(online), batch.values)
     assert state.memory == batch.state
-
-
-@pytest.mark.parametrize("predictor", ["kalman", "linear"])
-def test_the_estimate_replays_what_the_controller_saw_also_from_bytes(predictor):
-    mechanism = build(predictor=predictor, integration_time=2)
-    for release in in_periods(mechanism, WALK, [40, 1, 55]):
-        reread = Measured.from_bytes(release.measured.to_bytes())
-        assert np.array_equal(mechanism.estimate(reread).values, release.values)
-        assert json.loads(json.dumps(release.state)) == reread.state == release.state
-        replayed = mechanism._controller(reread.before, reread.first_step, 2)
-        for place, step in enumerate(reread.positions):
-            assert replayed.due(reread.first_step + step)
-            replayed.saw(reread.first_step + step, reread.points[:, place])
-        assert {**release.state, **replayed.memory()} == release.state
 
 
 def test_values_and_variances_are_the_filters():

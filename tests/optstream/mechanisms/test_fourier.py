@@ -14,7 +14,7 @@ from optstream.errors import ParameterError
 from optstream.mechanisms.fourier import Fourier
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.noise import simulated_noise
-from optstream.privacy import PeriodSpend, PrivacyModel, charged_to_windows, worst_window
+from optstream.privacy import PeriodSpend, PrivacyModel, worst_window
 from optstream.stream import AggregationTree, PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -64,14 +64,6 @@ def test_days_of_a_window_cost_all_of_epsilon_where_they_meet(model):
         charges = mechanism.plan(48)[0].charges
         assert float(charges[48]) == pytest.approx(1 / sqrt(2), rel=1e-3)
         assert float(charges[12] / charges[48]) == pytest.approx(1 / 2, rel=1e-3)
-
-
-def test_a_year_with_clock_changes_costs_epsilon_and_no_more():
-    mechanism = Fourier(DAY, shortest_period=46)
-    lengths = [48] * 86 + [46] + [48] * 216 + [50] + [48] * 62
-    spends = history_of(mechanism, lengths)
-    assert 0.99 < worst_window(spends, 48).epsilon <= 1
-    assert max(charged_to_windows(spends, 48, range(0, 17500))) <= 1
 
 
 def test_charging_each_period_alone_would_cost_twice_or_root_two_times_epsilon():

@@ -60,25 +60,10 @@ def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
     assert {float(scales[key] / alone[key]) for key in scales} == {min(leaves, 2)}
 
 
-def test_a_derived_nation_costs_nothing_and_still_adds_up():
-    mechanism = build(level_shares=["0", "1"])
-    assert {spend.level for spend in mechanism.plan(48)} == {1}
-    release = mechanism.release(LOAD, noise=simulated_noise(1))
-    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
-
-
 def test_the_answer_nears_the_truth_as_epsilon_grows():
     tight = build(PrivacyModel("100000", 48, 1), sampling=EquallySpaced(48))
     release = tight.release(LOAD, noise=simulated_noise(1))
     assert np.abs(release.values[1:] - LOAD).max() < 0.1
-
-
-def test_the_release_costs_its_plan():
-    mechanism = build()
-    release = mechanism.release(LOAD, noise=simulated_noise(5), first_step=7)
-    assert release.spends == mechanism.plan(48, 7)
-    assert release.epsilon == mechanism.epsilon
-    assert release.epsilon_alone == worst_window(release.spends, 48).epsilon
 
 
 @pytest.mark.parametrize(

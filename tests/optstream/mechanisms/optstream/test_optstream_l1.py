@@ -125,25 +125,6 @@ def test_without_the_window_rule_a_straddling_window_costs_1_63():
     assert float(worst_window(spends, 48).epsilon) == pytest.approx(1.6333, abs=1e-4)
 
 
-def test_the_naive_readings_cost_what_the_design_says():
-    """Equal spacing restarted each period, a 46-step day in the middle: 1.1 with points at each day's start
-    only, 1.2 with points at both its ends. Fixed residues cost 1.
-    """
-    rules = {
-        "starts": lambda length: [index * length // 10 for index in range(10)],
-        "both ends": lambda length: [round(index * (length - 1) / 9) for index in range(10)],
-    }
-    costs = {}
-    for name, points in rules.items():
-        spends, at = [], 0
-        for length in (48, 46, 48):
-            weights = tuple(int(step in points(length)) for step in range(length))
-            spends.append(StepSpend(0, "samples", at, weights, Fraction(10), 1))
-            at += length
-        costs[name] = worst_window(spends, 48).epsilon
-    assert costs == {"starts": Fraction(11, 10), "both ends": Fraction(12, 10)}
-
-
 def test_periods_shorter_than_declared_are_refused():
     with pytest.raises(ParameterError, match="shortest_period of OptStream is 48, and this period has 46"):
         build(48, features=[]).plan(46)
