@@ -258,15 +258,6 @@ def test_a_day_of_another_age_is_refused(published, put, day):
         read_catalogue(published.name)
 
 
-def test_a_lost_file_is_named_with_what_puts_it_back(published, put):
-    entry = put(published.name, DAY).entry
-    published.remove(entry.file)
-    with pytest.raises(PublicationError, match=f"{entry.file} is missing; .*`optstream publish {DAY}`"):
-        read_published(published.name)
-    assert f"{entry.file} is missing" in " ".join(check_files(published.name))
-    assert f"`optstream publish {DAY}`" in " ".join(check_files(published.name))
-
-
 def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path, put, sign):
     from tests.optstream.catalogue.folders import Folder
 

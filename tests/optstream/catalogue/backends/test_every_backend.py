@@ -129,9 +129,11 @@ def test_an_existing_name_is_never_overwritten(published, put):
 def test_a_lost_file_is_put_back(published, put):
     entry = put(published.name, DAY).entry
     published.remove(entry.file)
-    with pytest.raises(PublicationError, match="missing"):
+    with pytest.raises(PublicationError, match=f"{entry.file} is missing; .*`optstream publish {DAY}`"):
         read_published(published.name)
-    assert "missing" in " ".join(check_files(published.name))
+    (line,) = check_files(published.name)
+    assert f"{entry.file} is missing" in line
+    assert f"`optstream publish {DAY}`" in line
     assert put(published.name, DAY).changed
     assert check_files(published.name) == []
 
