@@ -10,6 +10,7 @@ import pytest
 
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, withdraw
 from optstream.errors import PublicationError
+from tests.by_night import few
 
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
@@ -69,8 +70,9 @@ def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch,
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("each", few([3, 1], 1))
 def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
-    tmp_path, monkeypatch, put, put_all
+    tmp_path, monkeypatch, put, put_all, each
 ):
     def prepare(folder):
         put(folder, DAY)
@@ -90,7 +92,7 @@ def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
         assert first.changed
         assert second.changed
 
-    assert run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check) > 25
+    assert run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check, each) > 25
 
 
 def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(tmp_path, monkeypatch, put):
