@@ -36,3 +36,11 @@ def test_many_rows_may_have_more_texts(monkeypatch):
     assert whole.height == 4000
     with pytest.raises(PublicationError, match="may hold 512,000 bytes"):
         decode_table(encode_table(repeated(129), {}), LIMITS, "a file")
+
+
+def test_few_rows_may_have_long_texts(monkeypatch):
+    monkeypatch.setattr("optstream.storage.parquet_table.FEW_TEXTS", 1000)
+    whole, _ = decode_table(encode_table(repeated(500, 2), {}), LIMITS, "a file")
+    assert whole.height == 2
+    with pytest.raises(PublicationError, match="may hold 1,000 bytes"):
+        decode_table(encode_table(repeated(501, 2), {}), LIMITS, "a file")
