@@ -75,3 +75,9 @@ def test_public_measurements_must_fit_together():
         Measured.from_public(np.zeros((3, 4)), [np.zeros((3, 1))], variances=[1.0])
     with pytest.raises(ParameterError, match=r"variances\[0\] must be greater than 0"):
         Measured.from_public(np.zeros((3, 4)), [], variances=[0.0])
+
+
+def test_bytes_that_are_no_measurements_are_refused():
+    for data in (b"", b"[]", b"{}", b'{"format":"other"}', b"\xff"):
+        with pytest.raises(ParameterError):
+            Measured.from_bytes(data)
