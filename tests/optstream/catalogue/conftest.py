@@ -10,10 +10,10 @@ import pytest
 
 from optstream.catalogue import NoiseScale, ReleaseStatement, StandardErrors
 from optstream.privacy import PrivacyModel
-from tests.optstream.catalogue.folders import KINDS, Folder, make_folder
+from tests.optstream.catalogue.folders import Folder, make_folder
 
 N_STEPS = 4
-S3_BY_NIGHT = pytest.param("s3", marks=pytest.mark.nightly)
+FILE_BY_NIGHT, S3_BY_NIGHT = (pytest.param(kind, marks=pytest.mark.nightly) for kind in ("file", "s3"))
 NODES = {"FR": (None, 0), "84": ("FR", 1), "Île & ../x": ("FR", 1)}
 
 
@@ -101,9 +101,11 @@ def put(put_all: Callable[..., Any]) -> Callable[..., Any]:
     return put
 
 
-@pytest.fixture(params=[*KINDS[:-1], S3_BY_NIGHT])
+@pytest.fixture(params=["path", FILE_BY_NIGHT, "memory", S3_BY_NIGHT])
 def published(request: pytest.FixtureRequest) -> Folder:
-    """An empty published folder in every kind of place; on a server by night, but where a test is of that."""
+    """An empty published folder in every kind of place; a path as a URL, and a server, by night, but where a
+    test is of that.
+    """
     return make_folder(request.param, request)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, withdraw
 from optstream.errors import PublicationError
+from tests.by_night import few
 
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
@@ -68,31 +69,10 @@ def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch,
     assert n > 15
 
 
-@pytest.mark.nightly
-def test_a_new_revision_survives_death_at_every_step(tmp_path, monkeypatch, put):
-    def prepare(folder):
-        put(folder, DAY)
-        put(folder, NEXT)
-
-    def check(folder):
-        days = read_published(folder, verify=True).group_by("date").agg("revision").sort("date")
-        assert days["date"].to_list() == [DAY, NEXT]
-        assert days["revision"].to_list() in ([[1] * 12, [1] * 12], [[2] * 12, [1] * 12])
-        put(folder, DAY, revision=2)
-        assert check_files(folder) == []
-        assert read_catalogue(folder).entry(DAY).revision == 2
-        assert len(list((folder / "superseded" / "date=2016-02-01").iterdir())) == 1
-        assert len(list((folder / "data").rglob("*.parquet"))) == 2
-
-    n = run_with_death_at_each_step(
-        tmp_path, monkeypatch, prepare, lambda folder: put(folder, DAY, revision=2), check
-    )
-    assert n > 15
-
-
 @pytest.mark.slow
+@pytest.mark.parametrize("each", few([3, 1], 1))
 def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
-    tmp_path, monkeypatch, put, put_all
+    tmp_path, monkeypatch, put, put_all, each
 ):
     def prepare(folder):
         put(folder, DAY)
@@ -112,7 +92,7 @@ def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
         assert first.changed
         assert second.changed
 
-    assert run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check) > 25
+    assert run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check, each) > 25
 
 
 def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(tmp_path, monkeypatch, put):

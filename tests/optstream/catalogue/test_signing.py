@@ -112,16 +112,6 @@ def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, si
         read_published(published.name, public_key=PEM)
 
 
-def test_an_altered_catalogue_is_refused(published, sign):
-    sign(published)
-    sign(published, NEXT)
-    document = json.loads(published.read("catalogue.json"))
-    del document["periods"][str(NEXT)]
-    published.write("catalogue.json", json.dumps(document).encode())
-    assert days_in(published, None) == [DAY]
-    refused(published, "not signed by key")
-
-
 def test_an_older_catalogue_has_a_lower_number(published, sign):
     """Its signature holds: only who remembers a newer one can tell."""
     sign(published)
@@ -266,15 +256,6 @@ def test_a_day_of_another_age_is_refused(published, put, day):
     published.write("catalogue.json", text)
     with pytest.raises(PublicationError, match="outside the years 1970 to 2199"):
         read_catalogue(published.name)
-
-
-def test_a_lost_file_is_named_with_what_puts_it_back(published, put):
-    entry = put(published.name, DAY).entry
-    published.remove(entry.file)
-    with pytest.raises(PublicationError, match=f"{entry.file} is missing; .*`optstream publish {DAY}`"):
-        read_published(published.name)
-    assert f"{entry.file} is missing" in " ".join(check_files(published.name))
-    assert f"`optstream publish {DAY}`" in " ".join(check_files(published.name))
 
 
 def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path, put, sign):

@@ -1,7 +1,6 @@
 """Withdrawing: out of the catalogue and the folder, with a tombstone and a manifest that tell the cost."""
 
 import fcntl
-import threading
 from datetime import date, timedelta
 
 import pytest
@@ -140,46 +139,6 @@ def test_a_reader_that_is_overtaken_leaves_the_day_out(tmp_path, put, monkeypatc
 
     monkeypatch.setattr(read, "read_catalogue", overtaken)
     assert days_in(tmp_path) == [NEXT]
-
-
-@pytest.mark.slow
-def test_readers_see_whole_days_while_days_are_withdrawn_and_restated(tmp_path, put):
-    days = [DAY + timedelta(days=number) for number in range(20)]
-    for day in days:
-        put(tmp_path, day)
-    done, looked, failures, seen = threading.Event(), threading.Semaphore(0), [], set()
-
-    def operator():
-        try:
-            for number, day in enumerate(days):
-                looked.acquire(timeout=60)  # so that both are at it all the time, however fast the disk is
-                withdraw(tmp_path, day, told("h2"), stream=STREAM)
-                if number % 2:
-                    put(tmp_path, day, revision=2)
-        finally:
-            done.set()
-
-    def reader():
-        while not done.is_set():
-            try:
-                frame = read_published(tmp_path, verify=True)
-            except PublicationError as error:
-                failures.append(error)
-                return
-            sizes = frame.group_by("date").len()["len"]
-            if set(sizes) - {12}:
-                failures.append("a partial day")
-            seen.add(len(sizes))
-            looked.release()
-
-    threads = [threading.Thread(target=work) for work in (reader, operator)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert len(days_in(tmp_path)) == 10
-    assert len(seen) > 1
 
 
 def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_told(in_store):

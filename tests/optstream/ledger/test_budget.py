@@ -22,6 +22,14 @@ from optstream.privacy import PeriodSpend, StepSpend, worst_window
 ledger_module = import_module("optstream.ledger.ledger")
 reserve_module = import_module("optstream.ledger.transactions.reserve")
 
+BOTH = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+"""By day too: what the locks of a database decide. The rest is arithmetic, on PostgreSQL by night."""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
+def url(request):
+    return request.getfixturevalue(f"{request.param}_url")
+
 
 def test_an_overspend_is_refused_and_nothing_is_inserted(ledger, reserve, kit):
     reserve()
@@ -158,26 +166,6 @@ def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, kit
     reserve("day 2", kit.plan(8, "1/4"), catalogue_heads=[head])
 
 
-def test_of_two_threads_with_headroom_for_one_exactly_one_passes(ledger, kit):
-    for round_number in range(5):
-        first = 1000 * round_number
-        together = Barrier(2)
-
-        def attempt(side, first=first, together=together):
-            together.wait()
-            plan = kit.plan(first + 2 * side, "1/4")
-            try:
-                ledger.reserve("load", f"{first} {side}", 0, plan, f"run {side}", kit.now, kit.lease)
-            except BudgetError:
-                return "refused"
-            return "reserved"
-
-        with ThreadPoolExecutor(2) as pool:
-            assert sorted(pool.map(attempt, (0, 1))) == ["refused", "reserved"]
-    assert ledger.worst("customers").epsilon == 1
-    assert ledger.verify() == []
-
-
 def both_at_once(ledger, kit, monkeypatch, streams):
     """Two runs reserve adjacent days that do not both fit; each, once it has checked, waits for the other."""
     together = Barrier(2)
@@ -205,6 +193,7 @@ def both_at_once(ledger, kit, monkeypatch, streams):
 
 
 @pytest.mark.slow
+@BOTH
 @pytest.mark.parametrize("streams", [("load", "load"), ("load", "second")], ids=["one stream", "two streams"])
 def test_adjacent_days_never_both_pass_when_only_one_fits(ledger, kit, monkeypatch, streams):
     ledger.enrol(kit.terms("second"), kit.now)
@@ -213,6 +202,7 @@ def test_adjacent_days_never_both_pass_when_only_one_fits(ledger, kit, monkeypat
     assert ledger.verify() == []
 
 
+@BOTH
 def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch):
     """The control. SQLite notices too, but late and as a failure: it lets nobody write on an old snapshot."""
     ledger.enrol(kit.terms("second"), kit.now)
@@ -264,6 +254,7 @@ else:
 
 
 @pytest.mark.slow
+@BOTH
 def test_of_two_processes_on_a_new_ledger_exactly_one_passes(url, kit):
     runs = [
         subprocess.Popen(

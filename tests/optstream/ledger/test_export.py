@@ -15,7 +15,7 @@ def collect(ledger, n_rows):
     return tables
 
 
-@pytest.mark.parametrize("n_rows", [1, 2, 3, 1000])
+@pytest.mark.parametrize("n_rows", [1, 1000])
 @pytest.mark.slow
 def test_batches_of_any_size_hold_the_same_rows(ledger, publish, reserve, kit, n_rows):
     publish("day 0")

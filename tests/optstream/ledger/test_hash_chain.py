@@ -30,7 +30,6 @@ def tamper(publish, ledger, kit, round_the_library):
 
 EDITS = [
     ("UPDATE events SET at = '2020' WHERE number = 2", "event 2: was changed"),
-    ("UPDATE events SET body = 'not JSON' WHERE number = 2", "event 2: was changed"),
     ("DELETE FROM events WHERE number = 2", "event 2 should be here"),
     ("DELETE FROM events WHERE number = (SELECT max(number) FROM events)", "last event"),
     ("UPDATE events SET number = 99 WHERE number = 2", "event 2 should be here"),
@@ -46,12 +45,9 @@ EDITS = [
     ("DELETE FROM releases WHERE period = 'day 0'", "its row is gone"),
     ("UPDATE grants SET epsilon = '100'", "epsilon differ"),
     ("UPDATE grants SET longest_spend = 0", "longest spend.*not as its row says"),
-    ("UPDATE grants SET longest_spend = 1000000", "longest spend.*not as its row says"),
     ("UPDATE streams SET calibration = 'paper'", "terms are not those"),
     ("UPDATE streams SET head = 'x'", "last event"),
-    ("UPDATE streams SET model = 'not JSON'", "terms are not those"),
     ("UPDATE streams SET model = '{}'", "terms are not those"),
-    ("UPDATE streams SET document = ''", "terms are not those"),
     ("UPDATE events SET body = '{\"grant\": [1]}' WHERE number = 0", "event 0: was changed"),
     ("UPDATE events SET body = '{\"vintage\": [1]}' WHERE number = 2", "event 2: was changed"),
     (

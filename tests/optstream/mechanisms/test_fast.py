@@ -1,6 +1,5 @@
 """FAST: its cost over any periods, its decisions, its filter, and that mistakes of it would be found."""
 
-import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,10 +14,8 @@ from optstream.errors import ParameterError
 from optstream.estimation.holding import UNKNOWN
 from optstream.measurement.in_turn import measure_in_turn
 from optstream.mechanisms.fast import Fast
-from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
-from optstream.stream import AggregationTree, Measured
 from optstream.stream.private_period import open_private_period
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -109,20 +106,6 @@ def test_step_by_step_is_the_batch_with_the_same_noise(sampling, predictor):
         online.append(release.values)
     assert np.array_equal(np.hstack(online), batch.values)
     assert state.memory == batch.state
-
-
-@pytest.mark.parametrize("predictor", ["kalman", "linear"])
-def test_the_estimate_replays_what_the_controller_saw_also_from_bytes(predictor):
-    mechanism = build(predictor=predictor, integration_time=2)
-    for release in in_periods(mechanism, WALK, [40, 1, 55]):
-        reread = Measured.from_bytes(release.measured.to_bytes())
-        assert np.array_equal(mechanism.estimate(reread).values, release.values)
-        assert json.loads(json.dumps(release.state)) == reread.state == release.state
-        replayed = mechanism._controller(reread.before, reread.first_step, 2)
-        for place, step in enumerate(reread.positions):
-            assert replayed.due(reread.first_step + step)
-            replayed.saw(reread.first_step + step, reread.points[:, place])
-        assert {**release.state, **replayed.memory()} == release.state
 
 
 def test_values_and_variances_are_the_filters():
@@ -254,14 +237,6 @@ def test_bad_parameters_are_named(changes, message):
 def test_defaults_fit_any_window():
     for window, samples in ((1, 1), (6, 1), (48, 7), (209, 31)):
         assert Fast(PrivacyModel("1", window, 1)).samples_in_window == samples
-
-
-def test_on_a_tree_each_level_decides_for_itself_and_all_add_up():
-    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
-    whole = Hierarchical(build(), tree, ["1/3", "2/3"])
-    parts = in_periods(whole, WALK, [48, 48])
-    assert np.allclose(parts[1].values[0], parts[1].values[1:].sum(axis=0))
-    assert worst_window([spend for part in parts for spend in part.spends], 48).epsilon <= whole.epsilon <= 1
 
 
 class Raw(Fast):

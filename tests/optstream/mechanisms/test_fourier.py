@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.mechanisms import Hierarchical
 from optstream.mechanisms.fourier import Fourier
 from optstream.mechanisms.series import OnlineMechanism
-from optstream.noise import secure_noise, simulated_noise
-from optstream.privacy import PeriodSpend, PrivacyModel, charged_to_windows, worst_window
+from optstream.noise import simulated_noise
+from optstream.privacy import PeriodSpend, PrivacyModel, worst_window
 from optstream.stream import AggregationTree, PrivatePeriod
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
@@ -65,14 +64,6 @@ def test_days_of_a_window_cost_all_of_epsilon_where_they_meet(model):
         charges = mechanism.plan(48)[0].charges
         assert float(charges[48]) == pytest.approx(1 / sqrt(2), rel=1e-3)
         assert float(charges[12] / charges[48]) == pytest.approx(1 / 2, rel=1e-3)
-
-
-def test_a_year_with_clock_changes_costs_epsilon_and_no_more():
-    mechanism = Fourier(DAY, shortest_period=46)
-    lengths = [48] * 86 + [46] + [48] * 216 + [50] + [48] * 62
-    spends = history_of(mechanism, lengths)
-    assert 0.99 < worst_window(spends, 48).epsilon <= 1
-    assert max(charged_to_windows(spends, 48, range(0, 17500))) <= 1
 
 
 def test_charging_each_period_alone_would_cost_twice_or_root_two_times_epsilon():
@@ -144,15 +135,6 @@ def test_without_noise_it_publishes_the_low_frequencies_of_numpys_transform(n_st
     np.testing.assert_allclose(released, np.fft.irfft(transform, n_steps), atol=0.001 * (1 + sqrt(n_steps)))
 
 
-@pytest.mark.parametrize("n_steps", [48, 49])
-def test_all_frequencies_and_hardly_any_noise_give_the_values_back(n_steps):
-    values = days(2, n_steps)
-    mechanism = Fourier(EXACT, 30)
-    released = mechanism.release(values, noise=secure_noise())
-    np.testing.assert_allclose(released.values, values, atol=0.01)
-    assert not released.simulated
-
-
 def test_the_error_of_a_release_is_what_the_variances_say():
     """False alarm below 1e-9: 20,000 series of 48 steps, 3 % off in variance is more than 6 standard errors,
     which with the excess of the Laplace law and 19 independent draws a series are below 0.4 %.
@@ -166,31 +148,10 @@ def test_the_error_of_a_release_is_what_the_variances_say():
     assert abs(np.mean(estimate.values**2) / expected - 1) < 0.03
 
 
-def test_a_release_states_its_spends_the_plans_cost_and_its_own():
-    mechanism = Fourier(DAY)
-    release = mechanism.release(days(2, 50), noise=simulated_noise(1), first_step=96)
-    assert release.spends == mechanism.plan(50, 96)
-    assert release.epsilon == mechanism.epsilon
-    assert release.epsilon_alone == mechanism.plan(50)[0].charges[48]
-    assert release.state is None
-    assert mechanism.recall(release.spends) is None
-
-
 def test_it_is_for_whole_periods_only():
     assert not isinstance(Fourier(DAY), OnlineMechanism)
     assert not hasattr(Fourier(DAY), "step")
     assert not hasattr(Fourier(DAY), "start")
-
-
-def test_every_level_of_a_tree_keeps_its_share():
-    mechanism = Hierarchical(Fourier(DAY), TREE, ["1/4", "3/4"])
-    release = mechanism.release(days(2, 48), noise=simulated_noise(2))
-    assert ALMOST <= mechanism.epsilon <= 1
-    assert [spend.level for spend in release.spends] == [0, 1]
-    root, *leaves = release.values
-    np.testing.assert_allclose(root, np.sum(leaves, axis=0), rtol=1e-6, atol=1e-6)
-    spends = [s for at in (0, 48) for s in mechanism.plan(48, at)]
-    assert worst_window(spends, 48).epsilon == mechanism.epsilon
 
 
 def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn():

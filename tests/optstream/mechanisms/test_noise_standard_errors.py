@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement import EquallySpaced
 from optstream.measurement.grouping import GROUPER
 from optstream.mechanisms import (
     Fast,
@@ -89,25 +89,6 @@ def test_it_is_the_same_from_stored_bytes_and_for_other_values(make, wavy):
             assert again is None
         else:
             assert np.array_equal(release.noise_standard_errors, again, equal_nan=True)
-
-
-@pytest.mark.parametrize(
-    "mechanism",
-    [
-        OptStream(MODEL, TREE, sampling=EquallySpaced(3), features=HALVES, level_shares=SHARES),
-        OptStream(MODEL, TREE, sampling=L1Sampling(3, "1"), features=HALVES, level_shares=SHARES),
-        OptStream(
-            MODEL, TREE, sampling=EquallySpaced(3), features=HALVES, level_shares=SHARES, weights="paper"
-        ),
-        OptStream(MODEL, TREE, sampling=EquallySpaced(3), features=HALVES, level_shares=["0", "1"]),
-    ],
-    ids=["points and sums", "points by level", "the paper's weights", "a derived root"],
-)
-def test_features_and_points_together(mechanism):
-    mechanism = unbounded(mechanism)
-    release = mechanism.release(np.full((2, 6), 50.0), noise=simulated_noise(2))
-    expected = one_by_one(mechanism, release.measured)
-    assert np.allclose(release.noise_standard_errors**2, expected, rtol=1e-6)
 
 
 def test_nothing_is_claimed_where_it_is_not_known():

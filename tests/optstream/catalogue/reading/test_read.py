@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -20,14 +19,12 @@ import optstream
 from optstream.catalogue import (
     check_files,
     error_columns,
-    find_catalogue,
     publish,
-    read_catalogue,
     read_published,
     stage,
 )
 from optstream.catalogue.reading import read
-from optstream.catalogue.rows import empty_rows, schema
+from optstream.catalogue.rows import schema
 from optstream.errors import PublicationError
 
 DAY = date(2016, 2, 1)
@@ -38,17 +35,6 @@ def expected(rows, *days):
     return pl.concat(
         [rows(day).sort("step", "node").cast(pl.Schema(schema("load_mw"))) for day in sorted(days)]
     )
-
-
-def test_what_was_published_is_read_sorted(tmp_path, put, rows):
-    put(tmp_path, NEXT)
-    put(tmp_path, DAY)
-    for verify in (False, True):
-        frame = read_published(tmp_path, verify=verify)
-        assert frame.equals(expected(rows, DAY, NEXT))
-        assert dict(frame.schema) == schema("load_mw")
-        assert frame["timestamp"].null_count() == 6
-    assert optstream.read_published(str(tmp_path)).equals(frame)
 
 
 def test_releases_of_before_there_were_standard_errors_are_read_beside_others(tmp_path, put, rows, statement):
@@ -107,17 +93,6 @@ def test_untyped_pyarrow_readers_do_not_fail(tmp_path, put):
         assert [str(day) for day in table["date"].to_pylist()] == ["2016-02-01"] * 12
 
 
-def test_no_catalogue_is_an_error_and_all_withdrawn_is_an_empty_frame(tmp_path, put):
-    assert find_catalogue(tmp_path) is None
-    for reader in (read_published, read_catalogue, check_files):
-        with pytest.raises(PublicationError, match=r"no catalogue\.json"):
-            reader(tmp_path / "nowhere")
-    entry = put(tmp_path, DAY).entry
-    withdrawn = type(entry)(**{**entry.__dict__, "withdrawn": True})
-    (tmp_path / "catalogue.json").write_bytes(read_catalogue(tmp_path).with_entries([withdrawn]).to_bytes())
-    assert read_published(tmp_path).equals(empty_rows("load_mw"))
-
-
 def spoil(folder, change):
     path = folder / "catalogue.json"
     document = json.loads(path.read_text())
@@ -161,8 +136,9 @@ def test_a_catalogue_is_not_trusted(tmp_path, put, change, rule):
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b"NaN"])
 def test_other_bytes_are_not_a_catalogue(tmp_path, data):
     (tmp_path / "catalogue.json").write_bytes(data)
-    with pytest.raises(PublicationError, match=r"catalogue\.json"):
-        read_published(tmp_path)
+    for reader in (read_published, check_files):
+        with pytest.raises(PublicationError, match=r"catalogue\.json"):
+            reader(tmp_path)
 
 
 def test_a_catalogue_that_says_two_things_is_refused(tmp_path, put):
@@ -182,35 +158,11 @@ def test_a_link_out_of_the_folder_is_not_read(tmp_path, put):
         read_published(tmp_path / "published")
 
 
-def test_a_missing_cut_or_altered_file_is_found(tmp_path, put):
-    days = [DAY + timedelta(days=number) for number in range(5)]
-    entries = [put(tmp_path, day).entry for day in days]
-    missing, cut, altered, exchanged, manifest = (tmp_path / entry.file for entry in entries)
-    missing.unlink()
-    cut.write_bytes(cut.read_bytes()[:-20])
-    altered.write_bytes(_flipped(altered.read_bytes()))
-    exchanged.write_bytes(manifest.read_bytes())
-    (tmp_path / entries[4].manifest).write_text("{}")
-    (tmp_path / "data" / "stray.parquet").write_bytes(b"")
-    problems = check_files(tmp_path)
-    for day, rule in zip(days, ("missing", "differs", "differs", "differs", "manifest"), strict=True):
-        assert [rule in line for line in problems if line.startswith(str(day))] == [True]
-    (stray,) = problems[5:]
-    assert stray.startswith("'data/stray.parquet' is not listed in the catalogue; publish")
-    with pytest.raises(PublicationError, match="missing"):
-        read_published(tmp_path)
-
-
 def test_another_release_under_the_name_is_refused_without_verify(tmp_path, put):
     first, second = put(tmp_path, DAY).entry, put(tmp_path, NEXT).entry
     (tmp_path / first.file).write_bytes((tmp_path / second.file).read_bytes())
     with pytest.raises(PublicationError, match="another release"):
         read_published(tmp_path)
-
-
-def _flipped(data):
-    """One bit of the first data page."""
-    return data[:40] + bytes([data[40] ^ 1]) + data[41:]
 
 
 def test_a_manifest_that_says_less_is_found(tmp_path, put):
@@ -238,47 +190,6 @@ def test_a_folder_that_may_not_be_entered_is_named_with_the_remedy(tmp_path, put
     monkeypatch.setattr(os, "open", refusing)
     with pytest.raises(PublicationError, match=rf"{barred}.* may not be entered .*chmod 755"):
         check_files(tmp_path)
-
-
-@pytest.mark.slow
-def test_readers_see_whole_days_while_days_are_published_and_restated(tmp_path, put):
-    days = [DAY + timedelta(days=number) for number in range(12)]
-    put(tmp_path, days[0])
-    done = threading.Event()
-    failures, seen = [], []
-
-    def publisher():
-        try:
-            for number, day in enumerate(days):
-                put(tmp_path, day)
-                if number % 2:
-                    put(tmp_path, days[number - 1], revision=2, shift=5.0)
-        finally:
-            done.set()
-
-    def reader():
-        while not done.is_set():
-            try:
-                frame = read_published(tmp_path, verify=True)
-            except PublicationError as error:
-                failures.append(error)
-                return
-            shapes = frame.group_by("date").agg(pl.len(), pl.col("revision").n_unique().alias("revisions"))
-            if shapes["len"].unique().to_list() != [12] or shapes["revisions"].unique().to_list() != [1]:
-                failures.append("a partial day")
-            seen.append(shapes.height)
-
-    threads = [threading.Thread(target=work) for work in (reader, publisher)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    assert seen == sorted(seen)
-    assert len(set(seen)) > 1
-    final = read_published(tmp_path, verify=True)
-    assert final["date"].n_unique() == 12
-    assert final.filter(pl.col("revision") == 2)["date"].n_unique() == 6
 
 
 def test_a_file_that_moves_after_the_catalogue_was_read_is_still_found(tmp_path, put, rows, monkeypatch):

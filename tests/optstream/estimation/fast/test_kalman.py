@@ -58,14 +58,6 @@ def test_the_papers_recursion_by_hand():
     assert posterior.variance == pytest.approx(24.0)
 
 
-def test_without_movement_of_the_process_it_is_the_mean_of_all_samples():
-    filtered, noisy = ConstantState(0.0, 5.0, {}), np.array([4.0, 10.0, -2.0, 8.0])
-    for step, value in enumerate(noisy):
-        posterior = filtered.correct(step, np.array([value]))
-    assert posterior.mean[0] == pytest.approx(noisy.mean())
-    assert posterior.variance == pytest.approx(5.0 / 4)
-
-
 def test_before_the_first_sample_the_walk_runs_backwards():
     mean, variance = ConstantState(3.0, 5.0, {}).before_first(4, np.array([7.0]))
     assert (mean[0], variance) == (7.0, 17.0)
@@ -83,19 +75,3 @@ def test_a_line_through_the_last_two_and_its_noise():
         assert prior.mean[0] == pytest.approx(17.0 + beyond * (17.0 - 18.0))
         weights = np.array([-beyond, 1 + beyond])
         assert prior.variance == pytest.approx(2.0 * weights @ weights)
-
-
-@pytest.mark.parametrize(
-    "make", [lambda memory: ConstantState(2.0, 9.0, memory), lambda m: StraightLine(9.0, m)]
-)
-def test_memory_goes_on_as_if_nothing_had_been_cut(make):
-    whole, first = make({}), make({})
-    for step, value in ((0, 5.0), (3, 8.0)):
-        whole.correct(step, np.array([value]))
-        first.correct(step, np.array([value]))
-    second = make(first.memory())
-    for predictor in (whole, second):
-        predictor.correct(7, np.array([1.0]))
-    assert whole.prior(11).mean == second.prior(11).mean
-    assert whole.prior(11).variance == second.prior(11).variance
-    assert make({}).memory() != whole.memory()

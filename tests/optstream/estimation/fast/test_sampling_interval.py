@@ -100,14 +100,3 @@ def test_small_values_are_compared_with_the_floor():
     steered.saw(0, np.array([0]))
     steered.saw(1, np.array([1]))
     assert steered.memory()["errors"] == [[1, pytest.approx(4 / 7 / 2.0)]]
-
-
-def test_a_controller_goes_on_from_its_memory():
-    values = np.random.default_rng(1).integers(0, 400, (40, 2))
-    whole, cut = controller(), controller()
-    for step, noisy in enumerate(values):
-        assert whole.due(3 * step) == cut.due(3 * step)
-        whole.saw(3 * step, noisy)
-        cut.saw(3 * step, noisy)
-        cut = controller(cut.memory())
-        assert cut.memory() == whole.memory()

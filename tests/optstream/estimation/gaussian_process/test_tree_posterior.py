@@ -66,12 +66,6 @@ def test_it_is_the_dense_process(tree_name, noise_name):
     assert np.isclose(fast.log_likelihood, dense.log_likelihood, rtol=1e-8, atol=1e-6)
 
 
-def test_nodes_are_the_sums_of_their_leaves():
-    prior, seen, asked = case("ragged", "all measured")
-    means = TreePosterior(prior, seen).means(asked)
-    assert np.allclose(means, seen.tree.add_up(means[seen.tree.leaf_indices]), rtol=1e-9, atol=1e-9)
-
-
 def test_what_was_not_measured_is_not_looked_at():
     prior, seen, asked = case("ragged", "leaves only")
     residuals = np.where(np.isfinite(seen.noise)[:, None], seen.residuals, np.nan)

@@ -17,7 +17,6 @@ from tests.optstream.estimation.hierarchy.cases import (
     objective,
     random_case,
     standard_errors,
-    wide_tree,
 )
 from tests.optstream.estimation.hierarchy.cvxpy_program import solve_program
 
@@ -187,20 +186,6 @@ def test_newtons_steps_are_few_for_they_are_exact(n_points):
     assert optimality.rounds <= 9
 
 
-def test_a_root_that_is_known_stays_though_its_leaves_are_clipped():
-    """What went wrong on taxi trips: 260 leaves near 0, noise of 4 each, moved a root of noise 1."""
-    tree, rng = wide_tree(260, 260), np.random.default_rng(3)
-    truth = tree.add_up(rng.poisson(0.3, (260, 24)).astype(float))
-    noise = np.where(tree.depths == 2, 4.0, 1.0)[:, None]
-    noisy = truth + noise * rng.normal(size=truth.shape)
-    problem = LeastSquares(np.eye(24), noisy, np.repeat(noise**-2, 24, axis=1))
-    free = project(problem, tree)
-    found, _ = solve_bounded(problem, tree, 0.0, free)
-    assert np.abs(found[0] - truth[0]).mean() < 3.0
-    clipped = tree.add_up(np.maximum(free[tree.leaf_indices], 0.0))  # the control
-    assert np.abs(clipped[0] - truth[0]).mean() > 100.0
-
-
 def test_a_held_root_keeps_its_estimate_where_the_plain_program_moves_it():
     """1,000 leaves of Poisson(0.5), 48 steps; the plain program is the control: it moves the root up by
     40.
@@ -212,10 +197,3 @@ def test_a_held_root_keeps_its_estimate_where_the_plain_program_moves_it():
     assert optimality.converged
     assert np.abs(held[0] - free[0]).mean() < 1.0
     assert (plain[0] - free[0]).mean() > 30.0
-
-
-def test_where_no_value_lies_below_the_bound_holding_changes_nothing():
-    problem, tree = counts_problem(50)
-    free = project(problem, tree)
-    held, _ = solve_bounded(held_from_above(problem, tree, free), tree, float(free.min()) - 1.0, free)
-    assert held == pytest.approx(free, rel=1e-9, abs=1e-7)

@@ -85,14 +85,6 @@ def test_measured_values_do_not_matter_and_units_are_those_of_the_readings():
     assert np.allclose(noise_variances(finer, FRANCE, CHAIN, "variance"), found)
 
 
-def test_one_measured_leaf_keeps_its_own_noise_at_its_points():
-    tree = AggregationTree.from_parents({"all": None})
-    measured = measured_with(tree, ["1"], [])
-    found = noise_variances(measured, tree, [], "variance")
-    scale = 2 * 4  # alpha k / epsilon
-    assert np.allclose(found[0, list(measured.positions)], 2 * scale**2)
-
-
 def test_what_cannot_be_told_is_refused():
     points = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
     public = Measured.from_public(np.ones((3, 8)), [])

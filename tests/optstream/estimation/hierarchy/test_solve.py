@@ -10,7 +10,6 @@ from benchmarks.peers.naive_program import naive_program
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
 from optstream.estimation.hierarchy import solve
-from optstream.estimation.hierarchy.closed_form import reconcile
 from optstream.estimation.hierarchy.problem import least_squares
 from optstream.estimation.hierarchy.solve import consistent
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
@@ -67,23 +66,6 @@ def test_variances_that_do_not_separate_still_give_the_answer():
     assert np.allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("weights", ["variance", "paper"])
-def test_optimality_conditions_hold_at_the_bound(weights):
-    """Feasible, consistent, stationary, and multipliers only where the bound is met."""
-    for seed in range(10):
-        measured = noisy(FRANCE, CHAIN, seed, level=5.0)
-        problem = least_squares(measured, FRANCE, CHAIN, weights)
-        x = make_consistent(measured, FRANCE, CHAIN, weights, bound_rule="joint")
-        assert np.all(x >= 0)
-        assert np.allclose(x, FRANCE.add_up(x[FRANCE.leaf_indices]), atol=1e-9)
-        sums = FRANCE.add_up(np.eye(5))
-        slope = 2 * sums.T @ (problem.weights * (x @ problem.rows.T - problem.targets)) @ problem.rows
-        leaves = x[FRANCE.leaf_indices]
-        size = np.abs(slope).max()
-        assert np.all(slope >= -1e-6 * size)
-        assert np.all((leaves < 1e-5) | (np.abs(slope) < 1e-6 * size))
-
-
 def test_a_batch_is_its_periods_one_by_one():
     single = [noisy(FRANCE, CHAIN, seed, level) for seed, level in enumerate([500.0, 5.0, 60.0])]
     same = single[0].point_variances, *single[0].answers.variances
@@ -98,16 +80,6 @@ def test_a_batch_is_its_periods_one_by_one():
     for one, found in zip(single, together, strict=True):
         alone = Measured.from_public(one.interpolation, one.feature_sums, same, one.positions)
         assert np.allclose(found, make_consistent(alone, FRANCE, CHAIN, "variance"), atol=1e-6)
-
-
-def test_the_tree_passes_solve_the_normal_equations():
-    rng = np.random.default_rng(3)
-    precision = np.array([0.0, 2.0, 0.5, 3.0, 1.0, 0.2, 7.0])
-    values = rng.normal(0, 10, (7, 4))
-    sums = RAGGED.add_up(np.eye(len(RAGGED.leaves)))
-    normal = sums.T @ (precision[:, None] * sums)
-    expected = np.linalg.solve(normal, sums.T @ (precision[:, None] * values))
-    assert np.allclose(reconcile(values, precision, RAGGED), expected)
 
 
 def test_net_load_may_go_below_zero():

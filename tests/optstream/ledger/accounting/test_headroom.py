@@ -157,8 +157,3 @@ def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, ki
     assert ledger.heads("load")["load"][0] == len(everything)
     assert ledger.events_of("load", "day 8") == ()
     assert ledger.events_of("other", "day 0") == ()
-
-
-def test_heads_that_are_missing_are_named(ledger):
-    head = ledger.head("load")
-    assert ledger.missing_heads([head, "0" * 64]) == ["0" * 64]

@@ -31,8 +31,8 @@ def opened():
     event.remove(Engine, "connect", note)
 
 
-def start_child(work):
-    """Run `work` in a forked child; returns its process id."""
+def in_child(work):
+    """Run `work` in a forked child and wait; return the exit code."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -43,17 +43,7 @@ def start_child(work):
         finally:
             # not through the test runner, which would go on twice
             os._exit(status)
-    return child
-
-
-def end_of(child):
-    """The exit code of a child, when it has ended."""
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def in_child(work):
-    """Run `work` in a forked child and wait; return the exit code."""
-    return end_of(start_child(work))
 
 
 def files_of(url):
@@ -99,23 +89,6 @@ def test_close_closes_everything(ledger, url, publish, postgresql_cluster):
 
 
 @pytest.mark.slow
-@pytest.mark.nightly
-def test_a_child_and_its_parent_both_go_on(ledger, kit):
-    reserve_in(ledger, kit, 0)
-
-    def child():
-        reserve_in(ledger, kit, 1)
-        ledger.close()
-
-    assert in_child(child) == 0
-    reserve_in(ledger, kit, 2)
-    assert in_child(lambda: reserve_in(ledger, kit, 3)) == 0
-    reserve_in(ledger, kit, 4)
-    assert [record.period for record in ledger.releases("load")] == [f"day {number}" for number in range(5)]
-    assert ledger.verify() == []
-
-
-@pytest.mark.slow
 def test_a_child_opens_its_own_connection(ledger, kit, opened):
     reserve_in(ledger, kit, 0)
 
@@ -125,25 +98,6 @@ def test_a_child_opens_its_own_connection(ledger, kit, opened):
 
     assert in_child(child) == 0
     assert opened == []
-
-
-@pytest.mark.slow
-def test_what_a_child_writes_after_its_parent_let_go_is_kept(ledger, kit):
-    """On an inherited SQLite connection, which has no lock, it would go into a log deleted by then."""
-    reserve_in(ledger, kit, 0)
-    waiting, tell = os.pipe()
-
-    def work():
-        os.close(tell)
-        os.read(waiting, 1)
-        reserve_in(ledger, kit, 1)
-
-    child = start_child(work)
-    ledger.close()
-    os.close(tell)
-    assert end_of(child) == 0
-    os.close(waiting)
-    assert [record.period for record in ledger.releases("load")] == ["day 0", "day 1"]
 
 
 @ONLY_SQLITE

@@ -8,6 +8,8 @@ from optstream.errors import HeldError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, open_ledger
 
 KEY = ("load", "day 0", 0)
+BOTH = pytest.mark.parametrize("url", ["sqlite", "postgresql"], indirect=True)
+"""By day too: the clocks of the two differ."""
 
 
 def test_no_lease_is_longer_than_a_day(ledger, reserve, kit):
@@ -79,6 +81,7 @@ def test_a_draw_that_never_began_is_not_taken_for_whole(ledger, reserve, kit):
     assert not held.is_drawn
 
 
+@BOTH
 def test_leases_go_by_the_clock_of_the_server(url, kit):
     """Of a machine ten years ahead the lease ends when others' do; SQLite has no clock of its own."""
     ledger = open_ledger(url, database_time=True)
@@ -123,6 +126,7 @@ def test_a_draw_that_was_called_off_never_was(ledger, reserve, kit):
     assert ledger.verify() == []
 
 
+@BOTH
 def test_the_instant_by_which_leases_are_over(url):
     ledger = open_ledger(url, database_time=True)
     ahead = datetime.now(UTC) + timedelta(days=3650)

@@ -75,6 +75,9 @@ def test_shares_find_what_the_whole_does(town, kit, round_the_library):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
+)
 def test_processes_find_what_one_finds(town, spawned, kit, round_the_library):
     assert town.verify(processes=2) == []
     with round_the_library() as connection:

@@ -53,15 +53,6 @@ def test_the_first_day_is_no_worse_than_optstreams():
     assert np.mean(mine) <= np.mean(others)
 
 
-def test_levels_are_measured_at_the_same_blocks_and_add_up():
-    released = run(HistoryInformedTree(informed(), TREE, ["1/4", "3/4"]), load(3))
-    for release in released:
-        assert len({str(part.choices) for part in release.measured.parts}) == 1
-        assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
-        assert np.all(release.standard_errors > 0)
-    assert worst_window(spends_of(released), SLOTS).epsilon <= MODEL.epsilon
-
-
 @pytest.mark.slow
 def test_standard_errors_cover_what_they_should():
     """15 days, 3 series: at 95 % the mean cover of correlated errors is between 85 and 99.9 %."""

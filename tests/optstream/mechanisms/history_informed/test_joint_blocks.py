@@ -63,7 +63,7 @@ def test_a_stored_measurement_and_a_state_are_read_back():
     assert again["history"] == drawn[-1].state["history"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_with_as_little_noise_estimates_come_nearer():
     """Sixteen single steps a window: 0.475 times the variance; four weeks, ten series, seeded."""
     values = np.full((10, 48), 5000.0) * (1 + 0.1 * np.sin(np.arange(48) * np.pi / 24))

@@ -8,7 +8,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
-from optstream.noise import secure_noise, simulated_noise
+from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Feature
 
@@ -28,15 +28,6 @@ def build(model=MODEL, tree=TREE, n_steps=48, **changes):
 
 def _features(n_steps):
     return [Feature((range(0, 14), range(14, n_steps)), "parts"), Feature((range(n_steps),), "day")]
-
-
-def test_the_readme_example_runs_with_secure_noise():
-    mechanism = build(features=Feature.day_parts(48))
-    release = mechanism.release(LOAD, noise=secure_noise())
-    assert release.values.shape == (3, 48)
-    assert not release.simulated
-    assert np.allclose(release.values[0], release.values[1] + release.values[2])
-    assert release.values.min() >= 0
 
 
 def test_strict_costs_epsilon_and_no_more_in_any_window_of_a_year_with_clock_changes():
@@ -69,25 +60,10 @@ def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
     assert {float(scales[key] / alone[key]) for key in scales} == {min(leaves, 2)}
 
 
-def test_a_derived_nation_costs_nothing_and_still_adds_up():
-    mechanism = build(level_shares=["0", "1"])
-    assert {spend.level for spend in mechanism.plan(48)} == {1}
-    release = mechanism.release(LOAD, noise=simulated_noise(1))
-    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
-
-
 def test_the_answer_nears_the_truth_as_epsilon_grows():
     tight = build(PrivacyModel("100000", 48, 1), sampling=EquallySpaced(48))
     release = tight.release(LOAD, noise=simulated_noise(1))
     assert np.abs(release.values[1:] - LOAD).max() < 0.1
-
-
-def test_the_release_costs_its_plan():
-    mechanism = build()
-    release = mechanism.release(LOAD, noise=simulated_noise(5), first_step=7)
-    assert release.spends == mechanism.plan(48, 7)
-    assert release.epsilon == mechanism.epsilon
-    assert release.epsilon_alone == worst_window(release.spends, 48).epsilon
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from optstream.privacy import (
     PeriodSpend,
     PrivacyModel,
     StepSpend,
-    charged_to_windows,
     worst_window,
 )
 from optstream.stream import AggregationTree, Feature, Measured
@@ -90,16 +89,6 @@ def test_the_stated_cost_is_epsilon_and_is_met_by_some_history():
     assert ALMOST / 3 < worst_window(sampler + again, 48).epsilon <= Fraction(1, 3)
 
 
-def test_an_outcome_never_costs_a_window_more_than_its_plan():
-    for seed in range(20):
-        plans, spends = history_of([48, 46, 50], 46, seed)
-        for number, (n_before, plan) in enumerate(plans):
-            end = plans[number + 1][0] if number < 2 else len(spends)
-            starts = range(-60, 200)
-            settled = charged_to_windows(spends[n_before:end], 48, starts)
-            assert all(a >= b for a, b in zip(charged_to_windows(plan, 48, starts), settled, strict=True))
-
-
 def test_the_papers_calibration_costs_16_67_aligned():
     mechanism = build(features=Feature.day_parts(48), calibration="paper", level_shares=["0", "1"])
     assert float(worst_window(mechanism.plan(48), 48, "aligned").epsilon) == pytest.approx(50 / 3, rel=1e-12)
@@ -123,25 +112,6 @@ def test_without_the_window_rule_a_straddling_window_costs_1_63():
         spends.append(StepSpend(0, "samples", 48 * day, weights, Fraction(30), 1))
         spends.append(StepSpend(0, "feature day", 48 * day, (1,) * 48, Fraction(144), 1))
     assert float(worst_window(spends, 48).epsilon) == pytest.approx(1.6333, abs=1e-4)
-
-
-def test_the_naive_readings_cost_what_the_design_says():
-    """Equal spacing restarted each period, a 46-step day in the middle: 1.1 with points at each day's start
-    only, 1.2 with points at both its ends. Fixed residues cost 1.
-    """
-    rules = {
-        "starts": lambda length: [index * length // 10 for index in range(10)],
-        "both ends": lambda length: [round(index * (length - 1) / 9) for index in range(10)],
-    }
-    costs = {}
-    for name, points in rules.items():
-        spends, at = [], 0
-        for length in (48, 46, 48):
-            weights = tuple(int(step in points(length)) for step in range(length))
-            spends.append(StepSpend(0, "samples", at, weights, Fraction(10), 1))
-            at += length
-        costs[name] = worst_window(spends, 48).epsilon
-    assert costs == {"starts": Fraction(11, 10), "both ends": Fraction(12, 10)}
 
 
 def test_periods_shorter_than_declared_are_refused():

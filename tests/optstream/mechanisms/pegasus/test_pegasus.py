@@ -154,13 +154,6 @@ def test_raw_values_are_in_no_bytes_and_no_text():
     assert not any(isinstance(entry, RawState) for entry in second.measured.before.values())
 
 
-def test_a_recalled_state_keeps_what_the_period_before_left():
-    mechanism = PeGaSus(MODEL)
-    (first,) = released(mechanism, streams(9), [])
-    assert mechanism.recall([], public_part(first.state)) == public_part(first.state)
-    assert mechanism.recall([], None) == mechanism.recall([], {"mechanism": "Laplace"})
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

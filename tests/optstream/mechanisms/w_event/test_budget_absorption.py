@@ -29,12 +29,6 @@ def test_by_hand_shares_are_absorbed_and_repaid():
     assert release.values.tolist() == [held]
 
 
-def test_by_hand_one_share_a_step_while_the_stream_jumps_at_every_step():
-    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
-    release = mechanism.release([np.arange(1, 7) * 1000], noise=SilentNoise())
-    assert release.spends[1].weights == quarters(1, 1, 1, 1, 1, 1)
-
-
 @pytest.mark.parametrize(("distance", "expected"), [(3, 0), (4, 1)])
 def test_by_hand_a_publication_must_be_worth_its_noise(distance, expected):
     """One share of 1 at the first step, a scale of 1 for each of three series, 3 in all; strictly."""

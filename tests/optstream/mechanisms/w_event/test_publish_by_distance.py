@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.ledger.accounting.spends import covers
-from optstream.mechanisms import Hierarchical
 from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
 from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
-from optstream.privacy import CappedSpend, PrivacyModel, worst_window
-from optstream.stream import AggregationTree
+from optstream.privacy import CappedSpend, PrivacyModel
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 from tests.optstream.mechanisms.w_event.both import BOTH, build, cost, jumping
 
@@ -50,32 +48,6 @@ def test_any_periods_in_any_order_cost_at_most_epsilon(kind, lengths, seed, wind
         spends += release.spends
         assert cost(mechanism, spends) <= 1
     assert cost(mechanism, spends) <= mechanism.epsilon
-
-
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(kinds, periods, st.integers(0, 10**6))
-def test_periods_in_a_row_are_one_stream_and_the_ledger_recalls_the_same(kind, lengths, seed):
-    mechanism, n_steps = build(kind), sum(lengths)
-    values = jumping(np.random.default_rng(seed), 2, n_steps)
-    whole = mechanism.release(values, noise=simulated_noise(seed))
-    noise, state, spends, parts, at = simulated_noise(seed), None, [], [], 0
-    for length in lengths:
-        if state is not None:
-            recalled = mechanism.recall(spends, state)
-            seen = [list(one) for one in recalled["spent"] if one[0] > at - 6]
-            assert (recalled | {"spent": seen}) == state
-        part = mechanism.release(values[:, at : at + length], noise=noise, first_step=at, state=state)
-        parts.append(part.values)
-        state, at = part.state, at + length
-        spends += part.spends
-    assert np.array_equal(np.concatenate(parts, axis=1), whole.values)
-    assert state == whole.state
-    online, noise = mechanism.start(), simulated_noise(seed)
-    for step in range(n_steps):
-        online, release = mechanism.step(online, values[:, step], noise=noise)
-        assert np.array_equal(release.values[:, 0], whole.values[:, step])
-    assert online.memory == whole.state
 
 
 @BOTH
@@ -150,20 +122,6 @@ def test_the_steps_noise_is_what_its_price_says(kind):
     assert np.array_equal(release.measured.point_variances, np.tile(variances, (3, 1)))
 
 
-@BOTH
-@pytest.mark.parametrize("value", [0, 1, -1, 2**49, -(2**49), 2**50 - 1])
-def test_awkward_streams(kind, value):
-    mechanism = build(kind, 5, "1/1000")
-    values = np.full((2, 11), value)
-    values.setflags(write=False)
-    release = mechanism.release(values, noise=simulated_noise(4))
-    assert np.isfinite(release.values).all()
-    assert cost(mechanism, release.spends) <= Fraction(1, 1000)
-    if abs(value) >= 2**49:
-        assert 0 in release.measured.positions
-        assert np.abs(release.values + 0.0 - np.clip(value, -(2**49), 2**49)).max() < 2**30
-
-
 def test_distances_are_added_up_beyond_64_bits():
     """A last release may be far outside: 64 series of 2^58 each."""
     mechanism = build(BudgetDistribution)
@@ -191,21 +149,3 @@ def test_a_share_outside_the_budget_is_refused(kind, share):
         build(kind, share=share)
     with pytest.raises(ParameterError, match="must be exact"):
         build(kind, share=0.5)
-
-
-@BOTH
-def test_on_a_tree_each_level_decides_for_itself_and_all_levels_cost_epsilon(kind):
-    tree = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
-    mechanism = Hierarchical(build(kind), tree, ["1/3", "2/3"])
-    values = np.abs(jumping(np.random.default_rng(7), 2, 24))
-    spends, state, noise = [], None, simulated_noise(7)
-    for first in (0, 10, 17):
-        stop = {0: 10, 10: 17, 17: 24}[first]
-        release = mechanism.release(values[:, first:stop], noise=noise, first_step=first, state=state)
-        assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
-        spends += release.spends
-        recalled = mechanism.recall(spends, release.state)
-        state = json.loads(json.dumps(recalled))
-    assert ALMOST < mechanism.epsilon <= 1
-    assert worst_window(spends, 6).epsilon <= 1
-    assert {spend.level for spend in spends} == {0, 1}

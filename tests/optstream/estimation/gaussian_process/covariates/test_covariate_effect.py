@@ -133,14 +133,6 @@ def test_what_is_told_of_nothing_changes_nothing():
         assert all(np.array_equal(one, other) for one, other in zip(found, plain, strict=True))
 
 
-def test_nodes_are_the_sums_of_their_leaves():
-    seen = seen_of(np.random.default_rng(5))
-    found = fit(Question(PRIOR, seen, DAYS, (), False, (temperature(np.random.default_rng(5)),)))
-    means = found.means(Blocks.at(np.arange(24)))
-    assert found.effect is not None
-    assert np.allclose(means, TREE.add_up(means[TREE.leaf_indices]), rtol=1e-9, atol=1e-9)
-
-
 def test_the_columns_of_a_long_past_are_never_in_memory_at_once(monkeypatch):
     """Counts ask for every step of the weeks that are looked at: 16,000 of 5 minutes, at each node."""
     seen = seen_of(np.random.default_rng(5))
