@@ -22,20 +22,24 @@ from data_contracts.judge import Contract
 STOPS, ALARMS = FailureSeverity.CRITICAL, FailureSeverity.WARNING
 
 
+def _meta(says: str, about: str) -> dict[str, str]:
+    return {"says": says, "about": about} if about else {"says": says}
+
+
 def none_of(
     column: str, says: str, about: str = "", severity: FailureSeverity = STOPS
 ) -> ExpectColumnValuesToBeBetween:
     """Return the expectation that a count is 0."""
-    meta = {"says": says} | ({"about": about} if about else {})
     return ExpectColumnValuesToBeBetween(
-        column=column, min_value=0, max_value=0, severity=severity, meta=meta
+        column=column, min_value=0, max_value=0, severity=severity, meta=_meta(says, about)
     )
 
 
 def equal(column: str, other: str, says: str, about: str = "") -> ExpectColumnPairValuesToBeEqual:
     """Return the expectation that two columns are equal, which stops a day."""
-    meta = {"says": says} | ({"about": about} if about else {})
-    return ExpectColumnPairValuesToBeEqual(column_A=column, column_B=other, severity=STOPS, meta=meta)
+    return ExpectColumnPairValuesToBeEqual(
+        column_A=column, column_B=other, severity=STOPS, meta=_meta(says, about)
+    )
 
 
 _FIRST: tuple[Expectation, ...] = (
@@ -57,6 +61,8 @@ _LAST = (
     none_of("infinite", "was infinite: clamped to the public bounds", "value", ALARMS),
     none_of("out_of_bounds", "was outside the public bounds: clamped", "value", ALARMS),
 )
+
+
 _AGGREGATED = (
     none_of("duplicates", "must be there once for each step", "timestamp"),
     none_of("absent", "must not be null or NaN", "value"),

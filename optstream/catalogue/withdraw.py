@@ -129,15 +129,14 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
         delete_files(transaction, order.period, order.last_revision)
         return Withdrawal(None, False)
     transaction.prepare()
-    is_unsigned = order.signer is not None and not order.signer.has_signed(transaction, catalogue)
-    changed = is_unsigned or not entry.withdrawn
-    if not entry.withdrawn:
+    changed = not entry.withdrawn
+    if changed:
         opened, left = reopened(transaction, catalogue, [entry.period])
         entry = replace(entry, ledger_head=ledger_head, withdrawn=True, closed_in=None)
         catalogue = put_catalogue(transaction, catalogue, opened.with_entries([entry]), order.signer)
         remove_left(transaction, left)
-    elif is_unsigned:
-        signed = replace(catalogue, ledger_head=ledger_head)
+    elif order.signer is not None and not order.signer.has_signed(transaction, catalogue):
+        changed, signed = True, replace(catalogue, ledger_head=ledger_head)
         catalogue = put_catalogue(transaction, catalogue, signed, order.signer)
     elif transaction.is_alone:
         transaction.confirm_catalogue()

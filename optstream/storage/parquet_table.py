@@ -75,7 +75,7 @@ def decode_table(
         raise PublicationError(f"{what} may claim {limits.words}")
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
-        paths = [file.schema.column(number).path for number in range(file.metadata.num_columns)]
+        paths = [leaf.path for leaf in _leaves(file)]
         # each text once, whatever repeats it, until it is known how long they are together
         file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=paths)
         held = None if columns is None else [name for name in paths if name in columns]
@@ -90,8 +90,7 @@ def decode_table(
 
 def _read(file: pq.ParquetFile, columns: list[str] | None, what: str) -> pa.Table:
     """Return the columns, each text as a number and once in a dictionary. Raises as `decode_table`."""
-    leaves = [file.schema.column(number) for number in range(file.metadata.num_columns)]
-    schema, n_rows = file.schema_arrow, file.metadata.num_rows
+    leaves, schema, n_rows = _leaves(file), file.schema_arrow, file.metadata.num_rows
     if schema.names != [leaf.path for leaf in leaves] or any(
         leaf.physical_type == "BYTE_ARRAY" and not pa.types.is_dictionary(field.type)
         for leaf, field in zip(leaves, schema, strict=True)
@@ -109,6 +108,10 @@ def _read(file: pq.ParquetFile, columns: list[str] | None, what: str) -> pa.Tabl
                 f"{what} may hold {most:,} bytes of texts; it holds more, by repeating some"
             )
     return pa.concat_tables(parts)
+
+
+def _leaves(file: pq.ParquetFile) -> list[pq.ColumnSchema]:
+    return [file.schema.column(number) for number in range(file.metadata.num_columns)]
 
 
 def _text_bytes(table: pa.Table) -> int:

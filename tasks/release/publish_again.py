@@ -117,12 +117,12 @@ def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str
         raise LedgerError(f"{_gone(day)}: {error}") from error
     rows = published_rows(run.settings, day, release, record.revision, number)
     now = statement_of(run.settings, day, release, record.revision, number, beside)
-    for statement in _statements(run, now, digest):
-        for by_node in (True, False):
-            with suppress(PublicationError):
-                staged = stage(rows, statement, by_node=by_node)
-                if staged.file_hash == digest:
-                    return with_files(run, day, staged, statement, lambda: release), statement
+    tried = ((one, by_node) for one in _statements(run, now, digest) for by_node in (True, False))
+    for statement, by_node in tried:
+        with suppress(PublicationError):
+            staged = stage(rows, statement, by_node=by_node)
+            if staged.file_hash == digest:
+                return with_files(run, day, staged, statement, lambda: release), statement
     raise LedgerError(
         f"{_gone(day)}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"

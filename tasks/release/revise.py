@@ -1,6 +1,5 @@
 """New estimates of published days, from measurements that were charged already. Nothing is drawn here."""
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,8 +25,6 @@ from tasks.storage.private_files import read_verified
 
 MOST_KEPT = 32
 """Days' measurements in memory, without what they remember of the days before."""
-REMEMBERED = re.compile(rb'(?<="base64":)"[^"]*"')
-"""The blocks of the days before, in a day's measurements: of a large hierarchy most of the bytes."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +80,11 @@ def measurements_of(run: Run) -> Stored:
     smoothed with those after them, of which the last alone remembers what matters.
     """
 
-    def read(day: date, digest: str | None) -> bytes:
-        return read_verified(run.settings.measurements_of(day, 0), digest)
+    def read(day: date, digest: str | None) -> Measured:
+        return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))
 
-    @lru_cache(maxsize=2)  # the newest, and one day's own where its measurements are published
-    def whole(day: date, digest: str | None) -> Measured:
-        return Measured.from_bytes(read(day, digest))
-
-    @lru_cache(maxsize=MOST_KEPT)
-    def alone(day: date, digest: str | None) -> Measured:
-        # cut out before it is parsed
-        return replace(Measured.from_bytes(REMEMBERED.sub(b'""', read(day, digest))), state=None)
-
-    return Stored(whole, alone)
+    whole = lru_cache(maxsize=2)(read)  # the newest, and one day's own where its measurements are published
+    return Stored(whole, lru_cache(maxsize=MOST_KEPT)(lambda *day: replace(read(*day), state=None)))
 
 
 def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ended:

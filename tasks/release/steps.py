@@ -178,13 +178,11 @@ def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ende
         revised += each([day], Due, estimate_anew)
         n_rows = sum(len(one.rows) for one in revised if isinstance(one, Revised))
         if n_rows >= MOST_ROWS or number == len(days):
-            staged += together(revised, Revised, partial(_judged, run), partial(_keep_vintage, run))
+            staged += together(
+                revised, Revised, partial(_judged, run), lambda one, _: revise.keep_vintage(run, one)
+            )
             revised = []
     return staged[::-1]
-
-
-def _keep_vintage(run: Run, day: Revised, _: None) -> StagedVintage:
-    return revise.keep_vintage(run, day)
 
 
 def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
