@@ -28,9 +28,7 @@ def terms(stream="load", grant="customers", epsilon="1", window_length=4, hierar
 def kit():
     """Times, plans and terms; epsilon 1 in any window of 4 steps."""
     now = datetime(2026, 3, 1, 2, tzinfo=UTC)
-    return SimpleNamespace(
-        now=now, lease=timedelta(minutes=10), plan=step_plan, terms=terms, drop_triggers=drop_triggers
-    )
+    return SimpleNamespace(now=now, lease=timedelta(minutes=10), plan=step_plan, terms=terms)
 
 
 @pytest.fixture
@@ -76,6 +74,20 @@ def drop_triggers(connection):
 
 
 @pytest.fixture
+def edit(round_the_library):
+    """Run SQL on the ledger's database, past its triggers, which are gone from then on."""
+
+    def call(*statements, **values):
+        with round_the_library() as connection:
+            drop_triggers(connection)
+            for statement in statements:
+                found = connection.execute(text(statement), values)
+                assert found.rowcount > 0, "the statement must hit something"
+
+    return call
+
+
+@pytest.fixture
 def ledger(url, kit):
     opened = open_ledger(url)
     opened.enrol(terms(), kit.now)
@@ -85,11 +97,12 @@ def ledger(url, kit):
 
 @pytest.fixture
 def reserve(ledger, kit):
-    """Reserve with everything defaulted."""
+    """Reserve with everything defaulted: the plan was made under the terms of now."""
 
     def call(period="day 0", plan=None, revision=0, owner="night", stream="load", **more):
         now = more.pop("now", kit.now)
         plan = kit.plan(0, "1/4") if plan is None else plan
+        more.setdefault("terms", ledger.terms(stream))
         return ledger.reserve(stream, period, revision, plan, owner, now, kit.lease, **more)
 
     return call
@@ -102,14 +115,25 @@ def let_through(monkeypatch):
 
 
 @pytest.fixture
-def publish(ledger, reserve, kit):
+def drawn(ledger, reserve, kit):
+    """Reserve a release and draw it, as it was planned or with another outcome."""
+
+    def call(period="day 0", plan=None, revision=0, outcome=None, **more):
+        reservation = reserve(period, plan, revision, **more)
+        ledger.begin_draw(reservation, kit.now)
+        planned = kit.plan(0, "1/4") if plan is None else plan
+        ledger.record_drawn(reservation, "measured", planned if outcome is None else outcome, kit.now)
+        return reservation
+
+    return call
+
+
+@pytest.fixture
+def publish(ledger, drawn, kit):
     """Take a release all the way."""
 
     def call(period="day 0", plan=None, revision=0, **more):
-        reservation = reserve(period, plan, revision, **more)
-        ledger.begin_draw(reservation, kit.now)
-        outcome = kit.plan(0, "1/4") if plan is None else plan
-        ledger.record_drawn(reservation, "measured", outcome, kit.now)
+        reservation = drawn(period, plan, revision, **more)
         key = (reservation.stream, period, revision)
         ledger.record_staged(*key, "staged", "release-1.parquet", kit.now, reservation)
         ledger.record_published(*key, kit.now, reservation)

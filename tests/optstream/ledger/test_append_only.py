@@ -115,14 +115,14 @@ def test_no_statement_of_a_whole_life_changes_a_spend_or_an_event(url, kit):
         ("DELETE FROM spends", "DELETE FROM"),
     ],
 )
-def test_the_search_for_statements_finds_them(ledger, publish, kit, monkeypatch, statement, verb):
+def test_the_search_for_statements_finds_them(ledger, reserve, kit, monkeypatch, statement, verb):
     """The control: a settlement that writes over its plan instead of adding to it."""
 
     def settle(connection, *_arguments):
         connection.execute(text(statement))
 
     monkeypatch.setattr(transitions_module, "store", settle)
-    reservation = ledger.reserve("load", "day 0", 0, kit.plan(0, "1/4"), "night", kit.now, kit.lease)
+    reservation = reserve()
     ledger.begin_draw(reservation, kit.now)
     with statements() as said, pytest.raises(LedgerError):
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/8"), kit.now)
@@ -130,7 +130,7 @@ def test_the_search_for_statements_finds_them(ledger, publish, kit, monkeypatch,
 
 
 @pytest.mark.slow
-def test_no_step_of_a_whole_life_changes_an_earlier_row(ledger, url, kit, round_the_library):
+def test_no_step_of_a_whole_life_changes_an_earlier_row(ledger, url, kit, round_the_library, edit):
     """With the triggers gone, so that only the library keeps the guarantee."""
 
     def rows():
@@ -140,8 +140,7 @@ def test_no_step_of_a_whole_life_changes_an_earlier_row(ledger, url, kit, round_
                 for table in JOURNALS
             }
 
-    with round_the_library() as connection:
-        kit.drop_triggers(connection)
+    edit()
     before, growth = rows(), dict.fromkeys(JOURNALS, 0)
     for _ in life(ledger, url, kit):
         after = rows()

@@ -29,10 +29,8 @@ def test_batches_of_any_size_hold_the_same_rows(ledger, publish, reserve, kit, n
     assert tables["events"]["hash"][-1] == ledger.head("load")
 
 
-def test_spends_that_were_settled_say_which_are_in_force(ledger, reserve, kit):
-    held = reserve("day 0", kit.plan(0, "1/4"))
-    ledger.begin_draw(held, kit.now)
-    ledger.record_drawn(held, "measured", kit.plan(0, "1/8"), kit.now)
+def test_spends_that_were_settled_say_which_are_in_force(ledger, drawn, kit):
+    drawn(outcome=kit.plan(0, "1/8"))
     spends = collect(ledger, 100)["spends"]
     assert (spends["generation"], spends["in_force"]) == ([1, 2], [0, 1])
 

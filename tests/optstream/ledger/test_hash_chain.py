@@ -12,17 +12,14 @@ from optstream.ledger.database.schema import metadata
 
 
 @pytest.fixture
-def tamper(publish, ledger, kit, round_the_library):
+def tamper(publish, ledger, kit, edit):
     """Run SQL on the database of a ledger with two releases, past the triggers; return what verify says."""
     publish("day 0", kit.plan(0, "1/8"))
     publish("day 1", kit.plan(4, "1/8"))
     assert ledger.verify() == []
 
     def call(*statements):
-        with round_the_library() as connection:
-            kit.drop_triggers(connection)
-            for statement in statements:
-                assert connection.execute(text(statement)).rowcount > 0, "the statement must hit something"
+        edit(*statements)
         return " ".join(ledger.verify())
 
     return call
@@ -127,20 +124,13 @@ TO_POSITION = (
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("moved", [TO_STEPS, TO_POSITION], ids=["to the steps", "to the position"])
 @pytest.mark.parametrize("settled", [False, True], ids=["in force", "not in force"])
-def test_a_spend_whose_words_moved_to_another_column_is_found(
-    publish, reserve, ledger, kit, round_the_library, moved, settled
-):
+def test_a_spend_whose_words_moved_to_another_column_is_found(drawn, ledger, kit, edit, moved, settled):
     """Its line, and so its hash, are what they were: SQLite keeps text in a column of numbers."""
     for period, first_step in (("day 0", 0), ("day 1", 40)):
         plan = [replace(spend, stage="feature 40 1 y") for spend in kit.plan(first_step, "1/8")]
-        reservation = reserve(period, plan)
-        ledger.begin_draw(reservation, kit.now)
-        ledger.record_drawn(reservation, "measured", plan[:0] if settled else plan, kit.now)
+        drawn(period, plan, outcome=() if settled else plan)
     assert ledger.verify() == []
-    with round_the_library() as connection:
-        kit.drop_triggers(connection)
-        update = f"UPDATE spends SET {moved} WHERE first_step = 40 AND generation = 1"
-        assert connection.execute(text(update)).rowcount == 1
+    edit(f"UPDATE spends SET {moved} WHERE first_step = 40 AND generation = 1")
     assert any(re.search("day 1.*spends are not those", found) for found in ledger.verify())
 
 
@@ -180,18 +170,14 @@ def test_an_event_that_names_no_stream_is_a_stray_too(ledger, publish, kit, roun
     assert ledger.missing_heads(["forged"])
 
 
-def test_events_of_no_stream_are_strays_and_no_head(ledger, publish, kit, url, round_the_library):
+def test_events_of_no_stream_are_strays_and_no_head(ledger, publish, edit):
     """What a head is looked for in belongs to a stream, or an event put beside all chains would prove it."""
     publish()
     forged = "f" * 64
-    with round_the_library() as connection:
-        kit.drop_triggers(connection)
-        connection.execute(
-            text(
-                "INSERT INTO events (stream_id, number, at, kind, body, previous, hash) "
-                f"VALUES (77, 1, 'a', 'b', '{{}}', 'c', '{forged}')"
-            )
-        )
+    edit(
+        "INSERT INTO events (stream_id, number, at, kind, body, previous, hash) "
+        f"VALUES (77, 1, 'a', 'b', '{{}}', 'c', '{forged}')"
+    )
     assert any("1 events belong to no row of streams" in found for found in ledger.verify())
     assert ledger.missing_heads([forged])
 
@@ -203,13 +189,14 @@ UNSEEN = {"id", "lease_until"}
 @pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("table", ["grants", "amendments", "streams", "releases", "spends", "events"])
-def test_a_value_of_another_kind_is_found_in_every_column(publish, ledger, kit, round_the_library, table):
+def test_a_value_of_another_kind_is_found_in_every_column(
+    publish, ledger, kit, round_the_library, edit, table
+):
     """SQLite keeps any kind of value in any column, and bytes that are not UTF-8 as text, which its driver
     refuses to read; none may end the check before it told of it."""
     for period, first_step in (("day 0", 0), ("day 1", 40)):
         publish(period, kit.plan(first_step, "1/8"))
-    with round_the_library() as connection:
-        kit.drop_triggers(connection)
+    edit()
     for column in sorted(set(metadata.tables[table].columns.keys()) - UNSEEN):
         with round_the_library() as connection:
             kept = connection.execute(text(f"SELECT {column} FROM {table} ORDER BY id DESC")).first()[0]
@@ -219,8 +206,7 @@ def test_a_value_of_another_kind_is_found_in_every_column(publish, ledger, kit, 
                 connection.execute(text("PRAGMA ignore_check_constraints = ON"))
                 connection.execute(text(newest % strange))
             assert ledger.verify(), (column, strange)
-        with round_the_library() as connection:
-            connection.execute(text(newest % ":kept"), {"kept": kept})
+        edit(newest % ":kept", kept=kept)
         assert ledger.verify() == []
 
 

@@ -9,7 +9,6 @@ import pytest
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import StreamTerms
 from optstream.ledger.accounting import amendments
-from optstream.ledger.database.schema import GrantRow
 from optstream.privacy import GaussianSpend, PrivacyModel, StepSpend
 from optstream.privacy.amendment import repriced
 from optstream.privacy.horizon import loss_over
@@ -26,8 +25,8 @@ def model_of(**change):
 CONCENTRATED = model_of(delta=DELTA)
 
 
-def terms_of(model, stream="load", grant="people"):
-    return StreamTerms(stream, grant, model, "tree", "strict", "30 min")
+def terms_of(model, stream="load"):
+    return StreamTerms(stream, "people", model, "tree", "strict", "30 min")
 
 
 def gaussian(model, first_step, n_steps=4, share=1):
@@ -41,50 +40,28 @@ def gaussian(model, first_step, n_steps=4, share=1):
     return GaussianSpend(0, "samples", first_step, n_steps, steps, scale, model.alpha_units, leaves)
 
 
-class Released:
-    """Streams whose days are drawn as they are planned."""
-
-    def __init__(self, ledger, kit, *terms):
-        self.ledger, self.kit = ledger, kit
-        for one in terms:
-            ledger.enrol(one, kit.now)
-
-    def reserve(self, period, *spends, stream="load", revision=0):
-        return self.ledger.reserve(
-            stream, period, revision, spends, "night", self.kit.now, self.kit.lease,
-            terms=self.ledger.terms(stream),
-        )  # fmt: skip
-
-    def draw(self, period, *spends, stream="load", drawn=None, revision=0):
-        key, now = (stream, period, revision), self.kit.now
-        held = self.reserve(period, *spends, stream=stream, revision=revision)
-        self.ledger.begin_draw(held, now)
-        self.ledger.record_drawn(held, "measured", drawn or spends, now)
-        self.ledger.record_staged(*key, "staged", "release-1.parquet", now)
-        self.ledger.record_published(*key, now)
-
-
-def test_days_in_rho_are_charged_by_windows_and_refused_above_it(ledger, kit):
-    stream = Released(ledger, kit, terms_of(CONCENTRATED))
+def test_days_in_rho_are_charged_by_windows_and_refused_above_it(ledger, publish, reserve, kit):
+    ledger.enrol(terms_of(CONCENTRATED), kit.now)
     for day in range(4):
-        stream.draw(f"day {day}", gaussian(CONCENTRATED, 4 * day))
+        publish(f"day {day}", [gaussian(CONCENTRATED, 4 * day)])
     worst = ledger.worst("people").epsilon
     assert RHO * (1 - DELTA) < worst <= RHO
     with pytest.raises(BudgetError, match=r"in rho \(epsilon 1 at delta 1e-06\)"):
-        stream.reserve("late", gaussian(CONCENTRATED, 2), revision=0)
+        reserve("late", [gaussian(CONCENTRATED, 2)])
     assert ledger.verify() == []
     assert ledger.terms("load").model == CONCENTRATED
     assert ledger.guarantees("load") == {0: CONCENTRATED}
 
 
-def test_streams_of_one_budget_add_up_in_rho(ledger, kit):
-    streams = Released(ledger, kit, *(terms_of(CONCENTRATED, name) for name in ("load", "gas")))
+def test_streams_of_one_budget_add_up_in_rho(ledger, publish, reserve, kit):
+    for name in ("load", "gas"):
+        ledger.enrol(terms_of(CONCENTRATED, name), kit.now)
     half = gaussian(CONCENTRATED, 0, share="1/2")
-    streams.draw("a", half)
-    streams.draw("a", half, stream="gas")
+    publish("a", [half])
+    publish("a", [half], stream="gas")
     assert ledger.worst("people").epsilon <= RHO
     with pytest.raises(BudgetError):
-        streams.reserve("a", half, revision=1)
+        reserve("a", [half], revision=1)
     assert ledger.verify() == []
 
 
@@ -96,16 +73,18 @@ STEP = StepSpend(0, "samples", 0, (1,) * 4, Fraction(1000), 1)
     [(CONCENTRATED, gaussian(CONCENTRATED, 0), STEP), (model_of(), STEP, gaussian(CONCENTRATED, 0))],
     ids=["rho", "epsilon"],
 )
-def test_spends_of_the_other_currency_are_refused_however_small(ledger, kit, model, own, other):
-    stream = Released(ledger, kit, terms_of(model))
+def test_spends_of_the_other_currency_are_refused_however_small(
+    ledger, publish, reserve, kit, model, own, other
+):
+    ledger.enrol(terms_of(model), kit.now)
     small = replace(other, scale=other.scale * 10**6)
     for plan in ((small,), (own, small)):
         with pytest.raises(ParameterError, match="never added up"):
-            stream.reserve("a", *plan)
+            reserve("a", plan)
     assert ledger.find("load", "a") is None
     # nor as an outcome of a plan
     with pytest.raises(ParameterError, match="never added up"):
-        stream.draw("a", own, drawn=(small,))
+        publish("a", [own], outcome=(small,))
     assert ledger.find("load", "a").spends == (own,)
     assert ledger.verify() == []
 
@@ -114,16 +93,16 @@ def test_spends_of_the_other_currency_are_refused_however_small(ledger, kit, mod
     "other", [model_of(), model_of(delta="1e-9"), model_of(epsilon="2", delta="1e-6")], ids=str
 )
 def test_streams_of_one_budget_agree_on_currency_and_delta(ledger, kit, other):
-    Released(ledger, kit, terms_of(CONCENTRATED))
+    ledger.enrol(terms_of(CONCENTRATED), kit.now)
     with pytest.raises(LedgerError, match="streams of one privacy budget must agree"):
         ledger.enrol(terms_of(other, "gas"), kit.now)
 
 
 @pytest.mark.parametrize(("before", "after"), [(model_of(), CONCENTRATED), (CONCENTRATED, model_of())])
-def test_no_amendment_changes_the_currency_and_the_way_out_is_named(ledger, kit, before, after):
+def test_no_amendment_changes_the_currency_and_the_way_out_is_named(ledger, publish, kit, before, after):
     spend = gaussian(before, 0) if before.delta else replace(STEP, scale=Fraction(10))
-    stream = Released(ledger, kit, terms_of(before))
-    stream.draw("a", spend)
+    ledger.enrol(terms_of(before), kit.now)
+    publish("a", [spend])
     with pytest.raises(
         LedgerError, match=r"currency .* cannot be amended.* a whole window or more after its last"
     ):
@@ -134,9 +113,10 @@ def test_no_amendment_changes_the_currency_and_the_way_out_is_named(ledger, kit,
     assert ledger.verify() == []
 
 
-def test_before_the_first_release_the_currency_may_change(ledger, kit):
-    stream = Released(ledger, kit, terms_of(model_of()), terms_of(CONCENTRATED))
-    stream.draw("a", gaussian(CONCENTRATED, 0))
+def test_before_the_first_release_the_currency_may_change(ledger, publish, kit):
+    for model in (model_of(), CONCENTRATED):
+        ledger.enrol(terms_of(model), kit.now)
+    publish("a", [gaussian(CONCENTRATED, 0)])
     assert ledger.worst("people").epsilon <= RHO
     assert ledger.verify() == []
 
@@ -148,54 +128,54 @@ def k_times(spend, planned, other):
 
 
 @pytest.mark.parametrize(("share", "fits"), [("1/9", True), ("1/8", False)])
-def test_three_times_the_alpha_costs_nine_times_the_rho(ledger, kit, share, fits):
+def test_three_times_the_alpha_costs_nine_times_the_rho(ledger, publish, reserve, kit, share, fits):
     """An earlier day is priced anew by the square: beside a ninth a whole day fits, beside more none.
     Control: by three times its price the ledger would have taken that too.
     """
-    stream = Released(ledger, kit, terms_of(CONCENTRATED))
-    stream.draw("a", gaussian(CONCENTRATED, 0, share=share))
+    ledger.enrol(terms_of(CONCENTRATED), kit.now)
+    publish("a", [gaussian(CONCENTRATED, 0, share=share)])
     before = ledger.worst("people").epsilon
     wider = model_of(alpha="3", delta=DELTA)
     ledger.amend(terms_of(wider), "larger customers", kit.now)
     assert ledger.worst("people").epsilon == 9 * before
     if fits:
-        stream.draw("b", gaussian(wider, 4))
+        publish("b", [gaussian(wider, 4)])
         assert ledger.verify() == []
     else:
         with pytest.raises(BudgetError):
-            stream.reserve("b", gaussian(wider, 4))
+            reserve("b", [gaussian(wider, 4)])
         with patch.object(amendments, "repriced", k_times):
-            stream.reserve("b", gaussian(wider, 4))
+            reserve("b", [gaussian(wider, 4)])
         assert any("costs" in line for line in ledger.verify())
 
 
-def test_another_delta_is_an_amendment_and_earlier_days_keep_theirs(ledger, kit):
-    stream = Released(ledger, kit, terms_of(CONCENTRATED))
-    stream.draw("a", gaussian(CONCENTRATED, 0))
+def test_another_delta_is_an_amendment_and_earlier_days_keep_theirs(ledger, publish, reserve, kit):
+    ledger.enrol(terms_of(CONCENTRATED), kit.now)
+    publish("a", [gaussian(CONCENTRATED, 0)])
     looser = model_of(epsilon="4", delta="1e-5")
     ledger.amend(terms_of(looser), "a larger epsilon", kit.now)
     with pytest.raises(BudgetError, match=r"by privacy guarantee 0 .* \(rho "):
-        stream.reserve("b", gaussian(looser, 4))
-    stream.draw("c", gaussian(looser, 9))
+        reserve("b", [gaussian(looser, 4)])
+    publish("c", [gaussian(looser, 9)])
     assert ledger.verify() == []
     assert [one.delta for one in ledger.guarantees("load").values()] == [DELTA, Fraction(1, 10**5)]
 
 
-def test_known_noise_loses_everything_in_rho_too(ledger, kit):
-    stream = Released(ledger, kit, terms_of(CONCENTRATED))
-    stream.draw("a", gaussian(CONCENTRATED, 0, share="1/2"))
+def test_known_noise_loses_everything_in_rho_too(ledger, publish, reserve, kit):
+    ledger.enrol(terms_of(CONCENTRATED), kit.now)
+    publish("a", [gaussian(CONCENTRATED, 0, share="1/2")])
     ledger.withdraw("load", "a", 0, "a mistake", kit.now)
     assert 0 < ledger.worst("people").epsilon < RHO
     ledger.compromise("load", "a", 0, "a stolen disk", kit.now)
     assert ledger.worst("people").epsilon == float("inf")
     with pytest.raises(BudgetError, match="compromised"):
-        stream.reserve("b", gaussian(CONCENTRATED, 4, share="1/100"))
+        reserve("b", [gaussian(CONCENTRATED, 4, share="1/100")])
 
 
-def test_a_span_of_days_adds_up_rho_and_is_told_at_a_delta(ledger, kit):
-    stream = Released(ledger, kit, terms_of(CONCENTRATED))
+def test_a_span_of_days_adds_up_rho_and_is_told_at_a_delta(ledger, publish, kit):
+    ledger.enrol(terms_of(CONCENTRATED), kit.now)
     for day in range(5):
-        stream.draw(f"day {day}", gaussian(CONCENTRATED, 4 * day))
+        publish(f"day {day}", [gaussian(CONCENTRATED, 4 * day)])
     spent = ledger.spent_over("people", range(20))
     assert spent.window == (5, RHO)
     found = loss_over(spent.spends, DELTA, adaptive=True, window=spent.window)
@@ -205,11 +185,11 @@ def test_a_span_of_days_adds_up_rho_and_is_told_at_a_delta(ledger, kit):
     assert epsilon_of(own, DELTA) <= Fraction(found.epsilon) < epsilon_of(own, DELTA) * (1 + DELTA)
 
 
-@pytest.mark.parametrize("column", ["rho", "delta"])
-def test_a_row_that_was_edited_is_found(ledger, kit, round_the_library, column):
-    stream = Released(ledger, kit, terms_of(CONCENTRATED))
-    stream.draw("a", gaussian(CONCENTRATED, 0))
-    value = {"rho": "1/1000", "delta": "1/100000"}[column]
-    with round_the_library() as connection:
-        connection.exec_driver_sql(f"UPDATE {GrantRow.__tablename__} SET {column} = '{value}'")
+@pytest.mark.parametrize(
+    "statement", ["UPDATE grants SET rho = '1/1000'", "UPDATE grants SET delta = '1/100000'"]
+)
+def test_a_row_that_was_edited_is_found(ledger, publish, kit, edit, statement):
+    ledger.enrol(terms_of(CONCENTRATED), kit.now)
+    publish("a", [gaussian(CONCENTRATED, 0)])
+    edit(statement)
     assert ledger.verify() != []

@@ -21,19 +21,16 @@ NOW, LEASE = datetime(2026, 3, 1, 2, tzinfo=UTC), timedelta(minutes=10)
 TERMS = StreamTerms("load", "people", PrivacyModel("1", 4, "1", "1"), "tree", "strict", "30 min")
 
 
-def plan(day):
-    return (StepSpend(0, "samples", 4 * day, (1,) * 4, Fraction(4), 1),)
-
-
 def request(day):
-    return "load", f"day {day}", 0, plan(day), "night", NOW, LEASE
+    plan = (StepSpend(0, "samples", 4 * day, (1,) * 4, Fraction(4), 1),)
+    return "load", f"day {day}", 0, plan, "night", NOW, LEASE
 
 
 @pytest.fixture
 def book(sqlite_url):
     opened = open_ledger(sqlite_url, busy_timeout_seconds=2)
     opened.enrol(TERMS, NOW)
-    opened.reserve("load", "day 0", 0, plan(0), "night", NOW, LEASE)
+    opened.reserve(*request(0))
     yield opened
     opened.close()
 
@@ -51,22 +48,31 @@ def forked(work):
     return child
 
 
+def forked_from_one_that_ends(book, work):
+    """Whether `work` went through in a child whose parent closes its ledger while the child pauses in it."""
+    there, told = os.pipe(), os.pipe()
+
+    def pause():
+        os.write(there[1], b"x")
+        os.read(told[0], 1)
+
+    pid = forked(lambda: work(pause))
+    os.read(there[0], 1)
+    book.close()
+    os.write(told[1], b"x")
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 @pytest.mark.slow
 def test_a_childs_commit_survives_the_parents_close(book, sqlite_url):
     """The reservation is committed without an error, and is in no file: its windows look untouched."""
-    there, told = os.pipe(), os.pipe()
 
-    def child():
+    def child(pause):
         with writing(book._engine) as connection:
             reserve(connection, *request(1))
-            os.write(there[1], b"x")
-            os.read(told[0], 1)
+            pause()
 
-    pid = forked(child)
-    os.read(there[0], 1)
-    book.close()  # a parent that ends, while its child is in a transaction
-    os.write(told[1], b"x")
-    committed = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    committed = forked_from_one_that_ends(book, child)
     after = open_ledger(sqlite_url)
     kept = after.find("load", "day 1") is not None
     after.close()
@@ -102,37 +108,25 @@ def test_a_child_of_a_fork_in_anothers_transaction_is_refused(book, sqlite_url):
 
 def test_a_childs_open_ledger_keeps_its_log(book, sqlite_url):
     """With an open connection in the child, nobody else may take the log away."""
-    there, told = os.pipe(), os.pipe()
 
-    def child():
-        book.reserve("load", "day 1", 0, plan(1), "night", NOW, LEASE)
-        os.write(there[1], b"x")
-        os.read(told[0], 1)
-        book.reserve("load", "day 2", 0, plan(2), "night", NOW, LEASE)
+    def child(pause):
+        book.reserve(*request(1))
+        pause()
+        book.reserve(*request(2))
 
-    pid = forked(child)
-    os.read(there[0], 1)
-    book.close()
-    os.write(told[1], b"x")
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert forked_from_one_that_ends(book, child)
 
 
 def test_a_child_that_only_opens_a_ledger_of_its_own_has_locks(book, sqlite_url):
     """Not even a ledger opened afresh in the child is safe: it is the inode that SQLite remembers."""
-    there, told = os.pipe(), os.pipe()
 
-    def child():
+    def child(pause):
         own = open_ledger(sqlite_url)
         with writing(own._engine) as connection:
             reserve(connection, *request(1))
-            os.write(there[1], b"x")
-            os.read(told[0], 1)
+            pause()
 
-    pid = forked(child)
-    os.read(there[0], 1)
-    book.close()
-    os.write(told[1], b"x")
-    committed = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    committed = forked_from_one_that_ends(book, child)
     path = sqlite_url.removeprefix("sqlite:///")
     rows = sqlite3.connect(path).execute("SELECT count(*) FROM releases").fetchone()[0]
     assert rows == 1 + committed

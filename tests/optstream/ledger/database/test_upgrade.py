@@ -133,12 +133,9 @@ def test_work_goes_on_after_an_upgrade(first_version, kit):
 
 def test_an_upgraded_database_is_a_new_one(first_version, round_the_library, request, tmp_path):
     open_ledger(first_version)
-    on_sqlite = first_version.startswith("sqlite")
-    fresh = (
-        f"sqlite:///{tmp_path}/fresh.sqlite"
-        if on_sqlite
-        else request.getfixturevalue("postgresql_cluster").new_url()
-    )
+    fresh = f"sqlite:///{tmp_path}/fresh.sqlite"
+    if not first_version.startswith("sqlite"):
+        fresh = request.getfixturevalue("postgresql_cluster").new_url()
     open_ledger(fresh)
     with round_the_library() as upgraded, round_the_library(fresh) as new:
         assert description_of(upgraded) == description_of(new)
@@ -158,9 +155,8 @@ def test_a_newer_schema_is_refused_and_left_alone(url, ledger, round_the_library
 @pytest.mark.parametrize(
     "statement", ["UPDATE alembic_version SET version_num = 'x'", "DELETE FROM alembic_version"]
 )
-def test_a_database_without_a_version_is_refused(url, ledger, round_the_library, statement):
-    with round_the_library() as connection:
-        connection.execute(text(statement))
+def test_a_database_without_a_version_is_refused(url, ledger, edit, statement):
+    edit(statement)
     with pytest.raises(LedgerError, match="does not say which schema"):
         open_ledger(url)
 
@@ -190,29 +186,27 @@ def test_an_upgrade_that_fails_changes_nothing(first_version, round_the_library,
     assert open_ledger(first_version).verify() == []
 
 
+def verified_at_once(urls):
+    """What is found in each ledger, opened by as many threads at the same moment."""
+    together = Barrier(len(urls))
+
+    def opening(url):
+        together.wait()
+        return open_ledger(url).verify()
+
+    with ThreadPoolExecutor(len(urls)) as pool:
+        return list(pool.map(opening, urls))
+
+
 @pytest.mark.slow
 def test_many_threads_that_open_an_old_ledger_upgrade_it_once(first_version):
-    together = Barrier(6)
-
-    def opening(_):
-        together.wait()
-        return open_ledger(first_version).verify()
-
-    with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(opening, range(6))) == [[]] * 6
+    assert verified_at_once([first_version] * 6) == [[]] * 6
 
 
 @pytest.mark.slow
 def test_threads_that_open_different_ledgers_do_not_mix_them(tmp_path):
     """Alembic keeps what it works on in its modules."""
-    together = Barrier(6)
-
-    def opening(number):
-        together.wait()
-        return open_ledger(f"sqlite:///{tmp_path}/{number}.sqlite").verify()
-
-    with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(opening, range(6))) == [[]] * 6
+    assert verified_at_once([f"sqlite:///{tmp_path}/{number}.sqlite" for number in range(6)]) == [[]] * 6
 
 
 HOLD = {
@@ -276,10 +270,8 @@ def test_a_table_that_others_point_to_may_be_changed(first_version, round_the_li
             if column["name"] == "calendar"
         ]
         assert nullable
-        assert {key["referred_table"] for key in inspect(connection).get_foreign_keys("spends")} == {
-            "grants",
-            "releases",
-        }
+        keys = inspect(connection).get_foreign_keys("spends")
+        assert {key["referred_table"] for key in keys} == {"grants", "releases"}
 
 
 def test_an_upgrade_that_loses_rows_is_undone(first_version, round_the_library, later):

@@ -4,7 +4,6 @@ import math
 from fractions import Fraction
 
 import pytest
-from sqlalchemy import text
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, StreamTerms
@@ -63,10 +62,10 @@ def test_windows_are_judged_across_the_change(ledger, publish, reserve, kit):
     # the old steps count twice: the window of steps 1 to 4 holds 3/4 already
     early = (Fraction(3, 10), *(Fraction(0),) * 3)
     with pytest.raises(BudgetError, match="from step 1 would cost 21/20"):
-        reserve("day 1", (StepSpend(0, "samples", 4, early, Fraction(2), 2),), terms=changed(kit, alpha="2"))
+        reserve("day 1", (StepSpend(0, "samples", 4, early, Fraction(2), 2),))
     with pytest.raises(LedgerError, match="priced for another alpha"):
-        reserve("day 1", kit.plan(4, "1/4"), terms=changed(kit, alpha="2"))
-    reserve("day 1", plan_for(2, 4, "1/4"), terms=changed(kit, alpha="2"))
+        reserve("day 1", kit.plan(4, "1/4"))
+    reserve("day 1", plan_for(2, 4, "1/4"))
     assert ledger.window_spent("customers", 4, 4).epsilon == 1
     assert ledger.verify() == []
 
@@ -100,14 +99,12 @@ def test_verify_holds_each_guarantee_for_what_is_planned_under_it(ledger, publis
     assert any("costs 1, more than 1/2" in problem for problem in ledger.verify())
 
 
-def test_a_plan_from_before_an_amendment_is_made_anew(ledger, reserve, kit):
+def test_a_plan_from_before_an_amendment_is_made_anew(ledger, reserve, drawn, kit):
     held = reserve("day 0", kit.plan(0, "1/8"))
     ledger.amend(changed(kit, alpha="2"), "larger changes", kit.now)
     with pytest.raises(LedgerError, match="amended since"):
         ledger.begin_draw(held, kit.now)
-    again = reserve("day 0", plan_for(2, 0, "1/8"), terms=changed(kit, alpha="2"))
-    ledger.begin_draw(again, kit.now)
-    ledger.record_drawn(again, "measured", plan_for(2, 0, "1/8"), kit.now)
+    drawn("day 0", plan_for(2, 0, "1/8"))
     assert ledger.window_spent("customers", 0, 4).epsilon == Fraction(1, 2)  # once, by its own guarantee
     assert ledger.verify() == []
 
@@ -147,12 +144,10 @@ def test_all_streams_of_a_grant_follow(ledger, publish, kit):
         "UPDATE releases SET amendment = 1",
     ],
 )
-def test_an_edit_of_guarantees_is_found(ledger, publish, kit, round_the_library, statement):
+def test_an_edit_of_guarantees_is_found(ledger, publish, kit, edit, statement):
     publish("day 0", kit.plan(0, "1/8"))
     ledger.amend(changed(kit, alpha="2"), "larger changes", kit.now)
-    with round_the_library() as connection:
-        kit.drop_triggers(connection)
-        assert connection.execute(text(statement)).rowcount == 1
+    edit(statement)
     assert ledger.verify() != []
 
 
@@ -204,17 +199,13 @@ def roaming(tree, leaves_per_step=3):
     return StreamTerms("roam", "people", model, tree, "strict", "30 min")
 
 
-def test_a_finer_tree_is_priced_for_all_leaves_that_a_roaming_customer_changes(ledger, kit):
+def test_a_finer_tree_is_priced_for_all_leaves_that_a_roaming_customer_changes(ledger, publish, kit):
     """leaves_changed is min(m, leaves of the tree): a hierarchy that grows must price that anew."""
     one = AggregationTree.from_parents({"country": None})
     before = roaming("one leaf")
     plan = Hierarchical(Laplace(before.model), one, ["1"]).plan(4, 0)
     ledger.enrol(before, kit.now)
-    held = ledger.reserve("roam", "day 0", 0, plan, "night", kit.now, kit.lease, terms=before)
-    ledger.begin_draw(held, kit.now)
-    ledger.record_drawn(held, "measured", plan, kit.now)
-    ledger.record_staged("roam", "day 0", 0, "staged", "release-1.parquet", kit.now)
-    ledger.record_published("roam", "day 0", 0, kit.now)
+    publish("day 0", plan, stream="roam")
     assert ledger.worst("people").epsilon <= 1
     ledger.amend(roaming("three leaves"), "a finer tree", kit.now)
 

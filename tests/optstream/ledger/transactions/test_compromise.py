@@ -8,16 +8,9 @@ from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState
 
 
-def drawn(ledger, reserve, kit, period="day 0", plan=None):
-    reservation = reserve(period, plan)
-    ledger.begin_draw(reservation, kit.now)
-    ledger.record_drawn(reservation, "measured", plan or kit.plan(0, "1/4"), kit.now)
-    return reservation
-
-
 @pytest.mark.slow
-def test_a_drawn_release_is_void_and_stays_charged(ledger, reserve, kit):
-    held = drawn(ledger, reserve, kit)
+def test_a_drawn_release_is_void_and_stays_charged(ledger, drawn, kit):
+    held = drawn()
     ledger.compromise("load", "day 0", 0, "stolen", kit.now)
     ledger.compromise("load", "day 0", 0, "stolen", kit.now)
     found = ledger.find("load", "day 0")

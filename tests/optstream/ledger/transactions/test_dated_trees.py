@@ -4,7 +4,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger.dated_trees import continues, hash_at
@@ -83,11 +82,10 @@ def test_other_streams_of_the_budget_keep_their_own_lists(ledger, reserve, kit):
     assert ledger.verify() == []
 
 
-def test_an_edited_list_is_found(ledger, reserve, kit, round_the_library):
+def test_an_edited_list_is_found(ledger, reserve, kit, edit):
     reserve()
     ledger.enrol(dated(kit, (4, "split")), kit.now)
-    with round_the_library() as connection:
-        connection.execute(text("""UPDATE streams SET hierarchy = '[[null,"tree"],[0,"split"]]'"""))
+    edit("""UPDATE streams SET hierarchy = '[[null,"tree"],[0,"split"]]'""")
     assert any("its terms are not those that its events record" in line for line in ledger.verify())
 
 

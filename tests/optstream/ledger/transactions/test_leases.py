@@ -49,10 +49,8 @@ def test_a_void_release_has_no_lease_to_end(ledger, reserve, kit):
         ledger.release_lease(*KEY, "why not", kit.now)
 
 
-def test_a_drawn_release_whose_lease_is_ended_is_adopted(ledger, reserve, kit):
-    reservation = reserve()
-    ledger.begin_draw(reservation, kit.now)
-    ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
+def test_a_drawn_release_whose_lease_is_ended_is_adopted(ledger, drawn, kit):
+    reservation = drawn()
     ledger.release_lease(*KEY, "its machine burnt", kit.now)
     assert ledger.adopt(*KEY, "next", kit.now, kit.lease).fencing_token > reservation.fencing_token
     assert ledger.verify() == []

@@ -27,6 +27,16 @@ def hold(released, kit):
     )
 
 
+@pytest.fixture
+def revised(released, hold, kit):
+    """A ledger with a day of which a new estimate is published."""
+    held = hold()
+    released.record_vintage(held, FIRST, kit.now)
+    released.record_vintage_published(held, 1, kit.now)
+    assert released.verify() == []
+    return released
+
+
 def test_a_vintage_is_staged_then_published_and_costs_nothing(released, hold, kit):
     before = released.find(*KEY)
     cost = released.worst("customers")
@@ -135,29 +145,20 @@ def test_only_what_readers_have_gets_a_new_estimate(released, hold, kit, publish
         ("DELETE FROM vintages", "vintage 1: its events are there, its row is gone"),
     ],
 )
-def test_an_edit_is_found(released, hold, kit, round_the_library, statement, finding):
-    held = hold()
-    released.record_vintage(held, FIRST, kit.now)
-    released.record_vintage_published(held, 1, kit.now)
-    assert released.verify() == []
-    with round_the_library() as connection:
-        assert connection.execute(text(statement)).rowcount > 0
-    found = " ".join(released.verify())
+def test_an_edit_is_found(revised, edit, statement, finding):
+    edit(statement)
+    found = " ".join(revised.verify())
     assert re.search(finding, found), found
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("strange", ["'strange'", "7", "x'00'", "CAST(x'41ff' AS TEXT)"])
-def test_a_value_of_another_kind_is_found(released, hold, kit, round_the_library, strange):
+def test_a_value_of_another_kind_is_found(revised, round_the_library, edit, strange):
     """SQLite keeps any kind of value in any column."""
-    held = hold()
-    released.record_vintage(held, FIRST, kit.now)
-    released.record_vintage_published(held, 1, kit.now)
     for column in ("published", "basis", "number"):
         with round_the_library() as connection:
             kept = connection.execute(text(f"SELECT {column} FROM vintages")).scalar_one()
-            connection.execute(text(f"UPDATE vintages SET {column} = {strange}"))
-        assert any("vintage" in found for found in released.verify()), column
-        with round_the_library() as connection:
-            connection.execute(text(f"UPDATE vintages SET {column} = :kept"), {"kept": kept})
-        assert released.verify() == []
+        edit(f"UPDATE vintages SET {column} = {strange}")
+        assert any("vintage" in found for found in revised.verify()), column
+        edit(f"UPDATE vintages SET {column} = :kept", kept=kept)
+        assert revised.verify() == []

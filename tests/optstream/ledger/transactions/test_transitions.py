@@ -43,12 +43,13 @@ def test_every_step_needs_the_one_before(ledger, reserve, kit):
     reservation = reserve()
     with pytest.raises(LedgerError, match="never begun"):
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
-    with pytest.raises(LedgerError, match="RESERVED, not DRAWN"):
-        ledger.record_staged(*KEY, "staged", "name", kit.now)
-    with pytest.raises(LedgerError, match="RESERVED, not DRAWN"):
-        ledger.record_published(*KEY, kit.now)
-    with pytest.raises(LedgerError, match="RESERVED, not DRAWN"):
-        ledger.adopt(*KEY, "other", kit.now, kit.lease)
+    for early in (
+        lambda: ledger.record_staged(*KEY, "staged", "name", kit.now),
+        lambda: ledger.record_published(*KEY, kit.now),
+        lambda: ledger.adopt(*KEY, "other", kit.now, kit.lease),
+    ):
+        with pytest.raises(LedgerError, match="RESERVED, not DRAWN"):
+            early()
     ledger.begin_draw(reservation, kit.now)
     with pytest.raises(LedgerError, match="began its draw already"):
         ledger.begin_draw(reservation, kit.now)
@@ -74,23 +75,19 @@ def test_later_steps_may_be_repeated_but_not_changed(ledger, publish, kit):
         ledger.void(*KEY, "changed my mind", kit.now)
 
 
-def test_the_same_draw_may_be_recorded_twice_and_another_may_not(ledger, reserve, kit):
-    reservation = reserve()
-    ledger.begin_draw(reservation, kit.now)
-    ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
+def test_the_same_draw_may_be_recorded_twice_and_another_may_not(ledger, drawn, kit):
+    reservation = drawn()
     ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
     with pytest.raises(LedgerError, match="DRAWN, not RESERVED"):
         ledger.record_drawn(reservation, "another", kit.plan(0, "1/4"), kit.now)
     assert ledger.find(*KEY).measurements_hash == "measured"
 
 
-def test_what_is_there_is_not_reserved_again(ledger, reserve, publish, kit):
+def test_what_is_there_is_not_reserved_again(reserve, drawn, publish, kit):
     publish()
     with pytest.raises(LedgerError, match="PUBLISHED already"):
         reserve()
-    reservation = reserve("day 1", kit.plan(4, "1/4"))
-    ledger.begin_draw(reservation, kit.now)
-    ledger.record_drawn(reservation, "measured", kit.plan(4, "1/4"), kit.now)
+    drawn("day 1", kit.plan(4, "1/4"))
     with pytest.raises(LedgerError, match="DRAWN already: adopt it"):
         reserve("day 1", kit.plan(4, "1/4"), now=kit.now + timedelta(days=1))
 
@@ -101,14 +98,11 @@ def test_void_stays_charged_and_keeps_its_place(ledger, reserve, kit, drawn):
     ledger.begin_draw(reservation, kit.now)
     if drawn:
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
-    ledger.void(*KEY, "the measurements are gone", kit.now)
+    reason = "the measurements are gone"
+    ledger.void(*KEY, reason, kit.now)
     ledger.void(*KEY, "once more", kit.now)
     record = ledger.find(*KEY)
-    assert (record.state, record.reason, record.drawing) == (
-        ReleaseState.VOID,
-        "the measurements are gone",
-        False,
-    )
+    assert (record.state, record.reason, record.drawing) == (ReleaseState.VOID, reason, False)
     assert ledger.worst("customers").epsilon == 1
     with pytest.raises(LedgerError, match="VOID already"):
         reserve(now=kit.now + timedelta(days=1))
@@ -198,10 +192,8 @@ def test_a_redraw_keeps_its_plan_and_what_was_never_drawn_may_change_it(ledger, 
     assert ledger.verify() == []
 
 
-def test_a_drawn_release_is_finished_by_whoever_comes(ledger, reserve, kit):
-    reservation = reserve()
-    ledger.begin_draw(reservation, kit.now)
-    ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
+def test_a_drawn_release_is_finished_by_whoever_comes(ledger, drawn, kit):
+    reservation = drawn()
     with pytest.raises(LedgerError, match="another run"):
         ledger.adopt(*KEY, "morning", kit.now, kit.lease)
     assert ledger.adopt(*KEY, "night", kit.now, kit.lease).fencing_token == reservation.fencing_token + 1
@@ -224,13 +216,13 @@ def test_a_revision_needs_the_one_before(ledger, reserve, publish, kit):
 
 
 def test_times_have_a_zone_and_names_are_printable(ledger, reserve, kit):
-    with pytest.raises(ParameterError, match="time zone"):
-        reserve(now=kit.now.replace(tzinfo=None))
-    with pytest.raises(ParameterError, match="printable"):
-        reserve("day\n0")
-    with pytest.raises(ParameterError, match="revision"):
-        reserve(revision=-1)
-    with pytest.raises(ParameterError, match="at least one spend"):
-        reserve(plan=())
+    for wrong, message in (
+        ({"now": kit.now.replace(tzinfo=None)}, "time zone"),
+        ({"period": "day\n0"}, "printable"),
+        ({"revision": -1}, "revision"),
+        ({"plan": ()}, "at least one spend"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            reserve(**wrong)
     with pytest.raises(LedgerError, match="enrol"):
         reserve(stream="unknown")

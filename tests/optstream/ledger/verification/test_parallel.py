@@ -4,7 +4,6 @@ import re
 from multiprocessing import get_context
 
 import pytest
-from sqlalchemy import text
 
 from optstream.ledger import open_ledger
 from optstream.ledger.database.engine import reading
@@ -62,11 +61,9 @@ def spawned(monkeypatch):
 
 
 @pytest.mark.slow
-def test_shares_find_what_the_whole_does(town, kit, round_the_library):
+def test_shares_find_what_the_whole_does(town, edit):
     for statement in TAMPERING:
-        with round_the_library() as connection:
-            kit.drop_triggers(connection)
-            assert connection.execute(text(statement)).rowcount > 0
+        edit(statement)
         found = town.verify()
         assert found
         with reading(town._engine) as connection:
@@ -78,11 +75,9 @@ def test_shares_find_what_the_whole_does(town, kit, round_the_library):
 @pytest.mark.parametrize(
     "url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
 )
-def test_processes_find_what_one_finds(town, spawned, kit, round_the_library):
+def test_processes_find_what_one_finds(town, spawned, edit):
     assert town.verify(processes=2) == []
-    with round_the_library() as connection:
-        kit.drop_triggers(connection)
-        connection.execute(text("UPDATE events SET at = '2020' WHERE number = 2"))
+    edit("UPDATE events SET at = '2020' WHERE number = 2")
     found = town.verify()
     assert len(found) == 4
     assert town.verify(processes=2) == found
@@ -157,12 +152,8 @@ def test_a_writer_that_never_rests_leaves_it_to_one(town, monkeypatch):
     assert town.verify(processes=2) == []
 
 
-def test_spends_of_no_release_are_found(town, kit, round_the_library):
-    with round_the_library() as connection:
-        kit.drop_triggers(connection)
-        connection.execute(
-            text(f"INSERT INTO spends ({SPENDS}) SELECT {STRAY} FROM spends WHERE first_step = 4")
-        )
+def test_spends_of_no_release_are_found(town, edit):
+    edit(f"INSERT INTO spends ({SPENDS}) SELECT {STRAY} FROM spends WHERE first_step = 4")
     assert re.search("4 spends belong to no release", " ".join(town.verify()))
 
 
