@@ -8,9 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 
-from optstream.catalogue import NoiseScale, ReleaseStatement, StandardErrors
+from optstream.catalogue import NoiseScale, ReleaseStatement, StandardErrors, publish, stage
 from optstream.privacy import PrivacyModel
-from tests.optstream.catalogue.folders import Folder, make_folder
+from tests.optstream.catalogue.folders import STREAM, Folder, make_folder
 
 N_STEPS = 4
 FILE_BY_NIGHT, S3_BY_NIGHT = (pytest.param(kind, marks=pytest.mark.nightly) for kind in ("file", "s3"))
@@ -42,7 +42,7 @@ def make_rows(period: date, revision: int = 1, vintage: int = 1, shift: float = 
 
 def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes: Any) -> ReleaseStatement:
     facts: dict[str, Any] = {
-        "stream": "../french load",
+        "stream": STREAM,
         "model": PrivacyModel(epsilon="1", window_length=48, alpha=10),
         "mechanism": {"name": "Sample", "threshold": "1/3"},
         "calibration": "strict",
@@ -71,31 +71,37 @@ def statement() -> Callable[..., ReleaseStatement]:
     return make_statement
 
 
+def put_days(
+    folder: Any,
+    *periods: date,
+    revision: int = 1,
+    vintage: int = 1,
+    shift: float = 0.0,
+    head: Any = "h1",
+    signer: Any = None,
+    **changes: Any,
+) -> Any:
+    """Stage small days and publish them at once; returns the Publications.
+
+    head: the ledger's, or what the ledger answers. changes: of the statements.
+    """
+    stated = [make_statement(period, revision, vintage, **changes) for period in periods]
+    staged = [stage(make_rows(one.period, revision, vintage, shift), one) for one in stated]
+    head_after = head if callable(head) else lambda _: head
+    return publish(folder, list(zip(staged, stated, strict=True)), head_after, signer)
+
+
 @pytest.fixture
-def put_all(
-    rows: Callable[..., pl.DataFrame], statement: Callable[..., ReleaseStatement]
-) -> Callable[..., Any]:
-    """Stage small days and publish them at once; returns the Publications."""
-    from optstream.catalogue import publish, stage
-
-    def put_all(
-        folder: Any, *periods: date, revision: int = 1, vintage: int = 1, shift: float = 0.0, head: str = "h1"
-    ) -> Any:
-        stated = [statement(period, revision, vintage) for period in periods]
-        staged = [stage(rows(one.period, revision, vintage, shift), one) for one in stated]
-        return publish(folder, list(zip(staged, stated, strict=True)), lambda _: head)
-
-    return put_all
+def put_all() -> Callable[..., Any]:
+    return put_days
 
 
 @pytest.fixture
-def put(put_all: Callable[..., Any]) -> Callable[..., Any]:
+def put() -> Callable[..., Any]:
     """Stage and publish one small day; returns the Publication."""
 
-    def put(
-        folder: Any, period: date, revision: int = 1, vintage: int = 1, shift: float = 0.0, head: str = "h1"
-    ) -> Any:
-        (publication,) = put_all(folder, period, revision=revision, vintage=vintage, shift=shift, head=head)
+    def put(folder: Any, period: date, revision: int = 1, vintage: int = 1, **more: Any) -> Any:
+        (publication,) = put_days(folder, period, revision=revision, vintage=vintage, **more)
         return publication
 
     return put

@@ -1,6 +1,8 @@
 """Published folders in every kind of place, looked at past the code under test."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -8,8 +10,12 @@ from typing import Any
 import fsspec
 import pytest
 
+from optstream.catalogue import Publication, read_published, withdraw
 from optstream.catalogue.backends.object_store import PROBE
 
+STREAM = "../french load"
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
 KINDS = ("path", "file", "memory", "s3")
 OF_THE_PUBLISHER = (".lock", ".incoming", PROBE)
 _NUMBERS = count()
@@ -66,3 +72,18 @@ def memory_folder() -> Folder:
 def s3_folder(bucket: str) -> Folder:
     filesystem = fsspec.filesystem("s3", use_listings_cache=False)
     return Folder(f"s3://{bucket}/published", filesystem, f"{bucket}/published")
+
+
+def told(head: str) -> Callable[..., str]:
+    """A ledger whose head is this, whatever it hears."""
+    return lambda _entry, _known: head
+
+
+def take_back(name: Any, day: date = DAY, head: str = "h2", **more: Any) -> Publication:
+    """Withdraw a day from the folder of this name."""
+    return withdraw(name, day, told(head), stream=STREAM, value_column="load_mw", **more)
+
+
+def days_in(name: Any, **more: Any) -> list[date]:
+    """The days that are read from the folder of this name."""
+    return read_published(name, verify=True, **more)["date"].unique().sort().to_list()

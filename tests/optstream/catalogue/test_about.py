@@ -7,6 +7,7 @@ from optstream.catalogue.about import MOST_CORNERS, About, parse_about, put_abou
 from optstream.catalogue.layout import ABOUT
 from optstream.catalogue.nodes import NodeFacts
 from optstream.errors import ParameterError, PublicationError
+from tests.optstream.catalogue.folders import DAY
 
 SQUARE = (((4.0, 45.0), (5.0, 45.0), (5.0, 46.0), (4.0, 46.0)),)
 NODES = {
@@ -62,9 +63,7 @@ def test_areas_are_bounded_together():
 
 
 def test_it_is_put_once_and_is_no_finding(published, put):
-    from datetime import date
-
-    put(published.name, date(2016, 2, 1))
+    put(published.name, DAY)
     assert not put_about(published.name, "load", About())
     assert ABOUT not in published.files()
     assert put_about(published.name, "load", TOLD)

@@ -2,18 +2,15 @@
 
 import os
 import shutil
-from datetime import date, timedelta
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, withdraw
+from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
 from optstream.errors import PublicationError
 from tests.by_night import few
-
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
+from tests.optstream.catalogue.folders import DAY, NEXT, days_in, take_back
 
 
 class PowerCutError(BaseException):
@@ -74,25 +71,21 @@ def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch,
 def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
     tmp_path, monkeypatch, put, put_all, each
 ):
-    def prepare(folder):
-        put(folder, DAY)
-
     def check(folder):
         days = read_published(folder, verify=True).group_by("date").agg(pl.col("revision").first())
         assert dict(days.iter_rows()) in ({DAY: 1}, {DAY: 2, NEXT: 2})
         put_all(folder, DAY, NEXT, revision=2)
         assert check_files(folder) == []
-        assert dict(read_published(folder, verify=True).select("date", "revision").iter_rows()) == {
-            DAY: 2,
-            NEXT: 2,
-        }
+        days = read_published(folder, verify=True).select("date", "revision")
+        assert dict(days.iter_rows()) == {DAY: 2, NEXT: 2}
 
     def work(folder):
         first, second = put_all(folder, DAY, NEXT, revision=2)
         assert first.changed
         assert second.changed
 
-    assert run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check, each) > 25
+    n = run_with_death_at_each_step(tmp_path, monkeypatch, lambda folder: put(folder, DAY), work, check, each)
+    assert n > 25
 
 
 def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(tmp_path, monkeypatch, put):
@@ -117,14 +110,6 @@ def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(
     assert check_files(tmp_path) == []
 
 
-def told(head):
-    return lambda _entry, _known: head
-
-
-def take_back(folder, head="h2"):
-    return withdraw(folder, DAY, told(head), stream="../french load")
-
-
 def restated(put):
     """A folder with a day in two revisions, and a day beside it."""
 
@@ -140,7 +125,7 @@ def restated(put):
 def test_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
     def check(folder):
         listed = not read_catalogue(folder).entry(DAY).withdrawn
-        days = read_published(folder, verify=True)["date"].unique().sort().to_list()
+        days = days_in(folder)
         assert days == ([DAY, NEXT] if listed else [NEXT])
         take_back(folder)
         assert check_files(folder) == []
@@ -207,6 +192,6 @@ def test_a_full_disk_is_our_error_and_the_rerun_completes(tmp_path, monkeypatch,
         patch.setattr(os, "fsync", full)
         with pytest.raises(PublicationError, match="No space left"):
             put(tmp_path, NEXT)
-    assert read_published(tmp_path, verify=True)["date"].unique().to_list() == [DAY]
+    assert days_in(tmp_path) == [DAY]
     put(tmp_path, NEXT)
     assert check_files(tmp_path) == []

@@ -7,18 +7,16 @@ import stat
 import subprocess
 import sys
 import tempfile
-from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
-from optstream.catalogue import check_files, read_catalogue, replace_page, withdraw
+from optstream.catalogue import check_files, read_catalogue, replace_page
 from optstream.catalogue.layout import LOCK
 from optstream.errors import PublicationError
 from optstream.storage import lock
+from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
 NOBODY = 65534
 HOLD = """
 import fcntl, os, sys
@@ -84,7 +82,7 @@ def test_a_lock_that_an_older_version_made_is_closed_to_readers(tmp_path, put):
 def works(folder, put):
     return {
         "publish": lambda: put(folder, NEXT),
-        "withdraw": lambda: withdraw(folder, DAY, lambda _e, _k: "h2", stream="../french load"),
+        "withdraw": lambda: take_back(folder),
         "page": lambda: replace_page(folder, lambda *_: b""),
     }
 

@@ -1,6 +1,6 @@
 """The page of the published folder: replaced whole, never by an older one, gone with a day that it showed."""
 
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -12,27 +12,19 @@ from optstream.catalogue import (
     read_catalogue,
     read_published,
     replace_page,
-    withdraw,
 )
 from optstream.catalogue.backends.object_store import ObjectTransaction
 from optstream.catalogue.page import BLANK, MARKER, MOST_TRIES, put_curves
 from optstream.catalogue.times import catalogue_time
 from optstream.errors import PublicationError
+from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 from tests.optstream.catalogue.test_times import times
-
-STREAM = "../french load"
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
 
 
 def made(_place, catalogue):
     """A page that names its days."""
     days = " ".join(str(entry.period) for entry in catalogue.entries if not entry.withdrawn)
     return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
-
-
-def told(head):
-    return lambda _entry, _known: head
 
 
 def test_a_page_is_put_and_is_no_finding_and_no_data(published, put):
@@ -63,7 +55,7 @@ def test_the_figures_of_a_page_go_with_it_and_are_no_strays(published, put):
     replace_page(published.name, partial(with_curves, published.name))
     assert sorted(curves_in(published).values()) == [b"2016-02-01", b"2016-02-02"]
     assert check_files(published.name) == []
-    withdraw(published.name, NEXT, told("withdrawn"), stream=STREAM)
+    take_back(published.name, NEXT, head="withdrawn")
     assert curves_in(published) == {}
     replace_page(published.name, partial(with_curves, published.name))
     assert list(curves_in(published).values()) == [b"2016-02-01"]
@@ -120,7 +112,7 @@ def test_what_is_nobody_s_beside_the_figures_stops_no_withdrawal(published, put)
     replace_page(published.name, partial(with_curves, published.name))
     published.write("curves/notes/mine", b"x")
     replace_page(published.name, partial(with_curves, published.name))
-    withdraw(published.name, DAY, told("withdrawn"), stream=STREAM)
+    take_back(published.name, head="withdrawn")
     assert [name for name in published.files() if name.startswith("data/")] == []
     assert list(curves_in(published)) == ["curves/notes/mine"]
     assert any(line.startswith("'curves/notes/mine' is not of") for line in check_files(published.name))
@@ -136,7 +128,7 @@ def test_a_page_whose_figures_are_gone_is_made_again_not_put(published, put):
         page = with_curves(published.name, place, catalogue)
         if len(calls) == 1:
             replace_page(published.name, made)
-            withdraw(published.name, DAY, told("withdrawn"), stream=STREAM)
+            take_back(published.name, head="withdrawn")
             put(published.name, NEXT)
         return page
 
@@ -171,21 +163,21 @@ def test_without_a_catalogue_there_is_no_page(published):
 def test_a_withdrawal_takes_the_page_away_with_the_day(published, put_all):
     put_all(published.name, DAY, NEXT)
     replace_page(published.name, made)
-    withdraw(published.name, DAY, told("h2"), stream=STREAM, value_column="load_mw", last_revision=1)
+    take_back(published.name, last_revision=1)
     assert published.read(PAGE) == BLANK
     assert str(DAY).encode() not in published.read(PAGE)
     assert "`optstream report`" in " ".join(check_files(published.name))
     assert replace_page(published.name, made)
     assert str(DAY).encode() not in published.read(PAGE)
     before = published.read(PAGE)
-    withdraw(published.name, DAY, told("h3"), stream=STREAM, value_column="load_mw", last_revision=1)
+    take_back(published.name, head="h3", last_revision=1)
     if not published.in_store:  # there a withdrawal always replaces the catalogue
         assert published.read(PAGE) == before, "a page without the day stays"
 
 
 def test_a_folder_without_a_page_gets_none_by_a_withdrawal(published, put_all):
     put_all(published.name, DAY, NEXT)
-    withdraw(published.name, DAY, told("h2"), stream=STREAM, value_column="load_mw", last_revision=1)
+    take_back(published.name, last_revision=1)
     assert PAGE not in published.files()
 
 
@@ -270,7 +262,7 @@ def test_no_time_of_a_run_is_left_by_a_page(tmp_path, put):
     replace_page(tmp_path, made)
     listed = catalogue_time(read_catalogue(tmp_path))
     assert times(tmp_path) == {**before, PAGE: listed}
-    withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
+    take_back(tmp_path)
     assert times(tmp_path)[PAGE] < listed
     replace_page(tmp_path, made)
     assert times(tmp_path)[PAGE] == catalogue_time(read_catalogue(tmp_path)) > listed

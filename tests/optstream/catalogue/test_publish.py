@@ -2,7 +2,7 @@
 
 import fcntl
 import json
-from datetime import date, timedelta
+from datetime import timedelta
 from importlib import import_module
 
 import pytest
@@ -11,8 +11,7 @@ from optstream.catalogue import check_files, publish, read_catalogue, stage
 from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import LOCK
 from optstream.errors import PublicationError
-
-DAY = date(2016, 2, 1)
+from tests.optstream.catalogue.folders import DAY
 
 
 def files(folder):
@@ -43,10 +42,10 @@ def test_published_files_can_be_read_by_others(tmp_path, put):
         assert (tmp_path / name).stat().st_mode == (tmp_path / "probe").stat().st_mode
 
 
-def test_simulated_noise_is_refused(tmp_path, rows, statement):
+def test_simulated_noise_is_refused(tmp_path, put, rows, statement):
     stated = statement(DAY, simulated=True)
     with pytest.raises(PublicationError, match="simulated"):
-        publish(tmp_path, [(stage(rows(DAY), stated), stated)], lambda _: "h1")
+        put(tmp_path, DAY, simulated=True)
     # nor can a true statement carry simulated bytes
     with pytest.raises(PublicationError, match="differs"):
         publish(tmp_path, [(stage(rows(DAY), stated), statement(DAY))], lambda _: "h1")
@@ -64,7 +63,7 @@ def test_a_bad_ledger_head_is_refused(tmp_path, put):
         put(tmp_path, DAY, head="a/b")
 
 
-def test_the_ledger_is_asked_about_the_catalogues_head_in_its_lock(tmp_path, rows, statement):
+def test_the_ledger_is_asked_about_the_catalogues_head_in_its_lock(tmp_path, put):
     """The new head is read after the old one was found: so heads stand in the ledger's order."""
     asked = []
 
@@ -75,8 +74,7 @@ def test_the_ledger_is_asked_about_the_catalogues_head_in_its_lock(tmp_path, row
         return f"head {len(asked)}".replace(" ", "-")
 
     for vintage in (1, 2):
-        stated = statement(DAY, 1, vintage)
-        publish(tmp_path, [(stage(rows(DAY, 1, vintage), stated), stated)], head_after)
+        put(tmp_path, DAY, vintage=vintage, head=head_after)
     assert asked == [None, "head-1"]
     assert read_catalogue(tmp_path).ledger_head == "head-2"
 

@@ -3,21 +3,19 @@
 import json
 import os
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from optstream.catalogue import check_files, publish, read_catalogue, read_published, stage, withdraw
+from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.catalogue.layout import signature_file
 from optstream.catalogue.signing import Signer, public_pem, read_public_keys
 from optstream.errors import ParameterError, PublicationError
-from tests.optstream.catalogue.folders import KINDS, make_folder
+from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, Folder, days_in, take_back
 
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
 KEY, OTHER = (Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in (1, 2))
 PEM, OTHER_PEM = public_pem(KEY.public_key()), public_pem(OTHER.public_key())
 
@@ -26,40 +24,18 @@ def signer(key=KEY, confirm=lambda _entries: None):
     return Signer(key, confirm)
 
 
-@pytest.fixture(
-    params=["path", "memory", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("file", "s3"))]
-)
-def published(request):
-    """An empty published folder: locally and in a store; in the nightly checks in every kind of place."""
-    return make_folder(request.param, request)
-
-
 @pytest.fixture
-def sign(rows, statement):
+def sign(put):
     """Stage and publish a small day, signed."""
-
-    def sign(folder, period=DAY, revision=1, vintage=1, shift=0.0, head="h1", by=None):
-        stated = statement(period, revision, vintage)
-        staged = stage(rows(period, revision, vintage, shift), stated)
-        (done,) = publish(folder.name, [(staged, stated)], lambda _: head, by or signer())
-        return done
-
-    return sign
+    return lambda folder, period=DAY, by=None, **more: put(folder.name, period, signer=by or signer(), **more)
 
 
-def take_back(folder, day=DAY, head="h2", by=None):
-    return withdraw(
-        folder.name,
-        day,
-        lambda _entry, _known: head,
-        stream="../french load",
-        value_column="load_mw",
-        signer=by or signer(),
-    )
+def taken_back(folder, by=None):
+    return take_back(folder.name, signer=by or signer())
 
 
-def days_in(folder, key=PEM):
-    return read_published(folder.name, public_key=key)["date"].unique().sort().to_list()
+def signed_days_in(folder, key=PEM):
+    return days_in(folder.name, public_key=key)
 
 
 def refused(folder, match, key=PEM):
@@ -75,7 +51,7 @@ def refused(folder, match, key=PEM):
 def test_what_is_signed_is_read_with_the_key_and_without(published, sign):
     sign(published)
     sign(published, NEXT)
-    assert days_in(published) == days_in(published, None) == [DAY, NEXT]
+    assert signed_days_in(published) == signed_days_in(published, None) == [DAY, NEXT]
     assert check_files(published.name, public_key=PEM) == []
     assert read_catalogue(published.name).sequence == 2
     catalogue = published.read("catalogue.json")
@@ -85,7 +61,7 @@ def test_what_is_signed_is_read_with_the_key_and_without(published, sign):
 def test_a_folder_without_signatures_is_read_without_a_key_alone(published, put):
     put(published.name, DAY)
     assert json.loads(published.read("catalogue.json"))["format"] == "optstream.catalogue/1"
-    assert days_in(published, None) == [DAY]
+    assert signed_days_in(published, None) == [DAY]
     refused(published, "not signed")
 
 
@@ -119,7 +95,7 @@ def test_an_older_catalogue_has_a_lower_number(published, sign):
     sign(published, NEXT)
     newer = read_catalogue(published.name).sequence
     published.write("catalogue.json", older)
-    assert days_in(published) == [DAY]
+    assert signed_days_in(published) == [DAY]
     assert read_catalogue(published.name).sequence == 1 < newer == 2
 
 
@@ -135,7 +111,7 @@ def test_an_unsigned_folder_is_signed_by_the_next_publication_of_any_day(publish
     put(published.name, NEXT)
     refused(published, "not signed")
     assert sign(published, NEXT).changed
-    assert days_in(published) == [DAY, NEXT]
+    assert signed_days_in(published) == [DAY, NEXT]
     assert check_files(published.name, public_key=PEM) == []
     assert read_catalogue(published.name).sequence == 1
 
@@ -154,38 +130,35 @@ def test_a_lost_or_spoilt_signature_is_put_back(published, sign):
 def test_a_withdrawal_is_signed_and_numbered(published, sign):
     sign(published)
     sign(published, NEXT)
-    take_back(published)
-    assert days_in(published) == [NEXT]
+    taken_back(published)
+    assert signed_days_in(published) == [NEXT]
     assert read_catalogue(published.name).sequence == 3
     assert check_files(published.name, public_key=PEM) == []
     sign(published, NEXT + timedelta(days=1))
-    assert days_in(published) == [NEXT, NEXT + timedelta(days=1)]
+    assert signed_days_in(published) == [NEXT, NEXT + timedelta(days=1)]
 
 
-def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_again(
-    published, rows, statement
-):
-    stated = statement(DAY, 1, 1)
-    publish(published.name, [(stage(rows(DAY, 1, 1, 0.0), stated), stated)], lambda _: "h1")
-    withdraw(published.name, DAY, lambda *_: "h2", stream="../french load", value_column="load_mw")
+def test_a_day_withdrawn_before_there_was_a_key_is_signed_when_it_is_withdrawn_again(published, put):
+    put(published.name, DAY)
+    take_back(published.name)
     refused(published, "is not signed")
-    assert take_back(published).changed
-    assert days_in(published) == []
+    assert taken_back(published).changed
+    assert signed_days_in(published) == []
     assert check_files(published.name, public_key=PEM) == []
-    assert not take_back(published).changed
+    assert not taken_back(published).changed
 
 
 def test_keys_are_changed_one_after_the_other(published, sign, tmp_path):
     """Readers know the new key before it is used, and the old one for as long as they like."""
     sign(published)
     sign(published, by=signer(OTHER))  # the same day again: the catalogue is signed by both
-    assert days_in(published, PEM) == days_in(published, OTHER_PEM) == [DAY]
+    assert signed_days_in(published, PEM) == signed_days_in(published, OTHER_PEM) == [DAY]
     sign(published, NEXT, by=signer(OTHER))
     refused(published, "not signed by key")
     both = tmp_path / "keys.pem"
     both.write_text(PEM + OTHER_PEM)
     for keys in (OTHER_PEM, [PEM, OTHER_PEM], both, str(both)):
-        assert days_in(published, keys) == [DAY, NEXT]
+        assert signed_days_in(published, keys) == [DAY, NEXT]
         assert check_files(published.name, public_key=keys) == []
     assert read_catalogue(published.name).sequence == 2
 
@@ -206,7 +179,7 @@ def test_nothing_is_signed_that_the_ledger_does_not_know(published, sign, put):
         asked.append([entry.period for entry in entries])
         raise PublicationError("not in the ledger")
 
-    for work in (lambda by: sign(published, NEXT, by=by), lambda by: take_back(published, by=by)):
+    for work in (lambda by: sign(published, NEXT, by=by), lambda by: taken_back(published, by=by)):
         with pytest.raises(PublicationError, match="not in the ledger"):
             work(signer(confirm=refuse))
     assert published.files() == before
@@ -259,8 +232,6 @@ def test_a_day_of_another_age_is_refused(published, put, day):
 
 
 def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path, put, sign):
-    from tests.optstream.catalogue.folders import Folder
-
     folder = Folder(tmp_path, None, str(tmp_path))
     sign(folder)
     path = tmp_path / signature_file((tmp_path / "catalogue.json").read_bytes(), signer().name)

@@ -5,7 +5,7 @@ import io
 import itertools
 import subprocess
 import sys
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 import pyarrow.parquet as pq
@@ -15,8 +15,8 @@ from optstream.catalogue import read_staged, stage
 from optstream.catalogue.parquet import Footer, decode, encode
 from optstream.catalogue.rows import hash_rows, holds_each_once, ordered_rows, schema
 from optstream.errors import PublicationError
+from tests.optstream.catalogue.folders import DAY
 
-DAY = date(2016, 2, 1)
 STATED = "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True
 
 
@@ -100,11 +100,11 @@ def test_the_footer_says_what_the_release_is(rows, statement):
 
 def test_rows_hash_sees_every_cell(rows):
     """Change each column at one row: a hash that skipped a column or a null would not move."""
-    ordered = ordered_rows(rows(DAY), "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True)
+    ordered = ordered_rows(rows(DAY), *STATED)
     changes = {
         "date": date(2016, 2, 2),
         "step": 3,
-        "timestamp": datetime(2016, 2, 1, 13),
+        "timestamp": datetime(2016, 2, 1, 13, tzinfo=UTC),
         "node": "FQ",
         "parent": "84",
         "level": 7,
@@ -116,10 +116,7 @@ def test_rows_hash_sees_every_cell(rows):
     }
     hashes = {hash_rows(ordered)}
     for name, value in changes.items():
-        kind = schema("load_mw")[name]
-        cell = (
-            pl.lit(value).cast(kind) if name != "timestamp" else pl.lit(value, dtype=pl.Datetime("us", "UTC"))
-        )
+        cell = pl.lit(value, dtype=schema("load_mw")[name])
         changed = ordered.with_row_index("i").with_columns(
             pl.when(pl.col("i") == 4).then(cell).otherwise(pl.col(name)).alias(name)
         )
@@ -131,9 +128,8 @@ def test_rows_hash_tells_null_from_empty_and_moved_letters():
     def hashed(*names):
         return hash_rows(pl.DataFrame({"node": pl.Series(names, dtype=pl.String)}))
 
-    assert (
-        len({hashed("", "a"), hashed(None, "a"), hashed("a", ""), hashed("ab", "c"), hashed("a", "bc")}) == 5
-    )
+    names = (("", "a"), (None, "a"), ("a", ""), ("ab", "c"), ("a", "bc"))
+    assert len({hashed(*two) for two in names}) == len(names)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +186,7 @@ def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement
     rows(DAY).write_parquet(tmp_path / "plain.parquet")
     with pytest.raises(PublicationError, match="footer"):
         read_staged((tmp_path / "plain.parquet").read_bytes())
-    ordered = ordered_rows(rows(DAY), "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True)
+    ordered = ordered_rows(rows(DAY), *STATED)
     lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_document()))
     with pytest.raises(PublicationError, match="hash in its footer"):
         read_staged(lying)

@@ -1,25 +1,30 @@
 """No time of a run reaches the published folder: modification times are functions of what is published."""
 
 import os
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from optstream.catalogue import digest_of, read_catalogue, replace_page, withdraw
+from optstream.catalogue import digest_of, read_catalogue, replace_page
 from optstream.catalogue.page import MARKER
 from optstream.catalogue.times import catalogue_time
+from tests.optstream.catalogue.folders import DAY, take_back
 
-DAY = date(2016, 2, 1)
 MIDNIGHT = datetime(2016, 2, 2, tzinfo=UTC)
+
+
+def all_times(folder):
+    """The modification time of everything, also of what only a copy of the whole folder carries along."""
+    return {
+        path.relative_to(folder).as_posix(): datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        for path in [folder, *folder.rglob("*")]
+    }
 
 
 def times(folder):
     """The modification time of everything that readers list."""
-    return {
-        path.relative_to(folder).as_posix(): datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        for path in [folder, *folder.rglob("*")]
-        if not path.relative_to(folder).as_posix().startswith((".lock", ".incoming"))
-    }
+    own = (".lock", ".incoming")
+    return {name: time for name, time in all_times(folder).items() if not name.startswith(own)}
 
 
 def test_times_say_what_was_published_not_when(tmp_path, put):
@@ -72,14 +77,6 @@ def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put,
     assert times(tmp_path)[entry.file] == MIDNIGHT
 
 
-def all_times(folder):
-    """The modification time of everything, also of what only a copy of the whole folder carries along."""
-    return {
-        path.relative_to(folder).as_posix(): datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        for path in [folder, *folder.rglob("*")]
-    }
-
-
 def test_nothing_in_the_folder_has_a_time_of_a_run_after_a_revision_a_page_or_a_withdrawal(tmp_path, put):
     """A copy of the folder carries all of it along, also lock, half-written files and superseded ones."""
 
@@ -97,5 +94,5 @@ def test_nothing_in_the_folder_has_a_time_of_a_run_after_a_revision_a_page_or_a_
     )
     assert fresh() == set()
     put(tmp_path, DAY + timedelta(days=1))
-    withdraw(tmp_path, DAY, lambda _entry, _known: "h2", stream=read_catalogue(tmp_path).stream)
+    take_back(tmp_path)
     assert fresh() == set()

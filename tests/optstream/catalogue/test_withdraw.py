@@ -1,32 +1,19 @@
 """Withdrawing: out of the catalogue and the folder, with a tombstone and a manifest that tell the cost."""
 
 import fcntl
-from datetime import date, timedelta
 
 import pytest
 
-from optstream.catalogue import check_files, publish, read_published, stage, withdraw
+from optstream.catalogue import check_files, withdraw
 from optstream.catalogue.reading import read
 from optstream.errors import LedgerError, PublicationError
-
-STREAM = "../french load"
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
-
-
-def told(head):
-    """A ledger whose head is this, whatever it hears."""
-    return lambda _entry, _known: head
-
-
-def days_in(folder):
-    return read_published(folder, verify=True)["date"].unique().sort().to_list()
+from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, days_in, take_back, told
 
 
 def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):
     entry = put(tmp_path, DAY).entry
     (tmp_path / ".incoming" / entry.file.rpartition("/")[2]).write_bytes(b"half of it")
-    withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
+    take_back(tmp_path)
     assert list((tmp_path / ".incoming").iterdir()) == []
 
 
@@ -78,17 +65,16 @@ def test_a_ledger_that_refuses_leaves_the_day_where_it_is(tmp_path, put):
     assert days_in(tmp_path) == [DAY]
 
 
-def test_only_a_higher_revision_takes_the_tombstones_place(tmp_path, put, rows, statement):
+def test_only_a_higher_revision_takes_the_tombstones_place(tmp_path, put):
     put(tmp_path, DAY)
-    withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
+    take_back(tmp_path)
     for vintage in (1, 2):
-        stated = statement(DAY, 1, vintage)
         with pytest.raises(PublicationError, match="was withdrawn; only a higher revision"):
-            publish(tmp_path, [(stage(rows(DAY, 1, vintage), stated), stated)], "h3")
+            put(tmp_path, DAY, vintage=vintage, head="h3")
     assert days_in(tmp_path) == []
     put(tmp_path, DAY, revision=2, head="h4")
     assert days_in(tmp_path) == [DAY]
-    withdraw(tmp_path, DAY, told("h5"), stream=STREAM)
+    take_back(tmp_path, head="h5")
     assert days_in(tmp_path) == []
     assert check_files(tmp_path) == []
 
@@ -97,7 +83,7 @@ def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
     put(tmp_path, DAY)
     entry = put(tmp_path, DAY, revision=2).entry
     data = (tmp_path / entry.file).read_bytes()
-    tombstone = withdraw(tmp_path, DAY, told("h2"), stream=STREAM).entry
+    tombstone = take_back(tmp_path).entry
     for place in ("data", "superseded"):
         path = tmp_path / entry.file.replace("data", place, 1)
         path.parent.mkdir(parents=True)
@@ -111,7 +97,7 @@ def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
     manifest.unlink()
     assert "is missing; a withdrawn day keeps it" in check_files(tmp_path)[0]
     manifest.write_text(text)
-    assert withdraw(tmp_path, DAY, told("h2"), stream=STREAM).changed
+    assert take_back(tmp_path).changed
     assert check_files(tmp_path) == []
 
 
@@ -134,7 +120,7 @@ def test_a_reader_that_is_overtaken_leaves_the_day_out(tmp_path, put, monkeypatc
         catalogue = genuine(folder)
         if not calls:
             calls.append(folder)
-            withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
+            take_back(tmp_path)
         return catalogue
 
     monkeypatch.setattr(read, "read_catalogue", overtaken)

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from datetime import date, timedelta
+from datetime import timedelta
 
 import pytest
 
@@ -10,35 +10,16 @@ import optstream
 from optstream.catalogue import (
     check_files,
     find_catalogue,
-    publish,
     read_catalogue,
     read_published,
-    stage,
     withdraw,
 )
 from optstream.catalogue.rows import schema
 from optstream.errors import LedgerError, PublicationError
-from tests.optstream.catalogue.folders import KINDS
-
-STREAM = "../french load"
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
-
+from tests.optstream.catalogue.folders import DAY, KINDS, NEXT, days_in, take_back, told
 
 EVERYWHERE = pytest.mark.parametrize("published", KINDS, indirect=True)
 """By day too: what is put, replaced, moved and removed. The rest is of the catalogue, whatever its place."""
-
-
-def told(head):
-    return lambda _entry, _known: head
-
-
-def take_back(folder, day=DAY, head="h2", **more):
-    return withdraw(folder.name, day, told(head), stream=STREAM, value_column="load_mw", **more)
-
-
-def days_in(folder):
-    return read_published(folder.name, verify=True)["date"].unique().sort().to_list()
 
 
 @EVERYWHERE
@@ -109,7 +90,7 @@ def test_many_days_at_once(published, put, put_all):
     days = [DAY + timedelta(days=number) for number in range(5)]
     publications = put_all(published.name, *days)
     assert [publication.changed for publication in publications] == [False, True, True, True, True]
-    assert days_in(published) == days
+    assert days_in(published.name) == days
     before = published.files()
     with pytest.raises(PublicationError, match="other bytes"):
         put_all(published.name, DAY + timedelta(days=9), DAY, shift=1.0)
@@ -138,23 +119,22 @@ def test_a_lost_file_is_put_back(published, put):
     assert check_files(published.name) == []
 
 
-def test_what_the_ledger_refuses_is_not_published(published, put, rows, statement):
+def test_what_the_ledger_refuses_is_not_published(published, put):
     put(published.name, DAY)
-    before, stated = published.files(), statement(DAY, 1, 2)
+    before = published.files()
 
     def head_after(known):
         raise LedgerError(f"does not contain {known}")
 
     with pytest.raises(LedgerError, match="does not contain h1"):
-        publish(published.name, [(stage(rows(DAY, 1, 2), stated), stated)], head_after)
+        put(published.name, DAY, vintage=2, head=head_after)
     assert published.files() == before
 
 
-def test_a_folder_holds_one_stream(published, put, rows, statement):
+def test_a_folder_holds_one_stream(published, put):
     put(published.name, DAY)
-    other = statement(DAY, stream="another")
     with pytest.raises(PublicationError, match="another stream"):
-        publish(published.name, [(stage(rows(DAY), other), other)], lambda _: "h1")
+        put(published.name, DAY, stream="another")
     with pytest.raises(PublicationError, match="another stream"):
         withdraw(published.name, DAY, told("h2"), stream="another")
 
@@ -164,10 +144,10 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published, put):
     put(published.name, DAY)
     last = put(published.name, DAY, revision=2).entry
     put(published.name, NEXT)
-    done = take_back(published)
+    done = take_back(published.name)
     assert done.changed
     assert done.in_words().startswith("withdrawn 2016-02-01 revision 2: its files are deleted")
-    assert days_in(published) == [NEXT]
+    assert days_in(published.name) == [NEXT]
     assert not [name for name in published.files() if "date=2016-02-01" in name]
     tombstone = read_catalogue(published.name).entry(DAY)
     assert tombstone == done.entry
@@ -176,23 +156,23 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published, put):
     assert manifest["statement"]["epsilon_own"] == "2/3"
     assert check_files(published.name) == []
     before = published.files()
-    again = take_back(published)
+    again = take_back(published.name)
     assert not again.changed
     assert "withdrawn already" in again.in_words()
     assert published.files() == before
     with pytest.raises(PublicationError, match="withdrawn"):
         put(published.name, DAY)
     put(published.name, DAY, revision=3, head="h4")
-    assert days_in(published) == [DAY, NEXT]
+    assert days_in(published.name) == [DAY, NEXT]
     assert check_files(published.name) == []
 
 
 def test_once_more_under_a_later_head_only_a_stores_catalogue_is_replaced(published, put):
     """There somebody may be publishing the day, and has to meet a conflict; a folder has its lock."""
     put(published.name, DAY)
-    take_back(published)
+    take_back(published.name)
     before, known = published.files(), read_catalogue(published.name)
-    again = take_back(published, head="h3")
+    again = take_back(published.name, head="h3")
     assert (again.changed, again.entry.ledger_head) == (False, "h2")
     found = read_catalogue(published.name)
     assert found.entries == known.entries
@@ -203,9 +183,9 @@ def test_once_more_under_a_later_head_only_a_stores_catalogue_is_replaced(publis
 
 def test_a_day_that_was_never_listed_is_given_up(published, put):
     put(published.name, NEXT)
-    done = take_back(published)
+    done = take_back(published.name)
     assert (done.entry, done.changed) == (None, False)
-    assert days_in(published) == [NEXT]
+    assert days_in(published.name) == [NEXT]
     assert check_files(published.name) == []
 
 
@@ -233,16 +213,6 @@ def test_cut_altered_and_stray_files_are_found(published, put):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "published",
-    [
-        "path",
-        pytest.param("file", marks=pytest.mark.nightly),
-        "memory",
-        pytest.param("s3", marks=pytest.mark.nightly),
-    ],
-    indirect=True,
-)
 def test_publishers_at_once_lose_no_day_and_readers_see_whole_ones(published, put, put_all):
     """Every day is published by two threads, in twos and threes; readers verify what they read meanwhile."""
     days = [DAY + timedelta(days=number) for number in range(12)]
@@ -277,5 +247,5 @@ def test_publishers_at_once_lose_no_day_and_readers_see_whole_ones(published, pu
     watching.join()
     assert failures == []
     assert seen
-    assert days_in(published) == days
+    assert days_in(published.name) == days
     assert check_files(published.name) == []

@@ -6,8 +6,7 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.backends.test_every_backend import DAY, NEXT, take_back
-from tests.optstream.catalogue.folders import s3_folder
+from tests.optstream.catalogue.folders import DAY, NEXT, s3_folder, take_back
 
 pytest.importorskip("s3fs")
 

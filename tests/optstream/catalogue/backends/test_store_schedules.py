@@ -3,7 +3,6 @@
 import random
 import threading
 from collections.abc import Callable
-from datetime import date, timedelta
 from importlib import import_module
 
 import pytest
@@ -14,10 +13,8 @@ from optstream.errors import LedgerError, OptStreamError, PublicationError
 from tests.by_night import few
 from tests.memory_store import MemoryStore
 from tests.optstream.catalogue.conftest import make_rows, make_statement
-from tests.optstream.catalogue.folders import memory_folder
+from tests.optstream.catalogue.folders import DAY, NEXT, STREAM, memory_folder
 
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
 REQUESTS = ("get", "names_below", "put_new", "put_instead", "delete")
 FOR_A_CONTROL = 400
 
@@ -122,7 +119,7 @@ class Installation:
                 self.folder.name,
                 DAY,
                 self.book.withdraw,
-                stream="../french load",
+                stream=STREAM,
                 value_column="load_mw",
                 last_revision=2,
             )

@@ -9,17 +9,16 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import timedelta
 from functools import partial
 
 import pytest
 
-from optstream.catalogue import check_files, digest_of, read_published, replace_page, withdraw
+from optstream.catalogue import check_files, digest_of, read_published, replace_page
 from optstream.catalogue.page import MARKER
 from optstream.errors import PublicationError
+from tests.optstream.catalogue.folders import DAY, NEXT, take_back
 
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
 CALLS = ("open", "stat", "lstat", "listdir", "scandir", "link", "replace", "rename", "unlink", "remove")
 CALLS += ("mkdir", "rmdir", "utime", "chmod", "fchmod")
 DATED = f"date={DAY}"
@@ -29,27 +28,11 @@ def make_page(_place, catalogue):
     return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">'.encode()
 
 
-def put_page(folder, _put):
-    replace_page(folder, make_page)
-
-
-def publish(folder, put):
-    put(folder, NEXT)
-
-
-def revise(folder, put):
-    put(folder, DAY, revision=3)
-
-
-def take_back(folder, _put):
-    withdraw(folder, DAY, lambda _entry, _known: "h9", stream="../french load")
-
-
 WORK = {
-    "publish": (publish, (".incoming", "data", "manifests")),
-    "revise": (revise, ("superseded", f"data/{DATED}")),
-    "withdraw": (take_back, (f"data/{DATED}", f"superseded/{DATED}")),
-    "page": (put_page, (".incoming",)),
+    "publish": (lambda folder, put: put(folder, NEXT), (".incoming", "data", "manifests")),
+    "revise": (lambda folder, put: put(folder, DAY, revision=3), ("superseded", f"data/{DATED}")),
+    "withdraw": (lambda folder, _: take_back(folder, head="h9"), (f"data/{DATED}", f"superseded/{DATED}")),
+    "page": (lambda folder, _: replace_page(folder, make_page), (".incoming",)),
 }
 CASES = [(name, target) for name, (_, targets) in WORK.items() for target in targets]
 

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from optstream import Hierarchical, Laplace, read_measurements, read_sum, simulated_noise
-from optstream.catalogue import publish, stage, withdraw
+from optstream.catalogue import publish, stage
 from optstream.catalogue.measurements.measurements_file import encode_measurements
 from optstream.catalogue.reading.check import check_files
 from optstream.catalogue.statements.stated_files import StatedErrors, StatedMeasurements
@@ -18,6 +18,7 @@ from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_terms import error_terms
 from tests.optstream.catalogue.conftest import make_statement
+from tests.optstream.catalogue.folders import take_back
 from tests.optstream.catalogue.measurements.test_measurements_file import MECHANISM, MODEL, TREE
 
 N_STEPS = 24
@@ -164,7 +165,7 @@ def test_what_is_not_there_or_not_what_it_was_is_refused(folder, mechanism, days
     stray.touch()
     assert any("is of no listed day" in line for line in check_files(folder))
     stray.unlink()
-    withdraw(folder, DAYS[1], lambda _entry, _known: "h2", stream="../french load", value_column="load_mw")
+    take_back(folder, DAYS[1])
     with pytest.raises(PublicationError, match="was withdrawn"):
         read_measurements(folder, DAYS[1])
 

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,8 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.metadata.dataset import read_dataset
 from optstream.catalogue.metadata.dcat import dcat
 from optstream.catalogue.statements.stated_files import StatedErrors
+from tests.optstream.catalogue.folders import DAY, NEXT
 
-DAY = date(2016, 2, 1)
 TOLD = About(
     "Example Grid",
     "CC BY 4.0",
@@ -46,7 +45,7 @@ def breaks_shapes(document):
 @pytest.fixture
 def folder(tmp_path, put_all):
     """Two published days."""
-    put_all(tmp_path / "published", DAY, DAY + timedelta(days=1))
+    put_all(tmp_path / "published", DAY, NEXT)
     return tmp_path / "published"
 
 

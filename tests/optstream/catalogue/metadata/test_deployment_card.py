@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from datetime import date
 from fractions import Fraction
 
 import jsonschema
@@ -14,8 +13,8 @@ from optstream.catalogue.metadata.dataset import read_dataset
 from optstream.catalogue.metadata.deployment_card import Deployment, deployment_card
 from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.privacy import PrivacyModel
+from tests.optstream.catalogue.folders import DAY
 
-DAY = date(2016, 2, 1)
 TEXT = {"type": "string", "minLength": 1}
 TEXTS = {"type": "array", "items": TEXT, "minItems": 1}
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import timedelta
 
 import numpy as np
 import polars as pl
@@ -25,9 +25,8 @@ from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement
+from tests.optstream.catalogue.folders import DAY, NEXT
 
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
 TOLD = About(
     "Example Grid",
     "CC BY 4.0",

@@ -1,7 +1,6 @@
 """That data are differentially private is said in terms that the Data Privacy Vocabulary has."""
 
 import json
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from optstream.catalogue.backends import open_storage
 from optstream.catalogue.metadata.csvw import csvw
 from optstream.catalogue.metadata.dataset import read_dataset
 from optstream.catalogue.metadata.dcat import dcat
+from tests.optstream.catalogue.folders import DAY
 
 NAMESPACE = "https://w3id.org/dpv#"
 PLAIN = {"dpv": NAMESPACE}
@@ -48,8 +48,8 @@ def misuses(document):
 
 
 @pytest.fixture
-def dataset(tmp_path, put_all):
-    put_all(tmp_path / "published", date(2016, 2, 1))
+def dataset(tmp_path, put):
+    put(tmp_path / "published", DAY)
     return read_dataset(open_storage(tmp_path / "published"), About())
 
 

@@ -1,28 +1,16 @@
 """Descriptions of the published folder: of its catalogue, moving forward only, signed where it is."""
 
-from datetime import date, timedelta
-
-import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from optstream.catalogue import check_files, publish, stage
+from optstream.catalogue import check_files
 from optstream.catalogue.about import About
 from optstream.catalogue.metadata import write_metadata
 from optstream.catalogue.metadata.write_metadata import OWN, put_metadata
 from optstream.catalogue.signing import Signer, public_pem
-from tests.optstream.catalogue.conftest import make_rows, make_statement
-from tests.optstream.catalogue.folders import make_folder
+from tests.optstream.catalogue.folders import DAY, NEXT, memory_folder
 
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
 KEY = Ed25519PrivateKey.from_private_bytes(bytes([1]) * 32)
 TOLD = About("Example Grid", "CC BY 4.0", contact="data@example.org", address="https://example.org/load/")
-
-
-@pytest.fixture(params=["path", "memory"])
-def published(request):
-    """An empty published folder, locally and in a store."""
-    return make_folder(request.param, request)
 
 
 def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published, put):
@@ -43,9 +31,9 @@ def test_they_are_of_the_catalogue_and_the_same_bytes_until_it_changes(published
     assert line.startswith("datapackage.json is not of the days")
 
 
-def test_one_of_an_older_catalogue_never_takes_the_place_of_a_newer_ones(request, put, monkeypatch):
+def test_one_of_an_older_catalogue_never_takes_the_place_of_a_newer_ones(put, monkeypatch):
     """Another publishes, and describes, after this one has read the catalogue."""
-    published = make_folder("memory", request)
+    published = memory_folder()
     put(published.name, DAY)
     read = write_metadata.read_dataset
 
@@ -61,16 +49,14 @@ def test_one_of_an_older_catalogue_never_takes_the_place_of_a_newer_ones(request
     assert check_files(published.name) == []
 
 
-def test_they_are_signed_where_the_catalogue_is(published):
+def test_they_are_signed_where_the_catalogue_is(published, put):
     key = Signer(KEY, lambda _entries: None)
-    statement = make_statement(DAY)
-    release = (stage(make_rows(DAY), statement), statement)
-    publish(published.name, [release], lambda _: "h1")
+    put(published.name, DAY)
     put_metadata(published.name, TOLD, key)
     pem = public_pem(KEY.public_key())
     unsigned = [line for line in check_files(published.name, pem) if "is not signed" in line]
     assert [line.split()[0] for line in unsigned] == ["catalogue.json", *OWN]
-    publish(published.name, [release], lambda _: "h1", key)
+    put(published.name, DAY, signer=key)
     put_metadata(published.name, TOLD, key)
     assert check_files(published.name, pem) == []
     published.write("croissant.json", published.read("croissant.json").replace(b"Grid", b"Grit"))

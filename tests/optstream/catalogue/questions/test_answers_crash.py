@@ -6,13 +6,13 @@ from datetime import date
 import pytest
 
 from optstream import ask, read_answers
-from optstream.catalogue import check_files, withdraw
+from optstream.catalogue import check_files
 from optstream.catalogue.questions.published_answers import put_answers
 from optstream.catalogue.questions.question import Question
 from optstream.errors import PublicationError
 from tests.by_night import few
 from tests.optstream.catalogue.backends.test_store_crash import DeathError, at_each_change, copied, dying_at
-from tests.optstream.catalogue.folders import memory_folder
+from tests.optstream.catalogue.folders import memory_folder, take_back
 from tests.optstream.catalogue.test_crash import run_with_death_at_each_step
 
 DAYS = [date(2016, 2, number) for number in (1, 2, 3)]
@@ -31,8 +31,9 @@ def no_wrong_answer(folder):
 
 @pytest.fixture
 def revised(put_all, put):
+    """Answered days, one of which has a new estimate since."""
+
     def revised(folder):
-        """Answered days, one of which has a new estimate since."""
         put_all(folder, *DAYS)
         put_answers(folder, ASKED, 30)
         put(folder, DAYS[1], vintage=2, shift=5.0, head="h2")
@@ -47,16 +48,14 @@ def completed(folder):
     assert read_answers(folder).equals(ask(folder, ASKED))
 
 
-def take_back(folder):
-    withdraw(
-        folder, DAYS[1], lambda *_: "h3", stream="../french load", value_column="load_mw", last_revision=1
-    )
+def without_the_second_day(folder):
+    take_back(folder, DAYS[1], head="h3", last_revision=1)
 
 
 def taken_back(folder):
     """Once the same call has completed the work, no answer is left that the day is in."""
     no_wrong_answer(folder)
-    take_back(folder)
+    without_the_second_day(folder)
     assert [line for line in check_files(folder) if "question" in line] == []
     assert set(read_answers(folder)["date"]) <= {DAYS[0]}
 
@@ -64,7 +63,7 @@ def taken_back(folder):
 EACH = pytest.mark.parametrize("each", few([3, 1], 1))
 BOTH = pytest.mark.parametrize(
     ("work", "check"),
-    [(lambda folder: put_answers(folder, ASKED, 30), completed), (take_back, taken_back)],
+    [(lambda folder: put_answers(folder, ASKED, 30), completed), (without_the_second_day, taken_back)],
     ids=["put", "withdraw"],
 )
 

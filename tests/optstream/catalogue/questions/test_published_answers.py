@@ -2,21 +2,21 @@
 
 from datetime import date
 from fractions import Fraction
-from json import loads
+from json import dumps, loads
 
 import polars as pl
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from optstream import ask, read_answers
-from optstream.catalogue import check_files, withdraw
+from optstream.catalogue import check_files
 from optstream.catalogue.questions import published_answers
 from optstream.catalogue.questions.answers_index import parse_index
 from optstream.catalogue.questions.published_answers import put_answers
 from optstream.catalogue.questions.question import Question
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import ParameterError, PublicationError
-from tests.optstream.catalogue.folders import KINDS, make_folder
+from tests.optstream.catalogue.folders import KINDS, take_back
 
 pytestmark = pytest.mark.slow
 
@@ -27,12 +27,6 @@ ASKED = (SUMS, LOW)
 
 
 EVERYWHERE = pytest.mark.parametrize("published", KINDS, indirect=True)
-
-
-@pytest.fixture(params=["path", "memory", pytest.param("s3", marks=pytest.mark.nightly)])
-def published(request):
-    """An empty published folder; by day in S3 as well for what is `EVERYWHERE`."""
-    return make_folder(request.param, request)
 
 
 def answered(folder):
@@ -99,7 +93,7 @@ def test_a_day_published_anew_is_answered_anew_with_the_days_that_reach_it_and_n
 
 @EVERYWHERE
 def test_a_withdrawn_day_takes_its_answers_and_those_that_reach_it_with_it(folder):
-    withdraw(folder.name, DAYS[1], lambda *_: "h2", stream="../french load")
+    take_back(folder.name, DAYS[1])
     assert days_of(folder) == ["2016-02-01", "2016-02-04"]
     assert {name.split("/")[1] for name in answered(folder)} == {"date=2016-02-01", "date=2016-02-04"}
     assert [line for line in check_files(folder.name) if "questions" in line] == []
@@ -112,7 +106,7 @@ def test_a_withdrawn_day_takes_its_answers_and_those_that_reach_it_with_it(folde
 
 def test_a_withdrawal_beside_a_damaged_index_leaves_no_answer_that_the_day_is_in(folder):
     folder.write("questions.json", b"{}")
-    withdraw(folder.name, DAYS[1], lambda *_: "h2", stream="../french load")
+    take_back(folder.name, DAYS[1])
     assert {name.split("/")[1] for name in answered(folder)} <= {"date=2016-02-01"}
     assert put_answers(folder.name, ASKED, 30)
     assert days_of(folder) == ["2016-02-01", "2016-02-03", "2016-02-04"]
@@ -170,13 +164,10 @@ def test_an_empty_folder_and_unknown_nodes_levels_and_days_are_refused(published
 
 
 @EVERYWHERE
-def test_a_signed_index_is_read_by_the_key_and_a_forged_one_refused(published, rows, statement):
-    from optstream.catalogue import publish, stage
-
+def test_a_signed_index_is_read_by_the_key_and_a_forged_one_refused(published, put):
     signer = Signer(Ed25519PrivateKey.generate(), lambda _: None)
     key = public_pem(signer.key.public_key())
-    stated = statement(DAYS[0])
-    publish(published.name, [(stage(rows(DAYS[0]), stated), stated)], lambda _: "h1", signer)
+    put(published.name, DAYS[0], signer=signer)
     put_answers(published.name, ASKED, 30, signer)
     assert read_answers(published.name, public_key=key).height
     assert check_files(published.name, key) == []
@@ -211,8 +202,6 @@ def test_many_days_are_put_in_turns(published, put_all, monkeypatch):
     ],
 )
 def test_an_index_that_is_none_is_refused(change):
-    import json
-
     whole = {
         "format": "optstream.questions/1",
         "stream": "s",
@@ -221,9 +210,9 @@ def test_an_index_that_is_none_is_refused(change):
         "questions": {"q": {"kind": "low", "window": 2, "level": 0, "bound": "-3/2"}},
         "days": {"2016-02-01": {"file_hash": "0" * 64, "made_of": "0" * 64}},
     }
-    assert parse_index(json.dumps(whole).encode()).questions[0].bound == Fraction(-3, 2)
+    assert parse_index(dumps(whole).encode()).questions[0].bound == Fraction(-3, 2)
     with pytest.raises(PublicationError, match=r"questions.json is not optstream.questions/1"):
-        parse_index(json.dumps(whole | change).encode())
+        parse_index(dumps(whole | change).encode())
 
 
 def test_a_day_that_is_withdrawn_while_answers_are_made_has_none_at_any_moment(
@@ -236,7 +225,7 @@ def test_a_day_that_is_withdrawn_while_answers_are_made_has_none_at_any_moment(
         seen.append({name.split("/")[1] for name in answered(published)})
         files = make(*arguments)
         if len(seen) == 1:
-            withdraw(published.name, DAYS[1], lambda *_: "h2", stream="../french load")
+            take_back(published.name, DAYS[1])
         return files
 
     monkeypatch.setattr(published_answers, "_missing", made_meanwhile)

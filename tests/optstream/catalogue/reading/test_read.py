@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
@@ -26,9 +25,7 @@ from optstream.catalogue import (
 from optstream.catalogue.reading import read
 from optstream.catalogue.rows import schema
 from optstream.errors import PublicationError
-
-DAY = date(2016, 2, 1)
-NEXT = DAY + timedelta(days=1)
+from tests.optstream.catalogue.folders import DAY, NEXT
 
 
 def expected(rows, *days):

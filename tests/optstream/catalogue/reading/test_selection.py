@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from optstream.catalogue import publish, read_published, stage, withdraw
+from optstream.catalogue import read_published
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.reading.read import catalogue_reader
@@ -17,17 +17,15 @@ from optstream.catalogue.reading.selection import (
 )
 from optstream.catalogue.sums.period_sums import period_sums
 from optstream.errors import ParameterError
-from tests.optstream.catalogue.conftest import make_rows, make_statement
+from tests.optstream.catalogue.folders import take_back
 
 DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, put_all):
     """Three published days."""
-    for day in DAYS:
-        statement = make_statement(day)
-        publish(tmp_path / "published", [(stage(make_rows(day), statement), statement)], lambda _: "h1")
+    put_all(tmp_path / "published", *DAYS)
     return tmp_path / "published"
 
 
@@ -48,7 +46,7 @@ def test_a_selection_is_the_published_rows_and_reads_no_other_day(folder):
 def test_what_is_not_there_is_said(folder):
     with pytest.raises(ParameterError, match="has a node '99'"):
         selected(folder, ["84", "99"])
-    withdraw(folder, DAYS[2], lambda _entry, _known: "h2", stream="../french load", value_column="load_mw")
+    take_back(folder, DAYS[2])
     with pytest.raises(ParameterError, match="no day of this span is published"):
         selected(folder, first=DAYS[2])
 

@@ -1,7 +1,6 @@
 """The certificate of the bounded program: stated the same on every processor, read back, or refused."""
 
 import json
-from datetime import date
 
 import pytest
 
@@ -9,8 +8,8 @@ from optstream.catalogue import ReleaseStatement
 from optstream.catalogue.statements.consistency import in_words, rounded
 from optstream.errors import PublicationError
 from optstream.estimation.optimality import Optimality
+from tests.optstream.catalogue.folders import DAY
 
-DAY = date(2016, 2, 1)
 DONE, STOPPED = Optimality(7.7e-24, 1.9e-12, 8, True), Optimality(0.0123, 0.11, 50, False)
 
 

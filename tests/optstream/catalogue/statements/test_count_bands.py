@@ -1,7 +1,6 @@
 """Bands of counts: stated, stored and read back; files of streams without them are as they were."""
 
 import json
-from datetime import date
 
 import polars as pl
 import pytest
@@ -9,8 +8,7 @@ import pytest
 from optstream.catalogue import CountBands, band_columns, publish, read_published, read_staged, stage
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
-
-DAY, NEXT = date(2016, 2, 1), date(2016, 2, 2)
+from tests.optstream.catalogue.folders import DAY, NEXT
 
 
 def with_bands(rows):

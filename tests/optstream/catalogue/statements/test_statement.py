@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from fractions import Fraction
 
 import pytest
@@ -11,8 +11,7 @@ from optstream.catalogue import LongSpan, NoiseScale, ReleaseStatement, Standard
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.errors import ParameterError, PublicationError
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, StepSpend
-
-DAY = date(2016, 2, 1)
+from tests.optstream.catalogue.folders import DAY
 
 
 def test_the_document_is_json_and_reads_back(statement):
