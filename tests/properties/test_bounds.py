@@ -23,18 +23,8 @@ from tasks.ingest import discover
 from tests.properties import footers, measurements
 from tests.properties.catalogues import whole
 from tests.properties.dumps import FIRST_DAY, Delivered, sound
-from tests.properties.world import World
 
 HUGE = 10**12
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-        world = World(tmp_path_factory.mktemp("world"))
-        yield world
-        world.close()
 
 
 @pytest.fixture
@@ -168,26 +158,19 @@ def test_a_dump_that_claims_too_much_is_refused_unread(world, monkeypatch, schem
     assert world.n_spends == 0
 
 
-def deliver_two(world, name="part-0.parquet"):
-    world.empty()
-    part = sound(FIRST_DAY, metered=False)
-    world.deliver(
-        [[Delivered("region=84", ((name, part),)), Delivered("region=11", (("part-0.parquet", part),))]]
-    )
-    return discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
-
-
 def test_a_folder_of_a_dump_has_at_most_so_many_files(world, monkeypatch):
-    assert not isinstance(deliver_two(world), Exception)
+    world.deliver_whole_day()
+    assert not isinstance(world.found(), Exception)
     monkeypatch.setattr(sys.modules[discover.__module__], "MOST_FILES", 1)
-    found = deliver_two(world)
+    found = world.found()
     assert type(found) is DumpError
     assert "region=84/date=2025-03-28 must hold at most 1 files" in str(found)
 
 
 @pytest.mark.parametrize("name", ["a\nb.parquet", "\x1b[31m.parquet", "a\udcff.parquet", "\u202ea.parquet"])
 def test_a_file_of_an_unprintable_name_is_refused_and_shown_escaped(world, name):
-    found = deliver_two(world, name)
+    world.deliver_whole_day(name)
+    found = world.found()
     assert type(found) is DumpError
     assert "must have a name of printable characters" in str(found)
     assert str(found).isprintable()
@@ -196,7 +179,7 @@ def test_a_file_of_an_unprintable_name_is_refused_and_shown_escaped(world, name)
 def test_a_file_list_that_is_a_pipe_is_not_waited_for(world):
     settings = world.settings["aggregated"]
     source = settings.input.model_copy(update={"file_list": "_FILES"})
-    deliver_two(world)
+    world.deliver_whole_day()
     os.mkfifo(world.hostile / f"region=84/date={FIRST_DAY}/_FILES")
     found = discover(settings.model_copy(update={"input": source}), [FIRST_DAY])[FIRST_DAY]
     assert type(found) is DumpError

@@ -3,30 +3,16 @@
 The short form of `make fuzz`, the same examples on every run.
 """
 
-import os
-
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from tests.properties.inputs import INPUTS
-from tests.properties.world import World
 
 EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 5, "transition matrix": 200, "catalogue": 60,
             "measurements": 150}  # fmt: skip
 
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-        # Rust would look up the names of its frames at each panic of a library, which takes seconds.
-        patch.setitem(os.environ, "RUST_BACKTRACE", "0")
-        world = World(tmp_path_factory.mktemp("world"))
-        yield world
-        world.close()
 
 
 @pytest.mark.parametrize("source", INPUTS, ids=lambda source: source.name)

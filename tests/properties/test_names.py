@@ -14,22 +14,11 @@ from optstream.errors import ConfigurationError, DumpError
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.fields import is_node_name
-from tasks.ingest import discover
 from tests.properties.configurations import quoted
 from tests.properties.damage import NAMES
-from tests.properties.dumps import FIRST_DAY, Delivered, sound
-from tests.properties.world import World
+from tests.properties.dumps import FIRST_DAY
 
 HARMLESS = {"84 ", "FR", "CON", "84\u0301", "date", "é" * 100}
-
-
-@pytest.fixture(scope="module")
-def world(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-        world = World(tmp_path_factory.mktemp("world"))
-        yield world
-        world.close()
 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=200)
@@ -62,34 +51,28 @@ def test_a_node_of_a_path_like_name_is_refused_with_the_rule(name, tmp_path):
 @pytest.mark.parametrize("name", ["%38%34", "..%2F84", "84%00", "..", ".", " ", "84\n", "\udcff"])
 def test_a_folder_of_another_name_is_not_read_as_a_region(world, name):
     """An escaped name, as Hive writes it, is an unknown region and stops the day; it is not unescaped."""
-    world.empty()
-    part = (("part-0.parquet", sound(FIRST_DAY, metered=False)),)
-    world.deliver([[Delivered("region=84", part), Delivered("region=11", part)]])
+    world.deliver_whole_day()
     (world.hostile / f"region={name}" / f"date={FIRST_DAY}").mkdir(parents=True)
-    found = discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
+    found = world.found()
     assert type(found) is DumpError
     assert "is not a leaf of the hierarchy" in str(found)
     assert str(found).isprintable()
 
 
 def test_control_the_same_days_without_unknown_regions_are_found(world):
-    world.empty()
-    part = (("part-0.parquet", sound(FIRST_DAY, metered=False)),)
-    world.deliver([[Delivered("region=84", part), Delivered("region=11", part)]])
-    assert not isinstance(discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY], Exception)
+    world.deliver_whole_day()
+    assert not isinstance(world.found(), Exception)
 
 
 @pytest.mark.parametrize("what", ["file", "day", "region"])
 def test_a_link_that_leads_outside_the_input_folder_is_refused(world, what):
-    world.empty()
-    part = (("part-0.parquet", sound(FIRST_DAY, metered=False)),)
-    world.deliver([[Delivered("region=84", part), Delivered("region=11", part)]])
+    world.deliver_whole_day()
     place = {"region": "region=11", "day": f"region=11/date={FIRST_DAY}"}
     linked = world.hostile / place.get(what, f"region=11/date={FIRST_DAY}/part-0.parquet")
     away = world.hostile.parent / f"away-{what}"
     linked.rename(away)
     linked.symlink_to(away)
-    found = discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
+    found = world.found()
     assert type(found) is DumpError
     assert "leads outside the input folder; deliver the file itself" in str(found)
     assert Path(away).exists()
@@ -98,4 +81,4 @@ def test_a_link_that_leads_outside_the_input_folder_is_refused(world, what):
     linked.unlink()
     away.rename(inside)
     linked.symlink_to(inside)
-    assert not isinstance(discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY], Exception)
+    assert not isinstance(world.found(), Exception)

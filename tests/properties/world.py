@@ -21,7 +21,7 @@ from tasks.ingest.validate import validate
 from tasks.release.day import Ended, Held, Requested, Status
 from tasks.release.run import Run, enrol
 from tests.properties.damage import CANARY_TEXT
-from tests.properties.dumps import FIRST_DAY, Delivered
+from tests.properties.dumps import FIRST_DAY, Delivered, sound
 from tests.tasks.two_regions import READING, RELEASING, released_by
 
 NOW = datetime(2025, 4, 2, tzinfo=UTC)
@@ -111,6 +111,17 @@ class World:
                         )
                 if region.marker:
                     self.put(f"{place}/_SUCCESS", b"")
+
+    def deliver_whole_day(self, name: str = "part-0.parquet") -> None:
+        """Nothing but the first day, whole, of both regions; the file of the one is called `name`."""
+        self.empty()
+        part = sound(FIRST_DAY, metered=False)
+        regions = (("region=84", name), ("region=11", "part-0.parquet"))
+        self.deliver([[Delivered(folder, ((file, part),)) for folder, file in regions]])
+
+    def found(self) -> Dump | OptStreamError:
+        """What discovery says of the first day."""
+        return discover(self.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
 
     def take(self, schema: str, days: Sequence[date]) -> list[str]:
         """The reading half of the flow and the reservation; the words of each day that ended.

@@ -7,27 +7,14 @@ import numpy as np
 import pytest
 
 from optstream.measurement.grouping import GroupingTerms, OpenGroup, draw_groups, scaled_deviation
+from tests.optstream.mechanisms.silent_noise import ListedNoise
 
 TERMS = GroupingTerms(Fraction(1), Fraction(10), 6)
 """Noise of scale 1 on values, 40 on thresholds, 80 on comparisons; groups may deviate by 6 units."""
 
 
-class ListedNoise:
-    """Noise that is written down: for each scale the draws in their order; values' noise is none."""
-
-    simulated = True
-
-    def __init__(self, thresholds=(), deviations=()):
-        self.stock = {40.0: list(thresholds), 80.0: list(deviations)}
-
-    def discrete_laplace(self, scale, size):
-        if scale == 1.0:
-            return np.zeros(size, dtype=np.int64)
-        return np.array([self.stock[scale].pop(0) for _ in range(size[0])], dtype=np.int64)
-
-
 def groups_of(values, thresholds, deviations, first_step=0, groups=None):
-    noise = ListedNoise(thresholds, deviations)
+    noise = ListedNoise({40.0: thresholds, 80.0: deviations})  # values' noise is none
     exact = np.atleast_2d(np.array(values, dtype=np.int64))
     _, starts, left = draw_groups(exact, first_step, TERMS, groups or [None] * len(exact), noise)
     assert noise.stock == {40.0: [], 80.0: []}  # no more and no less was drawn than written down

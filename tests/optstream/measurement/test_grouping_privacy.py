@@ -11,6 +11,7 @@ import pytest
 
 from optstream.measurement.grouping import GroupingTerms, draw_groups
 from optstream.noise import simulated_noise
+from tests.optstream.mechanisms.silent_noise import ListedNoise
 
 ALPHA, EPSILON = 2, 1.0
 SCALES = 4 * ALPHA / EPSILON, 8 * ALPHA / EPSILON
@@ -146,20 +147,6 @@ def test_one_noise_for_all_comparisons_would_tell_a_change_for_certain():
     assert abs(np.log(ours[0] / ours[1])) <= EPSILON
 
 
-class Told:
-    """Thresholds and comparisons that are written down; no noise on values."""
-
-    simulated = True
-
-    def __init__(self, thresholds, comparisons):
-        self.stock = {SCALES[0]: list(thresholds), SCALES[1]: list(comparisons)}
-
-    def discrete_laplace(self, scale, size):
-        if scale not in self.stock:
-            return np.zeros(size, dtype=np.int64)
-        return np.array([self.stock[scale].pop(0) for _ in range(size[0])], dtype=np.int64)
-
-
 def known_outcomes(values, comparisons, n_first, thresholds=()):
     """{groups: probability} over one threshold alone, drawn after `thresholds`: all other noise is known.
 
@@ -168,7 +155,8 @@ def known_outcomes(values, comparisons, n_first, thresholds=()):
     terms, found = GroupingTerms(Fraction(1), Fraction(ALPHA / EPSILON), THRESHOLD), {}
     days = (np.array([values[:n_first]]), 0), (np.array([values[n_first:]]), n_first)
     for threshold, mass in zip(*laplace(SCALES[0]), strict=True):
-        noise, groups, starts = Told([*thresholds, threshold, *[0] * len(values)], comparisons), [None], []
+        stock = {SCALES[0]: [*thresholds, threshold, *[0] * len(values)], SCALES[1]: comparisons}
+        noise, groups, starts = ListedNoise(stock), [None], []
         for exact, first_step in days:
             _, own, groups = draw_groups(exact, first_step, terms, groups, noise)
             starts += own[0].tolist()

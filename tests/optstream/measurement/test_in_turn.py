@@ -11,6 +11,7 @@ from optstream.measurement.in_turn import measure_in_turn
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, charged_to_windows
 from optstream.stream import PrivatePeriod
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 
 class Listener:
@@ -26,19 +27,6 @@ class Listener:
         self.told.append((step, noisy.tolist()))
 
 
-class Ones:
-    """Noise that is 1 everywhere, and remembers how it was asked for."""
-
-    simulated = True
-
-    def __init__(self):
-        self.asked = []
-
-    def discrete_laplace(self, scale, size):
-        self.asked.append((scale, size))
-        return np.ones(size, dtype=np.int64)
-
-
 def plan_of(n_steps, cap, taken=(), first_step=0):
     return CappedSpend(0, "samples", first_step, n_steps, cap, tuple(taken), Fraction(7), 2, 1)
 
@@ -48,11 +36,8 @@ def period_of(values, first_step=0):
 
 
 def test_what_is_due_is_measured_and_only_its_noisy_value_is_told():
-    values, noise, listener = (
-        [[1, 2, 3, 4], [10, 20, 30, 40]],
-        Ones(),
-        Listener(lambda step: step in (100, 102)),
-    )
+    values = [[1, 2, 3, 4], [10, 20, 30, 40]]
+    noise, listener = SilentNoise(1), Listener(lambda step: step in (100, 102))
     measured = measure_in_turn(period_of(values, 100), plan_of(4, 3, (), 100), 8, listener, noise)
     assert measured.positions == (0, 2)
     assert measured.points.tolist() == [[2, 4], [11, 31]]
@@ -64,7 +49,9 @@ def test_what_is_due_is_measured_and_only_its_noisy_value_is_told():
 
 
 def test_nothing_due_costs_nothing_and_still_says_so():
-    measured = measure_in_turn(period_of([[5, 5]]), plan_of(2, 1), 4, Listener(lambda step: False), Ones())
+    measured = measure_in_turn(
+        period_of([[5, 5]]), plan_of(2, 1), 4, Listener(lambda step: False), SilentNoise(1)
+    )
     assert measured.positions == ()
     assert measured.points.shape == (1, 0)
     assert measured.spends[0].weights == (0, 0)
@@ -128,5 +115,7 @@ def test_the_chooser_may_depend_on_earlier_noisy_values_alone():
 
 @pytest.mark.parametrize("value", [0, -(2**49), 2**49])
 def test_values_of_any_size_are_measured_exactly(value):
-    measured = measure_in_turn(period_of([[value]]), plan_of(1, 1), 4, Listener(lambda step: True), Ones())
+    measured = measure_in_turn(
+        period_of([[value]]), plan_of(1, 1), 4, Listener(lambda step: True), SilentNoise(1)
+    )
     assert measured.points.tolist() == [[value + 1]]

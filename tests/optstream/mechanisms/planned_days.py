@@ -1,4 +1,6 @@
-"""The spends that a mechanism plans for days in a row, for tests of what windows over them cost."""
+"""Days in a row: the spends that a mechanism plans for them, and its releases."""
+
+from optstream.noise import simulated_noise
 
 
 def plans(mechanism, lengths, first_step=0):
@@ -9,3 +11,12 @@ def plans(mechanism, lengths, first_step=0):
             found += mechanism.plan(length, at)
         at += abs(length)
     return found
+
+
+def released(mechanism, values, cuts, keep=lambda state: state, noise=None):
+    """The periods between these cuts in a row, each given what is kept of the state before it."""
+    noise, state, parts = noise or simulated_noise(1), None, []
+    for first, end in zip([0, *cuts], [*cuts, values.shape[1]], strict=True):
+        parts.append(mechanism.release(values[:, first:end], noise=noise, first_step=first, state=state))
+        state = keep(parts[-1].state)
+    return parts

@@ -1,19 +1,52 @@
-"""No noise: shows what the data alone decide."""
+"""Noise that is known, often none: shows what the data alone decide, and what was asked for."""
 
 import numpy as np
 
+from optstream.noise import simulated_noise
+
 
 class SilentNoise:
-    """None at all, and a record of what was asked for: (scale, size)."""
+    """None at all, or one number everywhere, and a record of what was asked for: (scale, size)."""
 
     simulated = True
 
-    def __init__(self):
-        self.asked = []
+    def __init__(self, drawn=0):
+        self.drawn, self.asked = drawn, []
 
     def discrete_laplace(self, scale, size):
         self.asked.append((scale, size))
-        return np.zeros(size, dtype=np.int64)
+        return np.full(size, self.drawn, dtype=np.int64)
+
+    @property
+    def scales(self):
+        """Each scale that was asked for, once, the smallest first."""
+        return sorted({scale for scale, _ in self.asked})
+
+
+class ListedNoise:
+    """Noise that is written down: for each of these scales the draws in their order; none at others."""
+
+    simulated = True
+
+    def __init__(self, stock):
+        self.stock = {scale: list(draws) for scale, draws in stock.items()}
+
+    def discrete_laplace(self, scale, size):
+        if scale not in self.stock:
+            return np.zeros(size, dtype=np.int64)
+        return np.array([self.stock[scale].pop(0) for _ in range(size[0])], dtype=np.int64)
+
+
+class Hiding:
+    """Simulated noise that makes up for a change: at each call less what the change moved there, in turn."""
+
+    simulated = True
+
+    def __init__(self, seed, moved):
+        self._source, self._moved = simulated_noise(seed), list(moved)
+
+    def discrete_laplace(self, scale, size):
+        return self._source.discrete_laplace(scale, size) - self._moved.pop(0)
 
 
 class Scaled:

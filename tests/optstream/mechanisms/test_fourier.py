@@ -155,15 +155,10 @@ def test_it_is_for_whole_periods_only():
 
 
 def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn():
-    class Loud:
-        simulated = True
-
-        def discrete_laplace(self, scale, size):
-            raise AssertionError("drawn")
-
-    expected = "shortest_period of Fourier is 48, and this period has 46 steps"
+    noise, expected = SilentNoise(), "shortest_period of Fourier is 48, and this period has 46 steps"
     with pytest.raises(ParameterError, match=expected):
-        Fourier(DAY).release(np.zeros((1, 46)), noise=Loud())
+        Fourier(DAY).release(np.zeros((1, 46)), noise=noise)
+    assert noise.asked == []
     with pytest.raises(ParameterError, match=expected):
         Fourier(DAY).plan(46)
 

@@ -5,7 +5,6 @@ file holds 14 of them: below 2e-7 a run. The controls are drawn wrongly, and the
 """
 
 import math
-import os
 from collections import Counter
 from contextlib import suppress
 from fractions import Fraction
@@ -17,6 +16,7 @@ from scipy import stats
 
 from optstream.errors import NoiseError
 from optstream.noise import joint, joint_noise, joint_variance, secure_noise, simulated_noise
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 FALSE_ALARM = 1e-8
 Q = Fraction(1, 3)
@@ -236,38 +236,8 @@ def test_the_largest_scale_and_size_stay_inside_the_integers():
         assert 2**52 < np.abs(drawn).max() < 2**55
 
 
-class Saturated:
-    """A source whose draws are as large as the integers allow."""
-
-    simulated = True
-
-    def __init__(self, drawn):
-        self.drawn = drawn
-
-    def discrete_laplace(self, scale, size):
-        return np.full(size, self.drawn)
-
-    def uniform_below(self, bounds):
-        raise AssertionError("drawn")
-
-
 @pytest.mark.parametrize("drawn", [2**63 - 1, -(2**63) + 1, joint.LARGEST_DRAW])
 def test_a_draw_that_was_cut_off_never_becomes_noise(drawn):
+    """A source whose draws are as large as the integers allow; it has nothing else to draw from."""
     with pytest.raises(NoiseError, match="left the 64-bit integers"):
-        joint_noise(Saturated(drawn), 2.0**44, 8, 1)
-
-
-@pytest.mark.parametrize("draw", ["joint", "uniform"])
-def test_a_forked_process_may_not_draw_by_the_same_seed(draw):
-    source = simulated_noise(7)
-    child = os.fork()
-    if child == 0:
-        try:
-            if draw == "joint":
-                joint_noise(source, 10.0, 2, 1)
-            else:
-                source.uniform_below(np.array([7]))
-        except NoiseError:
-            os._exit(42)
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+        joint_noise(SilentNoise(drawn), 2.0**44, 8, 1)

@@ -15,7 +15,7 @@ from scipy import stats
 from optstream.errors import NoiseError
 from optstream.measurement.grouping import ON_DEVIATION
 from optstream.mechanisms import series
-from optstream.noise import secure_noise, simulated_noise
+from optstream.noise import joint_noise, secure_noise, simulated_noise
 from optstream.noise.secure import SecureNoise
 from optstream.noise.source import LARGEST_SCALE
 
@@ -132,12 +132,21 @@ def test_a_forked_process_draws_other_noise():
     assert os.read(reading, 48) != source.discrete_laplace(1e9, (6,)).tobytes()
 
 
-def test_a_forked_process_may_not_draw_by_the_same_seed():
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda source: source.discrete_laplace(10.0, (1,)),
+        lambda source: source.uniform_below(np.array([7])),
+        lambda source: joint_noise(source, 10.0, 2, 1),
+    ],
+    ids=["laplace", "uniform", "joint"],
+)
+def test_a_forked_process_may_not_draw_by_the_same_seed(draw):
     source = simulated_noise(20160201)
     child = os.fork()
     if child == 0:
         try:
-            source.discrete_laplace(10.0, (1,))
+            draw(source)
         except NoiseError:
             os._exit(42)
         os._exit(0)

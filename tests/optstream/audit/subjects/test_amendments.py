@@ -19,14 +19,10 @@ from tests.optstream.mechanisms.silent_noise import SilentNoise
 AMENDED, HASTY = amended_subjects(), hasty_subjects()
 
 
-def by_name(subjects):
-    return [pytest.param(subject, id=subject.name) for subject in subjects]
-
-
-def loss(subject):
+def loss(subject, window=WINDOW):
     """Exact: Laplace noise tells the distance of what it is added to, over its scale."""
     drawn = [subject.sample(side, 1, SilentNoise()).numbers[0] for side in (0, 1)]
-    scales = [mechanism.plan(1, 0)[0].scale for mechanism, _ in subject.histories[0] for _ in range(WINDOW)]
+    scales = [mechanism.plan(1, 0)[0].scale for mechanism, _ in subject.histories[0] for _ in range(window)]
     return sum(abs(a - b) / scale for a, b, scale in zip(*drawn, scales, strict=True))
 
 
@@ -50,7 +46,7 @@ def test_what_the_change_costs_exactly():
     assert [loss(subject) for subject in HASTY] == [5.5, 5.5]
 
 
-@pytest.mark.parametrize("subject", by_name(AMENDED))
+@pytest.mark.parametrize("subject", AMENDED, ids=lambda one: one.name)
 def test_days_that_wait_or_take_less_keep_the_first_guarantee(subject):
     case = Case("ours", subject)
     result = case.run(n_runs=400, noise=simulated_noise(31))
@@ -59,7 +55,7 @@ def test_days_that_wait_or_take_less_keep_the_first_guarantee(subject):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", by_name(HASTY))
+@pytest.mark.parametrize("subject", HASTY, ids=lambda one: one.name)
 def test_days_that_the_second_guarantee_alone_allows_are_caught(subject):
     case = Case("control", subject)
     result = case.run(n_runs=1500, noise=simulated_noise(32))

@@ -11,12 +11,8 @@ from optstream.audit import Case, broken_tree_subjects, changed_tree_subjects
 from optstream.noise import simulated_noise
 
 
-def by_name(subjects):
-    return [pytest.param(subject, id=subject.name) for subject in subjects]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", by_name(changed_tree_subjects()))
+@pytest.mark.parametrize("subject", changed_tree_subjects(), ids=lambda one: one.name)
 def test_a_window_across_a_split_keeps_its_epsilon(subject):
     case = Case("ours", subject)
     result = case.run(n_runs=400, noise=simulated_noise(41))
@@ -25,7 +21,7 @@ def test_a_window_across_a_split_keeps_its_epsilon(subject):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("subject", by_name(broken_tree_subjects()))
+@pytest.mark.parametrize("subject", broken_tree_subjects(), ids=lambda one: one.name)
 def test_shares_above_one_are_caught(subject):
     case = Case("control", subject)
     result = case.run(n_runs=2000, noise=simulated_noise(42))

@@ -3,7 +3,7 @@
 400 runs of each side and more, error 1e-9 an audit; the long audit is `optstream audit`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from optstream.measurement import L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
+from tests.optstream.mechanisms.silent_noise import Scaled
 
 CASES = [case for case in our_cases(days=True) if isinstance(case.subject, MechanismSubject)]
 SMALL = CASES[: sum(isinstance(case.subject, MechanismSubject) for case in our_cases(days=False))]
@@ -67,21 +68,9 @@ def test_leaves_that_roam_below_one_node_add_up_there():
     assert 0.2 < result.lower_bound <= case.charged <= 1
 
 
-@dataclass(frozen=True)
-class Starved:
-    """Noise of a smaller scale than was asked for."""
-
-    source: object
-    divisor: float
-    simulated: bool = True
-
-    def discrete_laplace(self, scale, size):
-        return self.source.discrete_laplace(scale / self.divisor, size)
-
-
 @pytest.mark.slow
 def test_our_own_mechanism_with_too_little_noise_is_found():
-    result = SMALL[0].run(n_runs=2000, noise=Starved(simulated_noise(24), 3.0))
+    result = SMALL[0].run(n_runs=2000, noise=Scaled(simulated_noise(24), 1 / 3))
     assert result.lower_bound > SMALL[0].accountant
     assert not SMALL[0].passes(result)
 
@@ -89,7 +78,7 @@ def test_our_own_mechanism_with_too_little_noise_is_found():
 @pytest.mark.slow
 def test_the_l1_sampler_with_too_little_noise_is_found():
     case = next(case for case in SMALL if case.subject.name.startswith("OptStream, L1"))
-    result = case.run(n_runs=400, noise=Starved(simulated_noise(25), 30.0))
+    result = case.run(n_runs=400, noise=Scaled(simulated_noise(25), 1 / 30))
     assert result.lower_bound > case.accountant
 
 

@@ -8,16 +8,9 @@ import pytest
 from optstream.audit import Case, apart_subjects, product_subjects
 from optstream.audit.subjects.products import ALPHAS, WANTED, WINDOW, released_products
 from optstream.noise import simulated_noise
-from tests.optstream.mechanisms.silent_noise import SilentNoise
+from tests.optstream.audit.subjects.test_amendments import loss
 
 TOGETHER, APART = product_subjects(), apart_subjects()
-
-
-def loss(subject):
-    """Exact: Laplace noise tells the distance of what it is added to, over its scale."""
-    drawn = [subject.sample(side, 1, SilentNoise()).numbers[0] for side in (0, 1)]
-    scales = [mechanism.plan(1, 0)[0].scale for mechanism, _ in subject.histories[0] for _ in range(WINDOW)]
-    return sum(abs(a - b) / scale for a, b, scale in zip(*drawn, scales, strict=True))
 
 
 def test_the_ledger_takes_what_fits():
@@ -26,8 +19,8 @@ def test_the_ledger_takes_what_fits():
 
 
 def test_what_a_window_of_all_streams_costs_exactly():
-    assert [loss(subject) for subject in TOGETHER] == pytest.approx([1, 1])
-    assert [loss(subject) for subject in APART] == pytest.approx([3])
+    assert [loss(subject, WINDOW) for subject in TOGETHER] == pytest.approx([1, 1])
+    assert [loss(subject, WINDOW) for subject in APART] == pytest.approx([3])
 
 
 @pytest.mark.parametrize("subject", TOGETHER, ids=lambda one: one.name)

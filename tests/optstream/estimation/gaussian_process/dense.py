@@ -30,17 +30,27 @@ def _steps_of(blocks):
     return np.concatenate(steps), np.repeat(np.arange(blocks.clock.size), blocks.lengths)
 
 
-class Dense:
-    """The joint Gaussian process of all nodes, written out."""
+def _common(columns, others):
+    """What coefficients of variance 1 of these columns give two sets of rows in common."""
+    return 0.0 if columns is None else _rows(columns) @ _rows(others).T
 
-    def __init__(self, prior, seen):
-        self.prior, self.seen = prior, seen
+
+def _rows(columns):
+    return columns.reshape(len(columns), -1).T
+
+
+class Dense:
+    """The joint Gaussian process of all nodes, and of coefficients of these columns, written out."""
+
+    def __init__(self, prior, seen, columns=None):
+        self.prior, self.seen, self.columns = prior, seen, columns
         self.sums = seen.tree.add_up(np.eye(len(seen.sizes)))
         known = np.isfinite(seen.noise)
         self.rows = np.repeat(known, seen.blocks.clock.size)
         noise = np.repeat(np.where(known, seen.noise, 1.0), seen.blocks.clock.size)
         nugget = np.diag(NUGGET * seen.blocks.worth**2 * seen.blocks.lengths)
         whole = self.covariance(seen.blocks, seen.blocks) + self.of_own(nugget) + np.diag(noise)
+        whole += _common(columns, columns)
         self.measured = whole[np.ix_(self.rows, self.rows)]
         self.values = seen.residuals.ravel()[self.rows]
 
@@ -52,14 +62,19 @@ class Dense:
         shared, own = (by_hand(self.prior, rows, columns, which) for which in (0, 1))
         return np.kron(np.outer(weights, weights), shared) + self.of_own(own)
 
-    def at(self, steps):
-        across = self.covariance(steps, self.seen.blocks)[:, self.rows]
-        means = across @ np.linalg.solve(self.measured, self.values)
-        return means.reshape(len(self.sums), -1), np.diag(self.spread(steps)).reshape(len(self.sums), -1)
+    def across(self, steps, columns):
+        whole = self.covariance(steps, self.seen.blocks) + _common(columns, self.columns)
+        return whole[:, self.rows]
 
-    def spread(self, steps):
-        across = self.covariance(steps, self.seen.blocks)[:, self.rows]
-        return self.covariance(steps, steps) - across @ np.linalg.solve(self.measured, across.T)
+    def at(self, steps, columns=None):
+        means = self.across(steps, columns) @ np.linalg.solve(self.measured, self.values)
+        variances = np.diag(self.spread(steps, columns))
+        return means.reshape(len(self.sums), -1), variances.reshape(len(self.sums), -1)
+
+    def spread(self, steps, columns=None):
+        across = self.across(steps, columns)
+        own = self.covariance(steps, steps) + _common(columns, columns)
+        return own - across @ np.linalg.solve(self.measured, across.T)
 
     @property
     def log_likelihood(self):

@@ -11,7 +11,7 @@ from optstream.measurement import EquallySpaced
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import AggregationTree, Measured
+from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
@@ -23,6 +23,12 @@ from tests.optstream.mechanisms.history_informed.hourly_streams import (
     run,
     spends_of,
 )
+from tests.optstream.mechanisms.silent_noise import Hiding
+
+
+def without_history(model=MODEL, shares=("0", "1")):
+    """What does not look back; on series alone, unless the root has a share."""
+    return OptStream(model, TREE, sampling=EquallySpaced(5), features=[], level_shares=list(shares))
 
 
 @pytest.mark.slow
@@ -32,20 +38,16 @@ def test_it_beats_what_does_not_look_back(on_tree):
     stream = load(21)
     if on_tree:
         mine = HistoryInformedTree(informed(), TREE, ["1/2", "1/2"])
-        others = OptStream(MODEL, TREE, sampling=EquallySpaced(5), features=[], level_shares=["1/2", "1/2"])
+        others = without_history(shares=["1/2", "1/2"])
     else:
-        mine = informed()
-        star = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "C": "all"})
-        others = OptStream(MODEL, star, sampling=EquallySpaced(5), features=[], level_shares=["0", "1"])
+        mine, others = informed(), without_history()
     own = missed(run(mine, stream), stream)[:, 14 * SLOTS :].mean()
     field = missed(run(others, stream), stream)[:, 14 * SLOTS :].mean()
     assert own < 0.7 * field
 
 
 def test_the_first_day_is_no_worse_than_optstreams():
-    mine, others = [], []
-    star = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "C": "all"})
-    optstream = OptStream(MODEL, star, sampling=EquallySpaced(5), features=[], level_shares=["0", "1"])
+    mine, others, optstream = [], [], without_history()
     for seed in range(12):
         stream = load(1, seed)
         mine.append(missed(run(informed(), stream, seed), stream).mean())
@@ -78,31 +80,16 @@ def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():
     stream, other = load(9), load(9)
     other[1, 3 * SLOTS + 5] += 1.0
 
-    class Hiding:
-        """Simulated noise, but for the block in which the two differ: there it makes up for the change."""
-
-        simulated = True
-
-        def __init__(self, seed, units):
-            self._source, self._units = simulated_noise(seed), units
-
-        def discrete_laplace(self, scale, size):
-            return self._source.discrete_laplace(scale, size) + self._units(size)
-
     mechanism, states, values = informed(), [None, None], [[], []]
     for day in range(9):
         at = day * SLOTS
         parts = mechanism.blocks.parts(at, SLOTS)
         for side, whole in enumerate((stream, other)):
-
-            def hidden(size, day=day, parts=parts, side=side):
-                units = np.zeros(size, dtype=np.int64)
-                if side and day == 3:
-                    units[1] = [-1000 * (5 in part) for part in parts]
-                return units
-
+            moved = np.zeros((len(stream), len(parts)), dtype=np.int64)
+            if side and day == 3:
+                moved[1] = [1000 * (5 in part) for part in parts]
             release = mechanism.release(
-                whole[:, at : at + SLOTS], noise=Hiding([7, day], hidden), first_step=at, state=states[side]
+                whole[:, at : at + SLOTS], noise=Hiding([7, day], [moved]), first_step=at, state=states[side]
             )
             states[side] = release.state
             values[side].append((release.values, release.measured.to_bytes()))
@@ -289,8 +276,7 @@ def joins(stream, at):
 def test_on_days_unlike_others_it_stays_near_what_does_not_look_back(epsilon, happens):
     """On the day and the next, over 4 streams: at most 1.5 times OptStream's error."""
     model, mine, others = replace(MODEL, epsilon=Fraction(epsilon)), [], []
-    star = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "C": "all"})
-    optstream = OptStream(model, star, sampling=EquallySpaced(5), features=[], level_shares=["0", "1"])
+    optstream = without_history(model)
     for seed in range(4):
         stream = load(17, seed)
         happens(stream, 15 * SLOTS)

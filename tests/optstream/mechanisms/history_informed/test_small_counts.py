@@ -20,6 +20,7 @@ from optstream.privacy.rules.headroom import layers_with_headroom
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
+from tests.optstream.mechanisms.silent_noise import Hiding
 
 SLOTS = 24
 DAYS = PublicDays.from_date(date(2024, 1, 1), SLOTS)
@@ -202,18 +203,6 @@ def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():
     """Noise that hides one customer's change exactly, at every level: nothing else tells the two apart."""
     stream, other, at = trips(9), trips(9), 3 * SLOTS + 5
     other[4, at] += 1.0
-
-    class Hiding:
-        """Simulated noise, but for blocks with the change: there it makes up for it."""
-
-        simulated = True
-
-        def __init__(self, seed, moved):
-            self._source, self._moved = simulated_noise(seed), list(moved)
-
-        def discrete_laplace(self, scale, size):
-            drawn = self._source.discrete_laplace(scale, size)
-            return drawn - self._moved.pop(0)
 
     mechanism, states, released = on_tree(), [None, None], [[], []]
     path = [0, 1 + 4 % N_BOROUGHS, 1 + N_BOROUGHS + 4]

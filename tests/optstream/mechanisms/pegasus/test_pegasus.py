@@ -16,7 +16,8 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
-from tests.optstream.mechanisms.silent_noise import Scaled
+from tests.optstream.mechanisms.planned_days import released
+from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
 ALMOST = 1 - Fraction(1, 2**40)
@@ -26,15 +27,6 @@ SECRET = 271828
 def streams(n_steps, seed=0, n_series=3):
     generator = np.random.default_rng(seed)
     return np.repeat(generator.integers(0, 400, (n_series, n_steps // 5 + 1)), 5, axis=1)[:, :n_steps]
-
-
-def released(mechanism, values, cuts, seed=1, keep=lambda state: state):
-    """The periods between these cuts in a row."""
-    noise, state, parts = simulated_noise(seed), None, []
-    for first, end in zip([0, *cuts], [*cuts, values.shape[1]], strict=True):
-        parts.append(mechanism.release(values[:, first:end], noise=noise, first_step=first, state=state))
-        state = keep(parts[-1].state)
-    return parts
 
 
 def groups_of(parts):
@@ -53,22 +45,14 @@ def test_every_step_costs_the_perturbers_and_the_groupers_epsilon():
 
 
 def test_what_is_drawn_costs_what_was_planned_and_is_drawn_at_the_scale_that_was_priced():
-    class Watched:
-        simulated, scales = True, set()
-
-        def discrete_laplace(self, scale, size):
-            self.scales.add(scale)
-            return np.zeros(size, dtype=np.int64)
-
     roaming = PrivacyModel("1/2", 4, 3, "1", unit="roaming", leaves_per_step=2)
     for model, alpha in ((MODEL, 1), (roaming, 6)):
-        mechanism, watched = PeGaSus(model, "1/2"), Watched()
-        watched.scales = set()
+        mechanism, watched = PeGaSus(model, "1/2"), SilentNoise()
         release = mechanism.release(streams(40), noise=watched)
         assert release.spends == mechanism.plan(40)
         step = float(model.epsilon) / 4 / 2
         scales = [alpha / step, 4 * alpha / step, 8 * alpha / step]
-        assert sorted(watched.scales) == pytest.approx(scales, rel=1e-12)
+        assert watched.scales == pytest.approx(scales, rel=1e-12)
         assert mechanism.threshold_units == 5 * alpha / step
 
 
@@ -172,34 +156,21 @@ def test_parameters_that_do_not_fit_are_named(parameters, message):
 
 
 def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
-    class Never:
-        simulated = True
-
-        def discrete_laplace(self, scale, size):
-            raise AssertionError
-
-    mechanism = PeGaSus(MODEL)
+    mechanism, noise = PeGaSus(MODEL), SilentNoise()
     period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
     right, shorter, earlier = (mechanism.plan(*steps) for steps in ((3, 4), (2, 4), (3, 0)))
     for spends in (shorter, earlier, (right[0], shorter[1]), (earlier[0], right[1])):
         with pytest.raises(ParameterError, match="does not price the steps it is for"):
-            measure_groups(period, spends, 5, None, Never())
+            measure_groups(period, spends, 5, None, noise)
+    assert noise.asked == []
 
 
 def test_huge_values_are_grouped_exactly():
     """A change of one unit among values of 2^49 is seen where the noise is none: no float would."""
-
-    class Silent:
-        simulated = True
-
-        def discrete_laplace(self, scale, size):
-            return np.zeros(size, dtype=np.int64)
-
     values = np.array([[2**49, 2**49, 2**49 + 3, 2**49 + 3]])
-    measured = PeGaSus(MODEL, threshold=4).measure(values, noise=Silent())
-    assert measured.choices["groups"] == [[0, 0, 2, 3]]
-    measured = PeGaSus(MODEL, threshold="5").measure(values, noise=Silent())
-    assert measured.choices["groups"] == [[0, 0, 0, 3]]
+    for threshold, groups in ((4, [0, 0, 2, 3]), ("5", [0, 0, 0, 3])):
+        measured = PeGaSus(MODEL, threshold=threshold).measure(values, noise=SilentNoise())
+        assert measured.choices["groups"] == [groups]
 
 
 def test_smoothing_pays_where_nothing_changes():

@@ -15,6 +15,7 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree
 from optstream.stream.state import public_part, raw_bytes, with_raw
+from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
@@ -56,15 +57,6 @@ class ByScale:
         ).reshape(size)
 
 
-def released(mechanism, values, cuts, noise, keep=lambda state: state):
-    """The periods between these cuts in a row."""
-    state, parts = None, []
-    for first, end in zip([0, *cuts], [*cuts, values.shape[1]], strict=True):
-        parts.append(mechanism.release(values[:, first:end], noise=noise, first_step=first, state=state))
-        state = keep(parts[-1].state)
-    return parts
-
-
 def groups_of(parts, level):
     return np.concatenate([part.measured.parts[level].choices["groups"] for part in parts], axis=1)
 
@@ -91,8 +83,7 @@ def test_noise_is_drawn_at_the_scales_that_were_priced_and_spent_as_planned():
         step = float(model.epsilon) / 4
         leaf = step * 3 / 4
         scales = [4 / step, 1 / leaf / 0.8, 4 / leaf / 0.2, 8 / leaf / 0.2]
-        drawn = sorted({scale for scale, _ in watched.asked})
-        assert drawn == pytest.approx(sorted(alpha * scale for scale in scales), rel=1e-12)
+        assert watched.scales == pytest.approx(sorted(alpha * scale for scale in scales), rel=1e-12)
 
 
 def test_what_is_above_the_leaves_is_laplace_noise_and_what_was_released_below():
@@ -132,12 +123,12 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tre
     shares = {2: ["1/3", "2/3"], 3: ["1/7", "2/7", "4/7"]}[tree.n_levels]
     values = 20 * blocks(40, len(tree.leaves))
     mechanism = on_tree(tree, shares, threshold=2000, smoother=smoother)
-    (whole,) = released(mechanism, values, [], ByScale(1))
+    (whole,) = released(mechanism, values, [], noise=ByScale(1))
     groups = groups_of([whole], 0)[0]
     assert any(groups[cut - 1] == groups[cut] < cut for cut in (2, 17, 30))  # a group crosses a cut
     assert 2 < len(np.unique(groups)) < 20
     for cuts in ([17], [1, 2, 30]):
-        parts = released(mechanism, values, cuts, ByScale(1))
+        parts = released(mechanism, values, cuts, noise=ByScale(1))
         for level in range(tree.n_levels):
             assert np.array_equal(groups_of(parts, level), groups_of([whole], level))
         assert np.allclose(np.concatenate([p.values for p in parts], axis=1), whole.values)
@@ -151,7 +142,7 @@ def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother, tre
 def root_begins_anew(keep):
     """Whether the root's group is new in the second period, and whether the leaves' are alike in that."""
     values, mechanism = np.full((2, 20), 70), on_tree(threshold=10**6)
-    first, second = released(mechanism, values, [10], ByScale(3), keep)
+    first, second = released(mechanism, values, [10], keep, ByScale(3))
     root, leaves = second.measured.parts
     begins = {row[0] for row in leaves.choices["groups"]}
     new = root.choices["groups"][0][0] == 10
@@ -194,7 +185,7 @@ def test_a_group_is_of_one_resolution_and_one_scale():
 
 def test_a_period_that_is_measured_again_begins_anew_on_every_level():
     mechanism, values = on_tree(threshold=10**6), np.full((2, 10), 500)
-    first, second = released(mechanism, np.tile(values, 2), [10], simulated_noise(1))
+    first, second = released(mechanism, np.tile(values, 2), [10])
     again = with_raw(mechanism.recall(second.spends, public_part(first.state)), raw_bytes(first.state))
     redrawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=again)
     assert all(np.all(np.array(part.choices["groups"]) == 10) for part in redrawn.parts)

@@ -11,16 +11,17 @@ from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import round_up_to_float
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
+BY_HAND = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
+"""A window of 4 and epsilon 8: a share is 1, its scale 1, a distance's 1."""
+
 
 def quarters(*counts):
     return tuple(Fraction(count, 4) for count in counts)
 
 
 def test_by_hand_shares_are_absorbed_and_repaid():
-    """A window of 4 and epsilon 8: a share is 1, its scale 1, a distance's 1."""
-    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
     stream = [0, 0, 50, 50, 90, 90, 90, 90, 90, 90, 90, 130, 999, 999, 999, 999]
-    release = mechanism.release([stream], noise=SilentNoise())
+    release = BY_HAND.release([stream], noise=SilentNoise())
     distance, publications = release.spends
     # step 2 takes 3 shares and silences 3 and 4; step 5 has one; step 11 has a window's and silences 12 to 14
     assert publications.weights == quarters(0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1)
@@ -32,41 +33,37 @@ def test_by_hand_shares_are_absorbed_and_repaid():
 @pytest.mark.parametrize(("distance", "expected"), [(3, 0), (4, 1)])
 def test_by_hand_a_publication_must_be_worth_its_noise(distance, expected):
     """One share of 1 at the first step, a scale of 1 for each of three series, 3 in all; strictly."""
-    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
-    release = mechanism.release([[distance - 2], [-1], [1]], noise=SilentNoise())
+    release = BY_HAND.release([[distance - 2], [-1], [1]], noise=SilentNoise())
     assert release.spends[1].weights == quarters(expected)
 
 
 @pytest.mark.parametrize("begins", [0, 100])
 def test_shares_add_up_from_the_streams_first_step_whatever_its_number(begins):
-    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
-    first = mechanism.release([[0, 0]], noise=SilentNoise(), first_step=begins)
-    second = mechanism.release([[70]], noise=SilentNoise(), first_step=begins + 2, state=first.state)
+    first = BY_HAND.release([[0, 0]], noise=SilentNoise(), first_step=begins)
+    second = BY_HAND.release([[70]], noise=SilentNoise(), first_step=begins + 2, state=first.state)
     assert second.spends[1].weights == quarters(3)
     # the debt is remembered for as long as it lasts
-    third = mechanism.release([[0, 0, 0]], noise=SilentNoise(), first_step=begins + 3, state=second.state)
+    third = BY_HAND.release([[0, 0, 0]], noise=SilentNoise(), first_step=begins + 3, state=second.state)
     assert third.spends[1].weights == quarters(0, 0, 1)
 
 
 def test_a_debt_that_no_window_sees_any_more_is_remembered():
     """Four shares at step 3 pay for 4 to 6; at step 8 a window of 4 sees none of it, and two are there."""
-    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
-    first = mechanism.release([[0, 0, 0, 50, 50, 50, 50, 50]], noise=SilentNoise())
+    first = BY_HAND.release([[0, 0, 0, 50, 50, 50, 50, 50]], noise=SilentNoise())
     assert first.spends[1].weights == quarters(0, 0, 0, 4, 0, 0, 0, 0)
     assert first.state["spent"] == []
-    second = mechanism.release([[90]], noise=SilentNoise(), first_step=8, state=first.state)
+    second = BY_HAND.release([[90]], noise=SilentNoise(), first_step=8, state=first.state)
     assert second.spends[1].weights == quarters(2)
 
 
 def test_without_memory_the_debt_is_read_from_the_spends_before_and_not_from_those_after():
-    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
     jumps = [np.arange(1, 5) * 1000]
-    before = mechanism.release([[0, 0, 50]], noise=SilentNoise())
-    state = mechanism.recall(before.spends)
-    late = mechanism.release(jumps, noise=SilentNoise(), first_step=3, state=state)
+    before = BY_HAND.release([[0, 0, 50]], noise=SilentNoise())
+    state = BY_HAND.recall(before.spends)
+    late = BY_HAND.release(jumps, noise=SilentNoise(), first_step=3, state=state)
     assert late.spends[1].weights == quarters(0, 0, 1, 1)
-    after = mechanism.release([[50]], noise=SilentNoise(), first_step=8)
-    early = mechanism.release(jumps, noise=SilentNoise(), state=mechanism.recall(after.spends))
+    after = BY_HAND.release([[50]], noise=SilentNoise(), first_step=8)
+    early = BY_HAND.release(jumps, noise=SilentNoise(), state=BY_HAND.recall(after.spends))
     assert early.spends[1].weights == quarters(1, 1, 1, 1)
 
 

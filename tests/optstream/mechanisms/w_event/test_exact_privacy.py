@@ -16,8 +16,8 @@ from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.privacy.rules.publication_rules import Absorption
+from tests.optstream.mechanisms.w_event.both import BOTH
 
-BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
 FAR = 127
 """Beyond any distance and threshold here."""
 

@@ -11,11 +11,12 @@ from optstream.estimation.gaussian_process.covariates import covariate_effect
 from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
 from optstream.estimation.gaussian_process.covariates.covariate_effect import effect_of
 from optstream.estimation.gaussian_process.posterior import Question, explained, fit, series_of
-from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
+from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
+from tests.optstream.estimation.gaussian_process.dense import Dense
 
 SLOTS, N_DAYS = 12, 20
 DAYS = PublicDays(SLOTS)
@@ -39,38 +40,6 @@ def temperature(generator, rows=6):
     return Covariate("temperature", 0, 10 + 5 * generator.normal(size=(rows, N_DAYS)).cumsum(axis=1))
 
 
-class Dense:
-    """Values and coefficients together, written out."""
-
-    def __init__(self, seen, columns):
-        self.seen, self.columns = seen, columns
-        self.known = np.repeat(np.isfinite(seen.noise), seen.blocks.clock.size)
-        noise = np.repeat(np.nan_to_num(seen.noise, posinf=1.0), seen.blocks.clock.size)
-        nugget = np.diag(NUGGET * seen.blocks.worth**2 * seen.blocks.lengths)
-        self.own = TREE.add_up(np.eye(len(seen.sizes))) * seen.sizes
-        whole = self.between(seen.blocks, seen.blocks) + np.kron(self.own @ self.own.T, nugget)
-        rows = columns.reshape(len(columns), -1).T
-        whole = whole + rows @ rows.T + np.diag(noise)
-        self.inverse = np.linalg.inv(whole[np.ix_(self.known, self.known)])
-        self.values = seen.residuals.ravel()[self.known]
-
-    def between(self, rows, columns):
-        shared, own = PRIOR.covariances(rows, columns)
-        weights = self.own.sum(axis=1)
-        return np.kron(np.outer(weights, weights), shared) + np.kron(self.own @ self.own.T, own)
-
-    def at(self, steps, columns):
-        rows, others = (part.reshape(len(part), -1).T for part in (columns, self.columns))
-        across = (self.between(steps, self.seen.blocks) + rows @ others.T)[:, self.known]
-        means = across @ self.inverse @ self.values
-        spread = self.between(steps, steps) + rows @ rows.T - across @ self.inverse @ across.T
-        return means.reshape(len(TREE.nodes), -1), np.diag(spread).reshape(len(TREE.nodes), -1)
-
-    @property
-    def log_likelihood(self):
-        return 0.5 * (np.linalg.slogdet(self.inverse)[1] - self.values @ self.inverse @ self.values)
-
-
 @pytest.mark.parametrize("noise", [1e-4, 0.05, 1e3])
 def test_it_is_the_dense_process(noise, monkeypatch):
     """Of normal noise, which nothing is cut off of."""
@@ -82,7 +51,7 @@ def test_it_is_the_dense_process(noise, monkeypatch):
     at_blocks, at_steps = (
         columns_of((covariate,), TREE, seen.sizes, blocks, SLOTS).values for blocks in (seen.blocks, asked)
     )
-    means, variances = Dense(seen, at_blocks).at(asked, at_steps)
+    means, variances = Dense(PRIOR, seen, at_blocks).at(asked, at_steps)
     posterior, effect = explained(PRIOR, seen, (covariate,), DAYS)
     assert effect is not None
     found = posterior.means(asked) + effect.means(asked)
@@ -115,11 +84,11 @@ def test_the_likeliest_strength_is_taken(monkeypatch):
     for strength in (0.3, 1.0, 3.0):
         monkeypatch.setattr(covariate_effect, "STRENGTHS", (strength,))
         effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
-        found[strength] = Dense(seen, effect.columns).log_likelihood
+        found[strength] = Dense(PRIOR, seen, effect.columns).log_likelihood
     monkeypatch.setattr(covariate_effect, "STRENGTHS", (0.3, 1.0, 3.0))
     monkeypatch.setattr(covariate_effect, "ROUNDS", 4)
     effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
-    assert Dense(seen, effect.columns).log_likelihood >= max(found.values()) - 1e-6
+    assert Dense(PRIOR, seen, effect.columns).log_likelihood >= max(found.values()) - 1e-6
 
 
 def test_what_is_told_of_nothing_changes_nothing():
