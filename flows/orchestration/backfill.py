@@ -81,7 +81,7 @@ def backfill(
                     again = _run(settings, [busy], False, lease_minutes, mark, progress)
                     done = [*(day for day in done if not day.outcome.free_at), *again]
             run = run_of(settings, ledger, lease_minutes)
-            done += revised(run)
+            done += revised(run, span)
             close_over(run)
             if FlowRunContext.get() is not None:
                 log_days(done)
