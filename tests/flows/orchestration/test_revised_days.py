@@ -4,6 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
+from flows.orchestration import backfill as orchestrated
 from flows.orchestration import release
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.ledger import open_ledger
@@ -36,6 +37,7 @@ def test_a_backfill_sharpens_all_its_days_at_its_end_and_a_night_after_it_the_la
     filled = invoke("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[3]))
     assert filled.exit_code == 0, filled.output
     assert vintages(here) == [1, 1, 1, 0]
+    assert filled.output.count("revise, ") == 2
     night = invoke("run", "--date", str(DAYS[4]))
     assert night.exit_code == 0, night.output
     assert vintages(here) == [1, 1, 2, 1, 0]
@@ -48,6 +50,19 @@ def test_a_backfill_sharpens_all_its_days_at_its_end_and_a_night_after_it_the_la
     assert ledger.verify() == []
     assert len(ledger.vintages(STREAM)) == 4
     assert invoke("ledger", "verify").exit_code == 0
+
+
+def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(here, monkeypatch):
+    span = ("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[2]))
+    with monkeypatch.context() as dying:
+        dying.setattr(orchestrated, "revised", lambda run, asked: [])
+        assert invoke(*span).exit_code == 0
+    assert vintages(here) == [0, 0, 0]
+    again = invoke(*span)
+    assert again.exit_code == 0, again.output
+    assert "nothing to do" not in again.output
+    assert vintages(here) == [1, 1, 0]
+    assert "nothing to do" in invoke(*span).output
 
 
 @pytest.mark.usefixtures("prefect_api")
