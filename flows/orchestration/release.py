@@ -50,7 +50,7 @@ NOTHING_KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": Fals
 """Of what a step takes and gives, which may be raw values: no result on disk, no hash of an input."""
 AGAIN: dict[str, Any] = {"retries": RETRIES, "retry_delay_seconds": PAUSE_SECONDS, **NOTHING_KEPT}
 ONCE: dict[str, Any] = {"retries": 0, **NOTHING_KEPT}
-REVISED_AT_ONCE = 31
+REVISED_AT_ONCE = 14
 """Days whose new estimates are in memory together, and that readers see at once."""
 
 look_up = task(name="look up", **ONCE)(steps.look_up_days)
@@ -98,8 +98,9 @@ def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
     ended, waiting = list[Ended](), due(run, asked)
     for first in range(0, len(waiting), REVISED_AT_ONCE):
         some = waiting[first : first + REVISED_AT_ONCE]
-        ended += taken(publish_anew, run, taken(estimate_anew, run, some))
-        let_go(run, ended)
+        done = taken(publish_anew, run, taken(estimate_anew, run, some))
+        let_go(run, done)
+        ended += done
     return [_unrevised(day) for day in ended if not day.outcome.status.is_good]
 
 
