@@ -4,10 +4,10 @@
         [--nights 2]
 
 A nation, regions of 30 leaves (one level of leaves up to 13 nodes), made-up load in half-hours, w = 48, alpha
-1 MW, equal shares. So many days are filled in at once, as a backfill does it month by month, with the 14 new
-estimates at each end; then nights follow one by one, each with its 14. One process without a Prefect server;
-processor seconds of it and of its children by step. Imports, the choice of blocks and all else that is worked
-out once is paid by the first fill.
+1 MW, equal shares. So many days are filled in at once, with a new estimate of each and of the 14 before them,
+as in a backfill of one month; then nights follow one by one, each with its 14 new estimates. One process
+without a Prefect server; processor seconds of it and of its children by step. Imports, the choice of blocks
+and all else that is worked out once is paid by the first fill.
 """
 
 import flows  # noqa: F401  before numpy: one thread for linear algebra, as commands have it

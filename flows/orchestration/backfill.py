@@ -18,7 +18,16 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.context import FlowRunContext
 
 from flows.orchestration.artifacts import log_days
-from flows.orchestration.calls import FLOW, bound, configured, in_prefect, no_heartbeat, with_prefect
+from flows.orchestration.calls import (
+    FLOW,
+    WATCHER,
+    Watcher,
+    bound,
+    configured,
+    in_prefect,
+    no_heartbeat,
+    with_prefect,
+)
 from flows.orchestration.release import ONCE, release_days, revised, run_of
 from flows.orchestration.run_names import backfill_name, tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
@@ -40,7 +49,8 @@ MARGIN_SECONDS = 1.0
 MARK = ".backfill-"
 
 Watch = Callable[[Sequence[Ended]], None]
-WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
+MONTHS: ContextVar[Watch | None] = ContextVar("who is told of months that are over", default=None)
+STEPS: ContextVar[Watcher | None] = ContextVar("who is shown the new estimates after them", default=None)
 POOL: ContextVar[Executor | None] = ContextVar("where months run without a Prefect server", default=None)
 
 
@@ -81,7 +91,8 @@ def backfill(
                     again = _run(settings, [busy], False, lease_minutes, mark, progress)
                     done = [*(day for day in done if not day.outcome.free_at), *again]
             run = run_of(settings, ledger, lease_minutes)
-            done += revised(run)
+            with bound(WATCHER, STEPS.get()):
+                done += revised(run, span)
             close_over(run)
             if FlowRunContext.get() is not None:
                 log_days(done)
@@ -199,7 +210,7 @@ class _Progress:
         self._n_done += sum(day.outcome.status is not Status.BUSY for day in days)
         if self._artifact:
             update_progress_artifact(self._artifact, min(100.0, 100 * self._n_done / max(1, self._n_days)))
-        watch = WATCHER.get()
+        watch = MONTHS.get()
         if watch is not None:
             watch(days)
 
@@ -211,12 +222,14 @@ def run_backfill(
     watch: Watch,
     runner: Any = None,
     lease_minutes: float = LEASE_MINUTES,
+    steps: Watcher | None = None,
 ) -> list[Ended]:
     """Run the flow here and now, or the same without Prefect where no server is configured. runner: where the
-    months go, all at once, see `task_runner`; None: here, one by one.
+    months go, all at once, see `task_runner`; None: here, one by one. watch: told of each month. steps: shown
+    the new estimates after all months.
     """
     asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
-    with bound(WATCHER, watch), configured(str(settings.file), settings):
+    with bound(MONTHS, watch), bound(STEPS, steps), configured(str(settings.file), settings):
         if not with_prefect():
             with runner or nullcontext(), bound(POOL, runner):
                 return backfill.fn(*asked)

@@ -50,6 +50,8 @@ NOTHING_KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": Fals
 """Of what a step takes and gives, which may be raw values: no result on disk, no hash of an input."""
 AGAIN: dict[str, Any] = {"retries": RETRIES, "retry_delay_seconds": PAUSE_SECONDS, **NOTHING_KEPT}
 ONCE: dict[str, Any] = {"retries": 0, **NOTHING_KEPT}
+REVISED_AT_ONCE = 14
+"""Days whose new estimates are in memory together, and that readers see at once."""
 
 look_up = task(name="look up", **ONCE)(steps.look_up_days)
 discover = task(name="discover dumps", **ONCE)(steps.discover_dumps)
@@ -88,11 +90,17 @@ def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
     return ended
 
 
-def revised(run: Run) -> list[Ended]:
-    """Give earlier days the new estimates that are due; return those that failed and stay as they are."""
+def revised(run: Run, asked: Sequence[date]) -> list[Ended]:
+    """Give these days, and those before them, the new estimates that are due, some days at a time; return
+    those that failed and stay as they are.
+    """
     record_listed(run)
-    ended = taken(publish_anew, run, taken(estimate_anew, run, due(run)))
-    let_go(run, ended)
+    ended, waiting = list[Ended](), due(run, asked)
+    for first in range(0, len(waiting), REVISED_AT_ONCE):
+        some = waiting[first : first + REVISED_AT_ONCE]
+        done = taken(publish_anew, run, taken(estimate_anew, run, some))
+        let_go(run, done)
+        ended += done
     return [_unrevised(day) for day in ended if not day.outcome.status.is_good]
 
 
@@ -126,7 +134,7 @@ def release_days(
             run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
             enrol(run)
             ended = released(run, [Requested(period_from(day)) for day in days])
-            ended += revised(run) if revise else []
+            ended += revised(run, [day.day for day in ended]) if revise else []
             if report:
                 close_over(run)
                 write_pages(settings, ledger, run.clock())

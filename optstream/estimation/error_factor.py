@@ -1,21 +1,33 @@
 """Errors as sums of independent parts: from them follows the error of any sum of values."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
+from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import Measured
 
 Floats = NDArray[np.float64]
+Row = tuple[tuple[int, ...], tuple[int, ...]]
+"""Of which series a number was drawn: in which part of the measurements, and where in its arrays."""
+Column = tuple[int, int]
+"""At which place in time: points or which answer, and which of them."""
+Number = tuple[Row, Column]
 
 BAND = 1.96
 """Standard errors on each side of a value in a band of 95 %."""
 MOST_ENTRIES = 2**24
 """Of a factor: 128 MiB. One of more, of many leaves, is not made."""
+MOST_DRAWN = 2**17
+"""Numbers, of which a separable factor is made: 2,730 nodes at half-hours."""
+APART = 1e-3
+"""Relative: columns are told apart by what they do to the steps, where more than this is their own."""
 SAME = 1e-6
 """Relative: variances that differ by less are one."""
 PUSH = 2.0**20
@@ -78,6 +90,36 @@ class ErrorFactor:
         return np.asarray(np.einsum("il,ts,lsk->itk", leaves, times, self.parts, optimize=True))
 
 
+@dataclass(frozen=True, eq=False)
+class SeparableFactor:
+    """The same where one independent part of the series goes with one of the steps, each with each.
+
+    The covariance is then one product of a matrix of series and one of steps.
+
+    Attributes:
+        series: (n_series, m), in the unit of the readings.
+        steps: (n_steps, k): there are m times k parts.
+    """
+
+    series: Floats
+    steps: Floats
+    n_earlier: ClassVar[int] = 0
+    of_nodes: ClassVar[bool] = False
+
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of sums adds up from, by weights of series, (p, n_series), and of steps,
+        (q, n_steps).
+        """
+        series, steps, n_times = leaves @ self.series, times @ self.steps, len(times)
+        no_columns = np.zeros((len(leaves), 0)), np.zeros((0, n_times, 0, n_times))
+        return ErrorProducts((series @ series.T)[None], (steps @ steps.T)[None], *no_columns)
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of the same sums alone, (p, q)."""
+        series, steps = leaves @ self.series, times @ self.steps
+        return np.outer((series**2).sum(axis=1), (steps**2).sum(axis=1))
+
+
 def noise_factor(
     estimate: Callable[[Measured], Floats], measured: Measured, variances: Floats
 ) -> ErrorFactor | None:
@@ -99,25 +141,101 @@ def noise_factor(
     return ErrorFactor(parts) if exact else None
 
 
+def separable_factor(
+    estimate: Callable[[Measured], Floats], measured: Measured, variances: Floats
+) -> SeparableFactor | None:
+    """Return the factor of many series, of all of which the same numbers were drawn; free.
+
+    What a number does to the values is then what its row does to the series, times what its column does to
+    the steps. So the first row is moved column by column; then as many rows at once as there are columns
+    which do different things, each in a column of its own. Whether it holds is seen by moving all numbers at
+    once by random amounts: linear maps that agree there differ nowhere, with probability 1. None where it
+    does not hold, and as in `noise_factor`; for more than `MOST_DRAWN` numbers.
+    """
+    if not fits_separable_factor(measured) or not np.isfinite(variances).all():
+        return None
+    deviation = {(row, column): value for row, column, value in _drawn(measured)}
+    rows = list(dict.fromkeys(row for row, _ in deviation))
+    columns = list(dict.fromkeys(column for _, column in deviation))
+    if not rows or len(deviation) != len(rows) * len(columns):
+        return None
+    rest = estimate(measured)
+
+    def moved(numbers: Iterable[Number], by: Iterable[float]) -> Floats:
+        amounts = {one: PUSH * deviation[one] * amount for one, amount in zip(numbers, by, strict=True)}
+        return (estimate(_moved_by(measured, amounts)) - rest) / PUSH
+
+    effects = [moved([(rows[0], column)], [1.0]) for column in columns]
+    leaf, step = np.unravel_index(np.argmax(np.abs(effects[0])), effects[0].shape)
+    if effects[0][leaf, step] == 0.0:
+        return None
+    steps = np.column_stack([effect[leaf] for effect in effects]) / effects[0][leaf, step]
+    apart = _apart(steps)
+    series = np.empty((len(variances), len(rows)))
+    for first in range(0, len(rows), len(apart)):
+        some = rows[first : first + len(apart)]
+        own = apart[: len(some)]
+        numbers = [(row, columns[place]) for row, place in zip(some, own, strict=True)]
+        both = moved(numbers, [1.0] * len(some))
+        series[:, first : first + len(some)] = both @ np.linalg.pinv(steps[:, own]).T
+    chance = np.random.default_rng(0).normal(size=(len(rows), len(columns)))
+    found = moved(product(rows, columns), chance.flat)
+    largest = variances.max(initial=0.0)
+    holds = np.allclose(found, series @ chance @ steps.T, rtol=0.0, atol=SAME * np.sqrt(largest))
+    squares = np.outer((series**2).sum(axis=1), (steps**2).sum(axis=1))
+    exact = np.allclose(squares, variances, rtol=SAME, atol=SAME * largest)
+    return SeparableFactor(series, steps) if holds and exact else None
+
+
+def _apart(columns: Floats) -> list[int]:
+    """Return the places of columns none of which is about a sum of the others, as many as there are."""
+    _, triangle, order = qr(columns, mode="economic", pivoting=True)
+    left = np.abs(np.diag(triangle))
+    return [int(place) for place in order[: int((left > APART * left[0]).sum())]]
+
+
 def fits_factor(measured: Measured, n_series: int) -> bool:
     """Return whether a factor of so many series would have at most `MOST_ENTRIES`, which is quickly seen."""
     return n_series * measured.n_steps * _n_drawn(measured) <= MOST_ENTRIES
 
 
+def fits_separable_factor(measured: Measured) -> bool:
+    """Return whether at most `MOST_DRAWN` numbers were drawn, which is quickly seen."""
+    return _n_drawn(measured) <= MOST_DRAWN
+
+
 def _moved(measured: Measured) -> Iterator[tuple[Measured, float]]:
     """Yield for each number that was drawn the measurements with it moved, and its standard deviation."""
+    for row, column, deviation in _drawn(measured):
+        yield _moved_by(measured, {(row, column): PUSH}), deviation
+
+
+def _drawn(measured: Measured, within: tuple[int, ...] = ()) -> Iterator[tuple[Row, Column, float]]:
+    """Yield each number that was drawn: of which series, at which place in time, and its standard deviation.
+
+    within: the parts that these measurements are a part of.
+    """
     for place, part in enumerate(measured.parts):
-        for one, deviation in _moved(part):
-            parts = (*measured.parts[:place], one, *measured.parts[place + 1 :])
-            yield replace(measured, parts=parts), deviation
-    arrays = [np.asarray(entry, dtype=np.float64) for entry in (measured.points, *measured.answers.values)]
+        yield from _drawn(part, (*within, place))
     for number, variances in enumerate(_variances(measured)):
-        for at in np.argwhere(_was_drawn(variances)):
-            moved = list(arrays)
-            moved[number] = arrays[number].copy()
-            moved[number][tuple(at)] += PUSH
-            answers = replace(measured.answers, values=tuple(moved[1:]))
-            yield replace(measured, points=moved[0], answers=answers), float(np.sqrt(variances[tuple(at)]))
+        for *row, column in np.argwhere(_was_drawn(variances)).tolist():
+            yield (within, tuple(row)), (number, column), float(np.sqrt(variances[(*row, column)]))
+
+
+def _moved_by(measured: Measured, amounts: Mapping[Number, float]) -> Measured:
+    """Return the measurements with these numbers moved, each by its amount."""
+    parts: dict[int, dict[Number, float]] = {}
+    arrays = [np.array(entry, dtype=np.float64) for entry in (measured.points, *measured.answers.values)]
+    for ((within, row), (number, column)), amount in amounts.items():
+        if within:
+            parts.setdefault(within[0], {})[(within[1:], row), (number, column)] = amount
+            continue
+        arrays[number][(*row, column)] += amount
+    answers = replace(measured.answers, values=tuple(arrays[1:]))
+    moved = [
+        _moved_by(part, parts[place]) if place in parts else part for place, part in enumerate(measured.parts)
+    ]
+    return replace(measured, points=arrays[0], answers=answers, parts=tuple(moved))
 
 
 def _n_drawn(measured: Measured) -> int:

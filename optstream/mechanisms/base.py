@@ -10,7 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optstream.estimation.error_factor import ErrorFactor, fits_factor, noise_factor
+from optstream.estimation.error_factor import (
+    ErrorFactor,
+    SeparableFactor,
+    fits_factor,
+    fits_separable_factor,
+    noise_factor,
+    separable_factor,
+)
 from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
@@ -158,26 +165,30 @@ class Mechanism(Afterwards):
         """
         return False
 
-    def noise_factor(self, measured: Measured) -> ErrorFactor | None:
+    def noise_factor(self, measured: Measured) -> ErrorFactor | SeparableFactor | None:
         """Return what the noise of the measurements did to each leaf's values before the bound; free.
 
         Args:
             measured: Of one period.
 
         Returns:
-            The factor of the leaves, or of plain series; None where `noise_variances` knows none, where noise
-            of earlier periods is in the values, and for too many leaves (`estimation.error_factor`).
+            The factor of the leaves, or of plain series; of many leaves where all were measured at the same
+            steps. None where `noise_variances` knows none, where noise of earlier periods is in the values,
+            and for too many leaves (`estimation.error_factor`).
 
         Raises:
             ParameterError: As `estimate`.
         """
-        if self.own_tree is not None and not fits_factor(measured, len(self.own_tree.leaf_indices)):
+        every = np.arange(len(measured.points))
+        leaves = every if self.own_tree is None else self.own_tree.leaf_indices
+        fits = fits_factor(measured, len(leaves))
+        if not (fits or fits_separable_factor(measured)):
             return None
         variances = self.noise_variances(measured)
         if variances is None:
             return None
-        leaves = slice(None) if self.own_tree is None else self.own_tree.leaf_indices
-        return noise_factor(lambda one: self.unbounded(one)[leaves], measured, variances[leaves])
+        factor = noise_factor if fits else separable_factor
+        return factor(lambda one: self.unbounded(one)[leaves], measured, variances[leaves])
 
     def unbounded(self, measured: Measured) -> NDArray[np.float64]:
         """Return every node's value at every step before the lower bound; free.

@@ -29,7 +29,9 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
     if any(record is None or record.state.is_under_way for record in newest):
         return None
     enrol(run)  # which refuses another guarantee than the ledger has
-    if run.ledger.vintages(run.stream, unpublished=True) or due(run) or not _pages_are_made(run.settings):
+    if run.ledger.vintages(run.stream, unpublished=True) or due(run, days):
+        return None
+    if not _pages_are_made(run.settings):
         return None
     ended = [look_up(run, Requested(day)) for day in days]
     over = [day for day in ended if isinstance(day, Ended)]

@@ -8,7 +8,7 @@ never drawn is passed over.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import takewhile
@@ -21,8 +21,8 @@ from tasks.release.run import Run
 
 AFTER_ALL = 2**62
 """A step after all others."""
-MARGIN = timedelta(days=31)
-"""How far before the newest draw the newest published day may lie: held, void or failed days between."""
+MARGIN_DAYS = 31
+"""How much longer a night remembers that a day is due: its run may have died, the newest draws be held."""
 
 LONGEST = timedelta(days=366)
 """For so long at most a day gets new estimates: the most that `release.revise_days` may be."""
@@ -43,17 +43,40 @@ class Due(Stage):
     later: tuple[tuple[date, str], ...]
 
 
-def due(run: Run) -> list[Due]:
-    """The days whose estimate is older than what is known of them: of the `release.revise_days` before the
-    newest that is published, those whose newest vintage was made of fewer measurements than there are by now.
+def due(run: Run, asked: Iterable[date] = ()) -> list[Due]:
+    """The days whose estimate is older than what is known of them, rising: those whose newest vintage was
+    made of fewer measurements of the `release.revise_days` after them than there are by now.
+
+    Looked at are the days before the newest draw, and those that were asked for, wherever a backfill lies,
+    with the days before them.
+
+    asked: what this run was to release.
     """
     n_days = run.settings.revise_days
     newest = run.ledger.drawn_before(run.stream, AFTER_ALL) if n_days else None
     if newest is None:
         return []
-    first = day_of(period_from(newest.period)) - timedelta(days=n_days) - MARGIN
-    steps = range(run.settings.calendar.first_step(first), newest.first_step + 1)
-    return list(_due(run, _days_at(run, steps), n_days))
+    before = [(period_from(newest.period), n_days + MARGIN_DAYS), *((day, n_days) for day in asked)]
+    looked_at = {day_of(day) - timedelta(days=ago) for day, most in before for ago in range(most + 1)}
+    return list(_due(run, looked_at, timedelta(days=n_days)))
+
+
+def _due(run: Run, looked_at: Collection[date], reach: timedelta) -> Iterator[Due]:
+    calendar = run.settings.calendar
+    first, stop = min(looked_at), max(looked_at) + reach + timedelta(days=1)
+    steps = range(calendar.first_step(first), calendar.first_step(stop))
+    days, known = _days_at(run, steps), run.ledger.vintages(run.stream, steps=steps)
+    guarantee = run.ledger.guarantee_number(run.stream)
+    for day, found in days.items():
+        if not (day_of(day) in looked_at and _is_as_published(found, guarantee)):
+            continue
+        later = tuple(_smoothed(run, days, day, guarantee, day_of(day) + reach))
+        if not later:
+            continue
+        basis = _basis(day, found[-1].measurements_hash, later)
+        vintages = known.get((day.isoformat(), 0))
+        if not vintages or (vintages[-1].basis, vintages[-1].published) != (basis, True):
+            yield Due(day, 0, basis, later)
 
 
 def _days_at(run: Run, steps: range) -> Days:
@@ -64,32 +87,19 @@ def _days_at(run: Run, steps: range) -> Days:
     return days
 
 
-def _due(run: Run, days: Days, n_days: int) -> Iterator[Due]:
-    guarantee = run.ledger.guarantee_number(run.stream)
-    published = [day for day, found in days.items() if _is_as_published(found, guarantee)]
-    for day in published:
-        if not (day < published[-1] and (day_of(published[-1]) - day_of(day)).days <= n_days):
-            continue
-        later = tuple(_smoothed(run, days, day, guarantee))
-        if not later:
-            continue
-        basis = _basis(day, days[day][-1].measurements_hash, later)
-        known = run.ledger.vintages_of(run.stream, day.isoformat(), 0)
-        if not known or (known[-1].basis, known[-1].published) != (basis, True):
-            yield Due(day, 0, basis, later)
-
-
 def _basis(day: date, digest: str | None, later: Sequence[tuple[date, str]]) -> str:
     """What identifies the measurements that an estimate is made of: the day's own, and those after it."""
     told = json.dumps([[str(one), known] for one, known in ((day, digest or ""), *later)])
     return hashlib.sha256(told.encode()).hexdigest()
 
 
-def _smoothed(run: Run, days: Days, day: date, guarantee: int) -> Iterator[tuple[date, str]]:
+def _smoothed(
+    run: Run, days: Days, day: date, guarantee: int, until: date = date.max
+) -> Iterator[tuple[date, str]]:
     """The days after this one, with the hashes of their measurements, up to the first that stops it."""
     hierarchy = run.settings.dated_hierarchy
     never_drawn = (ReleaseState.RESERVED, ReleaseState.VOID)
-    after = ((one, found) for one, found in days.items() if one > day)
+    after = ((one, found) for one, found in days.items() if one > day and day_of(one) <= until)
     drawn = ((one, found) for one, found in after if len(found) > 1 or found[0].state not in never_drawn)
     for one, found in takewhile(lambda entry: _is_as_published(entry[1], guarantee), drawn):
         if hierarchy.changes_between(day, one) and not hierarchy.map_between(day, one).is_renaming:
@@ -120,7 +130,12 @@ def check_later(run: Run, due: Due) -> None:
 def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
     """The day as due for this basis; raises LedgerError if what it was made of was taken back or restated."""
     day, calendar = period_from(record.period), run.settings.calendar
-    days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)))
+    days = _days_at(
+        run,
+        range(
+            calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + timedelta(days=MARGIN_DAYS))
+        ),
+    )
     after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
     for length in range(1, len(after) + 1):
         if _basis(day, record.measurements_hash, after[:length]) == basis:

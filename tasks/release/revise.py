@@ -3,15 +3,16 @@
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, timedelta
 from functools import lru_cache
 from itertools import takewhile
 
 from optstream.catalogue import find_catalogue, finish_listing, read_staged
 from optstream.errors import HeldError, LedgerError, PublicationError
+from optstream.estimation.gaussian_process.filter import NEAR_DAYS
 from optstream.ledger import ReleaseRecord, Vintage
 from optstream.mechanisms import Release
-from optstream.stream import Measured, period_from
+from optstream.stream import Measured, day_of, period_from
 from tasks.release.build_mechanism import Mechanism
 from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Staged, Status
@@ -136,8 +137,9 @@ def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, 
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
     record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
     mechanism = run.mechanism_of(due.day, due.revision)
-    # a file of its measurements says what it remembers, too
-    stored_of = stored.whole if run.settings.published.measurements else stored.alone
+    # a file of its measurements says what it remembers, too; and long after, nothing else does
+    is_far = day_of(due.later[-1][0]) - day_of(due.day) > timedelta(days=NEAR_DAYS)
+    stored_of = stored.whole if run.settings.published.measurements or is_far else stored.alone
     own = stored_of(due.day, record.measurements_hash if record else None)
     if not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
@@ -146,8 +148,9 @@ def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, 
     if not later:
         return "what came after was measured by another mechanism"
     later[-1] = stored.whole(*due.later[len(later) - 1])
-    if rests_on_known_noise(run.settings, run.ledger, later[-1].state, later[-1].first_step):
-        return "what is remembered rests on noise that others know"
+    for one in (own, later[-1]):
+        if rests_on_known_noise(run.settings, run.ledger, one.state, one.first_step):
+            return "what is remembered rests on noise that others know"
     return mechanism, own, later
 
 

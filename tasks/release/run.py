@@ -4,13 +4,13 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from typing import TypeVar
 
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState, StreamTerms
-from optstream.noise import NoiseSource
+from optstream.noise import NoiseSource, secure_noise
 from tasks.config import Settings
 from tasks.ingest import Reader
 from tasks.release.build_mechanism import Mechanism, mechanism_for
@@ -54,6 +54,11 @@ class Run:
     def mechanism_of(self) -> Callable[[date, int], Mechanism]:
         """What gives the mechanism of a day and revision, each built once. Raises as `mechanism_for`."""
         return lru_cache(maxsize=MOST_MECHANISMS)(partial(mechanism_for, self.settings))
+
+
+def asking(settings: Settings, ledger: Ledger) -> Run:
+    """A run that only looks what there is to do; it holds no day."""
+    return Run(settings, ledger, secure_noise(), "nobody: nothing is held", lambda: datetime.now(UTC))
 
 
 def terms_of(settings: Settings) -> StreamTerms:

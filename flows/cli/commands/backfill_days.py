@@ -1,8 +1,9 @@
 """`optstream backfill`: plan, price, run, and say at the end what is left."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import date
 from math import inf, isfinite
 from pathlib import Path
@@ -35,7 +36,9 @@ from tasks.planning.backfill_cost import backfill_document, cost_of, plan_docume
 from tasks.planning.backfill_plan import BackfillPlan, plan_backfill
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Ended, Status
+from tasks.release.due import due
 from tasks.release.records.outcomes import budget_of
+from tasks.release.run import asking
 
 MOST_LISTED = 20
 app = new_app()
@@ -103,12 +106,19 @@ def _fill(
     started = monotonic()
     again = with_config(f"optstream backfill --from {span[0]} --to {span[-1]}", config)
     with told_if_interrupted(settings, days, again):
-        works = _run(settings, plan, workers, dask, terminal) if plan.to_run else []
-    _show_end(works, plan, settings, monotonic() - started, terminal)
+        waits = bool(plan.to_run) or _are_due(settings, days)
+        works = _run(settings, plan, workers, dask, terminal) if waits else []
+    _show_end(works, plan, settings, monotonic() - started, terminal, waits=waits)
     left = plan.absent or any(not day.outcome.status.is_good for day in works)
     absent = f"{len(plan.absent)} without a dump" if plan.absent else ""
     words = ", ".join(one for one in (_counted(works), absent) if one)
-    return Done(1 if left else 0, words or "nothing to do")
+    return Done(1 if left else 0, words or ("new estimates alone" if waits else "nothing to do"))
+
+
+def _are_due(settings: Settings, days: Sequence[date]) -> bool:
+    """Whether one of these days waits for a new estimate: a backfill may have died before it came to them."""
+    with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
+        return bool(due(asking(settings, ledger), days))
 
 
 def _run(
@@ -119,13 +129,15 @@ def _run(
         from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
         runner = task_runner(workers, dask)
-    with _progress(len(plan.to_run), settings.stream.period, terminal) as watch:
-        return run_backfill(settings, plan.first, plan.last, watch, runner)
+    with _progress(len(plan.to_run), settings.stream.period, terminal) as (watch, steps):
+        return run_backfill(settings, plan.first, plan.last, watch, runner, steps=steps)
 
 
 @contextmanager
-def _progress(n_days: int, period: str, terminal: Terminal) -> Iterator[Any]:
-    """A bar with rate and time left; without a terminal, a line a month; nothing with --json."""
+def _progress(n_days: int, period: str, terminal: Terminal) -> Iterator[tuple[Any, "_Steps"]]:
+    """A bar with rate and time left, then the steps of new estimates; without a terminal, a line each;
+    nothing with --json.
+    """
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
     started, n_done = monotonic(), 0
@@ -147,7 +159,24 @@ def _progress(n_days: int, period: str, terminal: Terminal) -> Iterator[Any]:
                 f"{rate:.1f} a second, {f'{left:.0f}' if isfinite(left) else 'unknown'} s left"
             )
 
-        yield told
+        yield told, _Steps(terminal, update)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Shows the steps that follow the months. update: of the bar, if there is one."""
+
+    terminal: Terminal
+    update: Callable[..., None] | None
+
+    @contextmanager
+    def step(self, label: str) -> Iterator[None]:
+        """Show that a step is under way."""
+        if self.update is None:
+            self.terminal.say(label)
+        else:
+            self.update(description=label)
+        yield
 
 
 def _counted(works: Sequence[Ended]) -> str:
@@ -194,18 +223,24 @@ def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> Done:
 
 
 def _show_end(
-    works: Sequence[Ended], plan: BackfillPlan, settings: Settings, seconds: float, terminal: Terminal
+    works: Sequence[Ended],
+    plan: BackfillPlan,
+    settings: Settings,
+    seconds: float,
+    terminal: Terminal,
+    *,
+    waits: bool,
 ) -> None:
-
+    """waits: whether anything was to do, if only new estimates."""
     budget = budget_of(settings, open_ledger(settings.ledger_url))
     left = [day for day in works if not day.outcome.status.is_good]
     if left:
         terminal.outcomes(left, settings, budget)
-    elif works:
+    elif waits:
         terminal.budget(budget)
         terminal.say(f"published in {settings.published_folder}")
     _list_days("without a dump", plan.absent, terminal)
-    if not works:
+    if not waits:
         terminal.say("nothing to do; nothing changed, nothing spent")
     terminal.document(backfill_document(works, plan, settings, budget))
     published, period = sum(map(_is_published, works)), settings.stream.period

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
@@ -17,14 +17,13 @@ from flows.cli.show.interruption import told_if_interrupted, with_config
 from flows.orchestration.environment import connect
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from optstream.noise import secure_noise
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.dry_run import dry_run as price
 from tasks.planning.nothing_to_do import over_already
 from tasks.release.day import Ended
 from tasks.release.records.outcomes import budget_of, outcomes_document
-from tasks.release.run import Run
+from tasks.release.run import asking
 
 app = new_app()
 
@@ -113,8 +112,7 @@ def _release(
 def _over(settings: Settings, days: list[date]) -> list[Ended] | None:
     """The days' outcomes where nothing is left to do: seen without Prefect, which takes seconds to import."""
     with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
-        asking = Run(settings, ledger, secure_noise(), "nobody: nothing is held", lambda: datetime.now(UTC))
-        return over_already(asking, days)
+        return over_already(asking(settings, ledger), days)
 
 
 def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> Done:

@@ -26,6 +26,8 @@ MOST_FITTED = 336
 """Blocks that one posterior looks at: its time grows with the third power."""
 MOVED = 168
 """Blocks between the windows of `around`: a window ends at the newest block, the next ones so many before."""
+NEAR_DAYS = 14
+"""A day is estimated anew for so long from what the newest day remembers; later, from its own memory too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,13 +143,16 @@ class FilterState:
         return self.day_of(first_step) - (since if last is None else last) >= wait
 
     def after(self, own: BlockHistory, history_days: int) -> "FilterState":
-        """Return the belief that a period leaves: its blocks beside those of the last `history_days`."""
+        """Return the belief that a period leaves: its blocks beside those of the last `history_days` that an
+        estimate of the `NEAR_DAYS` before it looks at.
+        """
         if not own.n_blocks:
             return self
         began = self.day_of(int(own.starts[0])) if self.began is None else self.began
-        joined = self.history.joined(own)
-        first = int(joined.starts[-1]) - history_days * self.days.steps_per_day
-        return replace(self, history=joined.between(first, int(joined.starts[-1]) + 1), began=began)
+        joined, steps_per_day = self.history.joined(own), self.days.steps_per_day
+        newest = int(joined.starts[-1])
+        kept = joined.between(newest - history_days * steps_per_day, newest + 1)
+        return replace(self, history=in_sight(kept, steps_per_day), began=began)
 
     def fitted(
         self, own: BlockHistory, steps: range, history_days: int, scale: float | None
@@ -203,6 +208,16 @@ def around(history: BlockHistory, steps: range) -> BlockHistory:
     moved = MOVED * max(round((behind + MOST_FITTED // 2 - middle) / MOVED), 0)
     places = np.arange(history.n_blocks) - max(behind - moved, 0)
     return history.chosen((places >= 0) & (places < MOST_FITTED))
+
+
+def in_sight(history: BlockHistory, steps_per_day: int) -> BlockHistory:
+    """Return the blocks that `around` can choose for a day at most `NEAR_DAYS` before the newest block's.
+
+    From the middle of such a day to the newest block there are fewer than that time and a day hold, n; a
+    window begins at most `MOST_FITTED` blocks before that.
+    """
+    near = history.starts > history.starts[-1] - (NEAR_DAYS + 1) * steps_per_day
+    return latest(history, MOST_FITTED + int(near.sum()))
 
 
 def latest(history: BlockHistory, most: int) -> BlockHistory:

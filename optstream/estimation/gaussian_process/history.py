@@ -102,9 +102,14 @@ class BlockHistory:
         found, known = self, set(self.starts.tolist())
         for one in measured:
             if not {one.first_step + first for first, _ in (one.choices or {}).get("blocks", ())} <= known:
-                own = BlockHistory.of(one)
-                found = found.joined(own.chosen(~np.isin(own.starts, found.starts)))
+                found = found.with_those(BlockHistory.of(one))
         return found
+
+    def with_those(self, others: "BlockHistory") -> "BlockHistory":
+        """Return the history with these blocks, where they are not there already."""
+        if not others.n_blocks:
+            return self
+        return self.joined(others.chosen(~np.isin(others.starts, self.starts)))
 
     def between(self, first: int, stop: int) -> "BlockHistory":
         """Return the blocks that begin at these running steps, `stop` not included."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import ColumnElement, Connection, select, update
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger.database.rows import insert_row
@@ -165,18 +165,21 @@ def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
 
 
 def vintages(
-    connection: Connection, stream: str, *, unpublished: bool = False
+    connection: Connection, stream: str, *, unpublished: bool = False, steps: range | None = None
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
     """Return the new estimates of a stream's releases.
 
     Args:
         stream: Name of the stream.
         unpublished: Whether only those that the catalogue is not known to list.
+        steps: Only of releases that begin at one of these steps; None for all.
 
     Returns:
         Vintages by number, rising, for each period and revision that has any.
     """
-    only = (VintageRow.published.is_(False),) if unpublished else ()
+    only: list[ColumnElement[bool]] = [VintageRow.published.is_(False)] if unpublished else []
+    if steps is not None:
+        only += [ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop]
     query = (
         select(ReleaseRow.period, ReleaseRow.revision, *_COLUMNS)
         .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)

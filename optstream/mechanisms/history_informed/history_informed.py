@@ -9,7 +9,7 @@ import numpy as np
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.gaussian_process.filter import FilterState
+from optstream.estimation.gaussian_process.filter import NEAR_DAYS, FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of
 from optstream.measurement.blocks import measure_blocks
 from optstream.mechanisms.history_informed.block_plan import NAME, BlockPlan
@@ -115,14 +115,24 @@ class HistoryInformed(BlockPlan):
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, from what was measured after it too; free.
 
-        Without later periods, from it and what came before it. A revision draws nothing.
+        Without later periods, from it and what came before it. A revision draws nothing. What the last period
+        remembers reaches `NEAR_DAYS` back; after more, what this period remembers is looked at too.
         """
         last = later[-1] if later else measured
         used = used_covariates(measured, *later, day=self.public_days.day_of(measured.first_step))
         belief = self._belief({**(last.state or {}), **used}, len(measured.points))
-        belief = replace(belief, history=belief.history.completed([measured, *later]))
+        history = belief.history.completed([measured, *later])
+        if self.is_far(measured, last):
+            history = history.with_those(self._belief(measured.state, len(measured.points)).history)
+        belief = replace(belief, history=history)
         nothing = BlockHistory.empty(len(measured.points))
         return self._with_errors(measured, self._estimate(measured, belief, nothing), belief)
+
+    def is_far(self, measured: Measured, last: Measured) -> bool:
+        """Return whether the last period that a new estimate is made of came so long after the period itself
+        that what the last one remembers does not reach far enough back; then the period's own state does.
+        """
+        return last.first_step - measured.first_step > NEAR_DAYS * self.public_days.steps_per_day
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
         """Return the memory that these consecutive periods leave, from their stored measurements alone; free.

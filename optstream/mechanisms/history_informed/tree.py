@@ -215,9 +215,11 @@ class HistoryInformedTree(Hierarchical):
         used = used_covariates(measured, *later, day=self.pattern.public_days.day_of(measured.first_step))
         belief = self.pattern._belief({**_learned(last.state), **used}, 0)
         histories = dict(_left_by(self, last))
+        own = _left_by(self, measured) if self.pattern.is_far(measured, last) else {}
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
             histories[level] = histories[level].completed(parts)
+            histories[level] = histories[level].with_those(own.get(level, BlockHistory.empty(0)))
         return belief, refined(_guessed(last.state), histories)
 
     def measured(self, measured: Measured) -> bool:

@@ -21,7 +21,7 @@ from optstream.catalogue.reading.read import read_beside
 from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.errors import LedgerError, OptStreamError
-from optstream.estimation.error_factor import fits_factor
+from optstream.estimation.error_factor import fits_factor, fits_separable_factor
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
 from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED
 from optstream.mechanisms import Release
@@ -44,6 +44,8 @@ class FilesBeside:
 
 
 NO_FILES = FilesBeside()
+MOST_NODES = 1024
+"""Of which a separable factor's file is made: 524,800 pairs, less than a megabyte a day."""
 
 
 def files_beside(
@@ -168,8 +170,8 @@ def _why_none(mechanism: Mechanism, release: Release) -> str:
     if release.noise_standard_errors is None:
         return "the estimate is not linear in what was drawn, or no noise is in it"
     return (
-        "the noise of earlier days or medians are in the values, or more than 2^24 products of drawn numbers "
-        "and values of leaves would be needed"
+        "the noise of earlier days or medians are in the values; or more than 2^24 products of drawn numbers "
+        f"and values of leaves would be needed, of more than {MOST_NODES} nodes or at steps that differ"
     )
 
 
@@ -178,7 +180,8 @@ def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) 
     same noise have the same terms, which are worked out once.
     """
     measured, known = release.measured, release.noise_standard_errors
-    if known is None or not fits_factor(measured, len(tree.leaf_indices)):
+    fits = len(tree.nodes) <= MOST_NODES and fits_separable_factor(measured)
+    if known is None or not (fits or fits_factor(measured, len(tree.leaf_indices))):
         return None
     if not mechanism.adaptive:
         with suppress(OptStreamError):

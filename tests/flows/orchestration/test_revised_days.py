@@ -1,9 +1,11 @@
-"""New estimates by the real flows: every night for the last days, once at the end of a backfill."""
+"""New estimates by the real flows: each night for the days before it, for all days at a backfill's end."""
 
 from datetime import date, timedelta
 
 import pytest
 
+from flows.orchestration import backfill as orchestrated
+from flows.orchestration import release
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
@@ -30,13 +32,15 @@ def vintages(here):
 
 @pytest.mark.usefixtures("prefect_api")
 @pytest.mark.nightly
-def test_a_backfill_sharpens_once_at_its_end_and_a_night_after_it_again(here):
+def test_a_backfill_sharpens_all_its_days_at_its_end_and_a_night_after_it_the_last_again(here, monkeypatch):
+    monkeypatch.setattr(release, "REVISED_AT_ONCE", 2)
     filled = invoke("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[3]))
     assert filled.exit_code == 0, filled.output
-    assert vintages(here) == [0, 1, 1, 0]
+    assert vintages(here) == [1, 1, 1, 0]
+    assert filled.output.count("revise, ") == 2
     night = invoke("run", "--date", str(DAYS[4]))
     assert night.exit_code == 0, night.output
-    assert vintages(here) == [0, 1, 2, 1, 0]
+    assert vintages(here) == [1, 1, 2, 1, 0]
     before = (here / "published/catalogue.json").read_bytes()
     assert invoke("run", "--date", str(DAYS[4])).exit_code == 0
     assert (here / "published/catalogue.json").read_bytes() == before
@@ -44,8 +48,21 @@ def test_a_backfill_sharpens_once_at_its_end_and_a_night_after_it_again(here):
     assert check_files(here / "published") == []
     ledger = open_ledger(load_settings(here / "optstream.toml").ledger_url)
     assert ledger.verify() == []
-    assert len(ledger.vintages(STREAM)) == 3
+    assert len(ledger.vintages(STREAM)) == 4
     assert invoke("ledger", "verify").exit_code == 0
+
+
+def test_a_backfill_that_died_before_its_new_estimates_makes_them_the_next_time(here, monkeypatch):
+    span = ("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[2]))
+    with monkeypatch.context() as dying:
+        dying.setattr(orchestrated, "revised", lambda run, asked: [])
+        assert invoke(*span).exit_code == 0
+    assert vintages(here) == [0, 0, 0]
+    again = invoke(*span)
+    assert again.exit_code == 0, again.output
+    assert "nothing to do" not in again.output
+    assert vintages(here) == [1, 1, 0]
+    assert "nothing to do" in invoke(*span).output
 
 
 @pytest.mark.usefixtures("prefect_api")

@@ -1,7 +1,7 @@
 """Revised estimates: later measurements sharpen earlier days, under the same spends, a vintage at a time."""
 
 import json
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import pytest
@@ -61,6 +61,30 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
     )
     assert not rows.filter(date=DAYS[0])["load_mw"].equals(first["load_mw"])
     assert rows.filter(date=DAYS[0])["load_mw_se"].mean() < first["load_mw_se"].mean()
+    sound(installation)
+
+
+def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
+    """Those of a span of two months before the newest are due as soon as they are asked for, each by the two
+    days after it; a night looks at its own last weeks alone, and makes good what an earlier one left undone.
+    """
+    installation = learning
+    old = [date(2016, 3, 29), *(date(2016, 4, 1) + timedelta(days=number) for number in range(5))]
+    installation.simulate(*old)
+    installation.released(*DAYS[:4])
+    installation.released(*old)
+    nightly, filled = due(installation.run()), due(installation.run(), old[2:])
+    assert {one.day: [day for day, _ in one.later] for one in nightly} == {
+        DAYS[0]: DAYS[1:3],
+        DAYS[1]: DAYS[2:4],
+        DAYS[2]: DAYS[3:4],
+    }
+    of_the_span = {one.day: [day for day, _ in one.later] for one in filled if one.day < DAYS[0]}
+    assert of_the_span == {old[1]: old[2:4], old[2]: old[3:5], old[3]: old[4:6], old[4]: old[5:6]}
+    assert [one for one in filled if one.day >= DAYS[0]] == nightly
+    run = installation.run()
+    steps.publish_revisions(run, steps.revise_estimates(run, filled))
+    assert due(run, old[2:]) == []
     sound(installation)
 
 
@@ -195,17 +219,17 @@ def test_a_few_days_at_a_time_are_held_in_memory_the_newest_first(learning, monk
     sound(installation)
 
 
-def test_measurements_are_read_once_but_for_the_newest(learning, monkeypatch):
-    """The newest alone is parsed whole, for what it remembers."""
+def test_measurements_are_read_once_and_once_more_for_what_they_remember(learning, monkeypatch):
+    """The last that a new estimate is made of is parsed whole; two new estimates are made of the newest."""
     installation = learning
     installation.released(*DAYS[:4])
     read = []
     monkeypatch.setattr(
         revise, "read_verified", lambda folder, digest: read.append(folder) or read_verified(folder, digest)
     )
-    assert len(revised(installation)) == 2
-    folders = [installation.settings.measurements_of(day, 0) for day in DAYS[1:4]]
-    assert sorted(read) == [*folders, folders[-1]]
+    assert len(revised(installation)) == 3
+    folders = [installation.settings.measurements_of(day, 0) for day in DAYS[:4]]
+    assert sorted(read) == sorted([*folders, *folders[2:]])
 
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):

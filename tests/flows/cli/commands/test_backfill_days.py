@@ -35,7 +35,7 @@ def test_the_longest_lease_that_a_run_takes_is_waited_for():
 
 def test_a_day_that_is_waited_for_is_counted_once(capsys):
     """It was with another run, and then it was done: 1 of 1 days, not 2."""
-    with _progress(1, "day", Terminal()) as watch:
+    with _progress(1, "day", Terminal()) as (watch, _):
         watch([busy(DAYS[0], NOW)])
         watch([Requested(DAYS[0]).ended(Status.PUBLISHED, "out", "file")])
     lines = capsys.readouterr().out.splitlines()

@@ -6,7 +6,15 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.filter import MOST_FITTED, MOVED, FilterState, around
+from optstream.estimation.gaussian_process.filter import (
+    MOST_FITTED,
+    MOVED,
+    NEAR_DAYS,
+    FilterState,
+    around,
+    in_sight,
+    latest,
+)
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import Conditioned, Fitted, Question, conditioned, fit
 from optstream.estimation.gaussian_process.prior import TemporalPrior
@@ -107,6 +115,30 @@ def test_windows_are_few_and_their_steps_lie_inside():
         assert after >= margin or window.starts[-1] == long.starts[-1]
         windows.add(int(window.starts[0]))
     assert len(windows) == 1 + -(-4 * MOST_FITTED // MOVED)
+
+
+def random_history(generator, steps_per_day):
+    """Single steps as blocks, of 80 days that have none, a few or many of them."""
+    n_days = 80
+    rates = generator.choice([0.0, 0.1, 0.5, 1.0], n_days, p=[0.1, 0.2, 0.3, 0.4])
+    starts = np.flatnonzero(generator.random(n_days * steps_per_day) < np.repeat(rates, steps_per_day))
+    return BlockHistory(starts, np.ones_like(starts), np.ones(starts.size), np.zeros((1, starts.size)))
+
+
+def test_what_is_forgotten_is_no_part_of_any_window_of_the_last_days():
+    """Brute force over histories with gaps; the latest blocks alone would not do."""
+    generator, missed = np.random.default_rng(5), 0
+    for steps_per_day in (24, 48, 96) * 10:
+        history = random_history(generator, steps_per_day)
+        kept, too_few = in_sight(history, steps_per_day), latest(history, MOST_FITTED)
+        assert kept.n_blocks < history.n_blocks
+        newest = int(history.starts[-1]) // steps_per_day
+        for day in range(newest - NEAR_DAYS, newest + 1):
+            steps = range(day * steps_per_day, (day + 1) * steps_per_day)
+            asked = around(history, steps).starts
+            assert np.array_equal(around(kept, steps).starts, asked)
+            missed += not np.array_equal(around(too_few, steps).starts, asked)
+    assert missed
 
 
 def test_a_state_asks_only_of_its_window():

@@ -52,6 +52,9 @@ def test_a_vintage_is_staged_then_published_and_costs_nothing(released, hold, ki
     (kept,) = released.vintages("load")["day 0", 0]
     assert kept.published
     after = released.find(*KEY)
+    first = after.first_step
+    assert released.vintages("load", steps=range(first, first + 1)) == {("day 0", 0): (kept,)}
+    assert released.vintages("load", steps=range(first + 1, first + 1000)) == {}
     assert (after.state, after.spends, after.staged_hash, after.measurements_hash) == (
         before.state,
         before.spends,

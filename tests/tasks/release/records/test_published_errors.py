@@ -17,15 +17,17 @@ from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.read_sum import read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
+from optstream.estimation import error_factor
 from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.error_terms import ErrorTerms
 from tasks.operations.withdraw import withdraw
+from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Requested, Status
 from tasks.release.publish_again import publish_again
 from tasks.release.records import files_beside
 from tasks.reports.public import public_facts
 from tasks.reports.summaries import Summaries
-from tests.tasks.release.vintage_nights import DAYS, night, sound
+from tests.tasks.release.vintage_nights import DAYS, night, sound, stored
 from tests.tasks.schemas.test_schemas import validator
 
 FIRST, SECOND, THIRD = DAYS[:3]
@@ -200,6 +202,18 @@ def test_without_them_sums_have_no_errors(installation):
     assert files(installation) == {}
     found = read_sum(installation.settings.published_folder, ["11"], FIRST, FIRST)
     assert (found.standard_error, found.noise_standard_error, found.band) == (None, None, None)
+
+
+def test_a_stream_of_many_leaves_has_them_too(installation, monkeypatch):
+    """Of so many that each number cannot be moved alone, where all were measured at the same steps."""
+    monkeypatch.setattr(error_factor, "MOST_ENTRIES", 100)
+    files_beside._terms_of.cache_clear()
+    installation.release(FIRST)
+    assert len(files(installation)) == 1
+    found = read_sum(installation.settings.published_folder, ["11", "84"], FIRST, FIRST)
+    monkeypatch.undo()
+    release = mechanism_for(installation.settings, FIRST).estimate(stored(installation, FIRST))
+    assert found.noise_standard_error == pytest.approx(release.sum(["11", "84"]).noise_standard_error)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")

@@ -93,8 +93,8 @@ def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning)
     work = next(work for work in due(installation.run()) if work.day == DAYS[0])
     publish.publish(*(lambda run, staged: (run, [staged]))(*stages(installation, work)))
     installation.later(hours=1)
-    installation.release(DAYS[3])
-    assert DAYS[0] not in [work.day for work in due(installation.run())]
+    installation.configure("revise_days = 2", "revise_days = 0")
+    assert due(installation.run()) == []
     assert any(
         "listed and not recorded" in line
         for line in verify(installation.settings, installation.ledger).problems
