@@ -164,9 +164,9 @@ class Installation:
         """Take a day back; what became of it. Raises what refuses that."""
         return withdraw(self.run(), Requested(day), "a wrong meter", days=[day]).outcome
 
-    def take_back(self, *days, run=None):
+    def take_back(self, *days):
         """Withdraw these days as the command does, which no refused day stops: their outcomes."""
-        return _outcomes(days, partial(withdraw, run or self.run(), reason="a wrong meter", days=days))
+        return _outcomes(days, partial(withdraw, self.run(), reason="a wrong meter", days=days))
 
     def publish_again(self, *days, **changes):
         """Put the published files of these days back, as the command does: their outcomes."""
@@ -261,7 +261,7 @@ class Installation:
 
     def raw_files(self):
         """Raw state that goes on from one day to the next."""
-        return [path for path in self.files("trusted") if path.suffix == ".raw"]
+        return sorted(path for path in self.files("trusted") if path.suffix == ".raw")
 
     def problems(self):
         """What `optstream ledger verify` finds."""

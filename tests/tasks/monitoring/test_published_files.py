@@ -84,7 +84,6 @@ def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released
 
 
 def test_a_compromised_day_without_its_file_has_both_alarms(released):
-
     released.compromise(FIRST, "a stolen disk")
     harm(file_of(released), "missing")
     assert {kind for kind, day, _ in released.alarms() if day == 1} >= {"lost", "compromised"}

@@ -51,7 +51,6 @@ def test_what_is_usual_is_no_alarm_and_more_is(told):
 
 
 def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):
-
     installation = told({FIRST: {"84": Suspect(1.0, 0.0, 0.0)}, SECOND: {"84": Suspect(1.0, 0.0, 0.0)}})
     assert [day for _, day, _ in installation.alarms()] == [1, 2]
     installation.withdraw(FIRST)
