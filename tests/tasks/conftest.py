@@ -114,6 +114,21 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
+def load_text(tmp_path):
+    """Load the configuration of a text after replacing texts of it: load_text(text, (old, new), …)."""
+
+    def load(text, *changes, folder=tmp_path):
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        file = folder / "optstream.toml"
+        file.write_text(text, encoding="utf-8")
+        return load_settings(file)
+
+    return load
+
+
+@pytest.fixture
 def small(tmp_path):
     """Make a small stream: small(schema="metered", day="fixed", …)."""
     plain = {
@@ -146,6 +161,13 @@ def installation(tmp_path):
     (tmp_path / "optstream.toml").write_text(TWO_REGIONS)
     installation = Installation(tmp_path)
     installation.simulate(date(2016, 6, 1), date(2016, 6, 2))
+    return installation
+
+
+@pytest.fixture
+def released(installation):
+    """The small stream with two published days."""
+    installation.released(*DAYS[:2])
     return installation
 
 

@@ -1,5 +1,6 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
+import json
 import os
 import re
 import shutil
@@ -8,23 +9,32 @@ import tempfile
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 
 import polars as pl
 
+from optstream.catalogue import check_files
 from optstream.ledger import open_ledger
 from optstream.mechanisms import mechanism_named
 from optstream.noise import secure_noise
-from optstream.stream import Lattice
+from optstream.stream import Lattice, Measured
 from tasks.config import Settings, load_settings
 from tasks.contracts.results import RAW, newest_results
+from tasks.ledger.verify import verify
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
 from tasks.release import steps as chunk
 from tasks.release.day import Requested
+from tasks.release.each import each
+from tasks.release.publish_again import publish_again
+from tasks.release.records.lineage import EVENTS
 from tasks.release.run import Run, enrol
 from tasks.reports import write_pages
 from tasks.sample_data.simulate import simulate
+from tasks.storage.private_files import read_verified
 
 CONFIGURATION = """
 [stream]
@@ -143,6 +153,29 @@ class Installation:
                 done[number] = step(run, done[number])
         return {work.day: work for group in done for work in group}
 
+    def through(self, steps, *days, **changes):
+        """One run that takes all of these days through these steps: the run, and what became of the days."""
+        run, works = self.run(**changes), [Requested(day) for day in days]
+        for step in steps:
+            works = step(run, works)
+        return run, works
+
+    def withdraw(self, day):
+        """Take a day back; what became of it. Raises what refuses that."""
+        return withdraw(self.run(), Requested(day), "a wrong meter", days=[day]).outcome
+
+    def take_back(self, *days):
+        """Withdraw these days as the command does, which no refused day stops: their outcomes."""
+        return _outcomes(days, partial(withdraw, self.run(), reason="a wrong meter", days=days))
+
+    def publish_again(self, *days, **changes):
+        """Put the published files of these days back, as the command does: their outcomes."""
+        return _outcomes(days, partial(publish_again, self.run(**changes), days=days))
+
+    def compromise(self, day, reason="a stolen disk"):
+        """Declare that others know the noise of a day; the days whose noise they know with it."""
+        return compromise(self.settings, self.ledger, day, reason, self.now)
+
     def once(self, build, *days):
         """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
 
@@ -214,8 +247,31 @@ class Installation:
         )
         return {"alarms": document["meta"]["alarms"].get(str(day), []), "document": document}
 
-    def record(self, day):
-        return self.ledger.find("two-regions", day.isoformat())
+    def record(self, day, revision=0):
+        return self.ledger.find("two-regions", day.isoformat(), revision)
+
+    def measured(self, day, revision=0):
+        """The stored measurements of a day."""
+        folder = self.settings.measurements_of(day, revision)
+        return Measured.from_bytes(read_verified(folder, self.record(day, revision).measurements_hash))
+
+    def lineage(self):
+        """The events of the lineage, in their order."""
+        return [json.loads(line) for line in (self.settings.lineage_folder / EVENTS).read_text().splitlines()]
+
+    def raw_files(self):
+        """Raw state that goes on from one day to the next."""
+        return sorted(path for path in self.files("trusted") if path.suffix == ".raw")
+
+    def problems(self):
+        """What `optstream ledger verify` finds."""
+        return list(verify(self.settings, self.ledger).problems)
+
+    def assert_sound(self):
+        """Nothing is wrong with the ledger, with what it says of the folders, and with the published one."""
+        assert self.ledger.verify() == []
+        assert self.problems() == []
+        assert check_files(self.settings.published_folder) == []
 
     def files(self, *places):
         """Every file below these folders, with its bytes."""
@@ -225,6 +281,10 @@ class Installation:
             for path in (self.folder / place).rglob("*")
             if path.is_file()
         }
+
+
+def _outcomes(days, step):
+    return [work.outcome for work in each([Requested(day) for day in days], Requested, step)]
 
 
 def in_another_unit(installation, region, day, factor):

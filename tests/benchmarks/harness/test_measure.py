@@ -5,6 +5,7 @@ import pytest
 from benchmarks.harness import measure
 from benchmarks.harness.measure import command, fastest, in_process, in_words, parser, timed
 from optstream.errors import ParameterError
+from tests.failing import raising
 
 
 def test_units_of_time_are_chosen_to_be_read():
@@ -44,10 +45,7 @@ def test_the_environment_stands_in_for_data(monkeypatch, tmp_path, capsys):
 
 
 def test_an_error_is_one_line(capsys):
-    def fail():
-        raise ParameterError("name another folder")
-
     with pytest.raises(SystemExit) as ended:
-        command(fail)
+        command(raising(ParameterError("name another folder")))
     assert ended.value.code == 2
     assert capsys.readouterr().err == "error: name another folder\n"

@@ -4,6 +4,7 @@ from starlette.testclient import TestClient
 
 from flows.ui.application import application
 from flows.ui.looking import Looks
+from tests.failing import raising
 from tests.flows.ui.conftest import AUTHORIZED, RUN, SECRET, Shown
 from tests.tasks.ui.conftest import AT, FIRST
 
@@ -20,10 +21,7 @@ def test_the_runs_of_a_day_are_asked_for_by_stream_and_day(snapshot):
 
 
 def test_a_server_that_fails_is_a_problem_in_words_and_no_address_of_it(snapshot):
-    def fails(*_):
-        raise OSError("http://me:hush@there")
-
-    runs, problem = asked_with(fails).runs_on(snapshot(), FIRST)
+    runs, problem = asked_with(raising(OSError("http://me:hush@there"))).runs_on(snapshot(), FIRST)
     assert (runs, problem) == ((), "Prefect's API did not answer (OSError)")
 
 

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from flows.ui.application import DATA_DOCS, application
 from flows.ui.looking import Looks
 from tasks.monitoring.alarms.conditions import DEPENDS
+from tests.failing import raising
 from tests.flows.ui.conftest import AUTHORIZED, SECRET, SIDEWAYS, SIZES, opened
 from tests.tasks.two_regions import CONFIGURATION, Installation, in_another_unit
 
@@ -119,10 +120,9 @@ def test_figures_are_published_ones(client):
 
 
 def test_a_ledger_that_is_gone_is_said_and_hides_nothing_else(client, looks, monkeypatch):
-    def gone(*_):
-        raise OSError(13, "Permission denied", "/a/private/place")
-
-    monkeypatch.setattr("flows.ui.application.read_day", gone)
+    monkeypatch.setattr(
+        "flows.ui.application.read_day", raising(OSError(13, "Permission denied", "/a/private/place"))
+    )
     answer = client.get("/streams/two-regions/days/2016-06-02")
     assert (answer.status_code, answer.text) == (503, "it cannot be read now\n")
     assert client.get("/").status_code == 200

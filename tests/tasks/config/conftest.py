@@ -1,35 +1,20 @@
 """The example configuration, changed."""
 
+from functools import partial
+
 import pytest
 
-from optstream.errors import ConfigurationError
-from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
+from tests.tasks.config.refused import refused
 
 
 @pytest.fixture
-def load(tmp_path):
+def load(load_text):
     """Load the example after replacing texts of it."""
-
-    def _load(*changes, folder=tmp_path):
-        text = EXAMPLE
-        for old, new in changes:
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        file = folder / "optstream.toml"
-        file.write_text(text, encoding="utf-8")
-        return load_settings(file)
-
-    return _load
+    return partial(load_text, EXAMPLE)
 
 
 @pytest.fixture
 def refusal(load):
     """The lines of the error that a changed example gives."""
-
-    def _refusal(*changes):
-        with pytest.raises(ConfigurationError) as caught:
-            load(*changes)
-        return str(caught.value)
-
-    return _refusal
+    return partial(refused, load)

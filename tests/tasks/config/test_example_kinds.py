@@ -9,7 +9,6 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.mechanisms import MECHANISMS, mechanism_named
-from tasks.config import load_settings
 from tasks.config.example import EXAMPLE, example_of
 from tasks.config.example_kinds import Kind
 from tasks.config.tables.schedule import EVERY_HOUR
@@ -29,12 +28,8 @@ OF_EACH = [
 
 
 @pytest.fixture
-def settings_of(tmp_path):
-    def _settings_of(kind):
-        (tmp_path / "optstream.toml").write_text(example_of(kind), encoding="utf-8")
-        return load_settings(tmp_path / "optstream.toml")
-
-    return _settings_of
+def settings_of(load_text):
+    return lambda kind: load_text(example_of(kind))
 
 
 def test_the_usual_kind_is_the_example():
@@ -62,11 +57,10 @@ def test_a_night_of_each_mechanism_fits_its_budget(settings_of, kind):
     assert dry_run(settings_of(kind), [DAY]).fits
 
 
-def test_what_an_example_by_the_hour_leaves_to_be_chosen_is_usable_too(settings_of, tmp_path):
+def test_what_an_example_by_the_hour_leaves_to_be_chosen_is_usable_too(load_text):
     text = example_of(Kind("Laplace", hourly=True))
     chosen = r"^# (?=not_before|\[watch\]|late_after|max_runtime|\[schedule\]|cron|look_every)"
-    (tmp_path / "chosen.toml").write_text(re.sub(chosen, "", text, flags=re.MULTILINE), encoding="utf-8")
-    settings = load_settings(tmp_path / "chosen.toml")
+    settings = load_text(re.sub(chosen, "", text, flags=re.MULTILINE))
     assert settings.schedule.cron == EVERY_HOUR
     assert settings.watch is not None
     assert not re.search(r"\bnight|nightly", text.replace("quiet nights", ""))

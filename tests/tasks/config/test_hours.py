@@ -6,26 +6,18 @@ from datetime import UTC, date, datetime
 import pytest
 
 from optstream.stream import Hour
-from tasks.config import load_settings
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import released_by
 
 HOUR = Hour(date(2016, 6, 1), 13)
 
 
 @pytest.fixture
-def settings_of(tmp_path):
+def settings_of(load_text):
     """The small stream by the hour, released by PeGaSus, after replacing texts of it."""
 
     def make(*changes, period="hour"):
-        text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", CONFIGURATION)
-        text = text.replace('"OptStream"', '"PeGaSus"').replace(
-            "[mechanism]", f'period = "{period}"\n[mechanism]'
-        )
-        for old, new in changes:
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        (tmp_path / "optstream.toml").write_text(text)
-        return load_settings(tmp_path / "optstream.toml")
+        by_the_hour = ("[mechanism]", f'period = "{period}"\n[mechanism]')
+        return load_text(released_by("PeGaSus"), by_the_hour, *changes)
 
     return make
 

@@ -44,9 +44,12 @@ def test_without_features_the_papers_two_are_meant(load):
 
 LINE = EXAMPLE[: EXAMPLE.index("n_samples")].count("\n") + 1
 SPACED, L1 = 'method = "equally_spaced"', 'method = "l1"\n'
-THIRDS = ('stages = ["1/2", "1/2"]', 'stages = ["1/3", "1/3", "1/3"]')
 FEATURES = EXAMPLE[EXAMPLE.index("[features]") : EXAMPLE.index("[input]")]
 EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "12:00", "18:00"]'
+BOUNDS, STAGES, N_SAMPLES, LEAF = '["0", "20000"]', 'stages = ["1/2", "1/2"]', "n_samples = 10", '84 = "FR"'
+DUMPS, PUBLISHED, TRUSTED = 'folder = "dumps"', 'folder = "published"', 'folder = "trusted"'
+STEP, MARKER = 'step = "30min"', 'marker = "_SUCCESS"'
+THIRDS = (STAGES, 'stages = ["1/3", "1/3", "1/3"]')
 
 
 @pytest.mark.parametrize(
@@ -60,9 +63,9 @@ EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "
         (EPSILON, 'epsilon = "nan"', "privacy.epsilon must be a decimal string"),
         ('alpha = "10"', 'alpha = "0"', "privacy.alpha must be a decimal string greater than 0, such as"),
         ("window = 48", 'window = "48"', "privacy.window must be an integer of at least 1; got '48'"),
-        ('["0", "20000"]', '["20000", "0"]', "privacy.bounds must have the lower first"),
-        ('["0", "20000"]', '["0", "1e16"]', "privacy.bounds must be two decimal strings"),
-        ('["0", "20000"]', '["0", "1e15"]', "privacy.bounds must be below 2^50 units"),
+        (BOUNDS, '["20000", "0"]', "privacy.bounds must have the lower first"),
+        (BOUNDS, '["0", "1e16"]', "privacy.bounds must be two decimal strings"),
+        (BOUNDS, '["0", "1e15"]', "privacy.bounds must be below 2^50 units"),
         (LEVELS, 'levels = ["1/2", "3/4"]', "budget.levels must add up to at most 1; got 5/4"),
         (LEVELS, 'levels = ["0", "3/2"]', "budget.levels must be a list of shares in [0, 1]"),
         (
@@ -71,12 +74,8 @@ EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "
             "budget.levels[1] must be greater than 0, for leaves stand on level 1",
         ),
         (LEVELS, 'levels = ["1"]', "budget.levels must have a share for each of 2 levels; got 1"),
-        (
-            'stages = ["1/2", "1/2"]',
-            'stages = ["1/2", "2/3"]',
-            "budget.stages must add up to at most 1; got 7/6",
-        ),
-        ('stages = ["1/2", "1/2"]', 'stages = ["1"]', "budget.stages must have 2 shares (samples, features)"),
+        (STAGES, 'stages = ["1/2", "2/3"]', "budget.stages must add up to at most 1; got 7/6"),
+        (STAGES, 'stages = ["1"]', "budget.stages must have 2 shares (samples, features)"),
         (CUTS, '["12:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "25:00"]', "features.'day parts' must be a list of clock times"),
@@ -104,47 +103,27 @@ EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "
             L1 + 'threshold = "5"',
             "budget.stages must have 3 shares (sampling, samples, features); got 2",
         ),
-        (
-            "n_samples = 10",
-            "n_samples = 1",
-            "sampling.n_samples must be an integer in [2, privacy.window]; got 1",
-        ),
-        ("n_samples = 10", "n_samples = 49", "sampling.n_samples must be an integer in [2, 48]; got 49"),
-        ('84 = "FR"', '84 = ""', "exactly one root (a node without parent); got 'FR', '84'"),
-        ('84 = "FR"', '84 = "84"', "the hierarchy has a cycle through '84'"),
-        ('84 = "FR"', 'A = "B"\nB = "A"', "the hierarchy has a cycle through 'A', 'B'"),
-        ('84 = "FR"', '84 = "IT"', "the parent 'IT' of node '84' is not itself a node"),
-        ('84 = "FR"', '"../x" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
-        ('84 = "FR"', '"84\\n" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
-        ('step = "30min"', 'step = "7min"', "must divide a day of 1440 minutes; got 7"),
-        ('step = "30min"', 'step = "2h"', "is not a whole number of steps of 120 minutes"),
+        (N_SAMPLES, "n_samples = 1", "sampling.n_samples must be an integer in [2, privacy.window]; got 1"),
+        (N_SAMPLES, "n_samples = 49", "sampling.n_samples must be an integer in [2, 48]; got 49"),
+        (LEAF, '84 = ""', "exactly one root (a node without parent); got 'FR', '84'"),
+        (LEAF, '84 = "84"', "the hierarchy has a cycle through '84'"),
+        (LEAF, 'A = "B"\nB = "A"', "the hierarchy has a cycle through 'A', 'B'"),
+        (LEAF, '84 = "IT"', "the parent 'IT' of node '84' is not itself a node"),
+        (LEAF, '"../x" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
+        (LEAF, '"84\\n" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
+        (STEP, 'step = "7min"', "must divide a day of 1440 minutes; got 7"),
+        (STEP, 'step = "2h"', "is not a whole number of steps of 120 minutes"),
         ('"Europe/Paris"', '"Europe/Pari"', "must be an IANA name"),
         ('name = "french-load"', 'name = "../french"', "stream.name must be 1 to 64 letters"),
-        ('marker = "_SUCCESS"', 'marker = "../_SUCCESS"', "input.marker must be a plain file name"),
-        (
-            'marker = "_SUCCESS"',
-            'marker = "a"\nfile_list = "b"',
-            "input must have one of the keys marker, file_list",
-        ),
+        (MARKER, 'marker = "../_SUCCESS"', "input.marker must be a plain file name"),
+        (MARKER, 'marker = "a"\nfile_list = "b"', "input must have one of the keys marker, file_list"),
         ('timestamp = "timestamp"', 'timestamp = "load_mw"', "must be different columns"),
-        (
-            'folder = "trusted"',
-            'folder = "published/trusted"',
-            "trusted.folder must not lie in published.folder",
-        ),
-        ('folder = "dumps"', 'folder = "./published"', "input.folder must not lie in published.folder"),
-        (
-            'folder = "trusted"',
-            'folder = "memory://a/trusted"',
-            "trusted.folder must be a path of this machine",
-        ),
-        (
-            'folder = "published"',
-            'folder = "nosuch://a/b"',
-            "published.folder: nosuch:// is not a store that can",
-        ),
-        ('folder = "published"', 'folder = "s3://a/../b"', "published.folder must be a path, or a plain URL"),
-        ('folder = "dumps"', 'folder = "file://dumps"', "a file:// URL has three slashes"),
+        (TRUSTED, 'folder = "published/trusted"', "trusted.folder must not lie in published.folder"),
+        (DUMPS, 'folder = "./published"', "input.folder must not lie in published.folder"),
+        (TRUSTED, 'folder = "memory://a/trusted"', "trusted.folder must be a path of this machine"),
+        (PUBLISHED, 'folder = "nosuch://a/b"', "published.folder: nosuch:// is not a store that can"),
+        (PUBLISHED, 'folder = "s3://a/../b"', "published.folder must be a path, or a plain URL"),
+        (DUMPS, 'folder = "file://dumps"', "a file:// URL has three slashes"),
         (
             "sqlite:///trusted/",
             "sqlite:///published/",
@@ -154,7 +133,7 @@ EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "
         ("window = 48  ", "windw = 48  ", "privacy.windw is not a known key; did you mean window?"),
         ("[sampling]", "[samplign]", "samplign is not a known section; did you mean sampling?"),
         ("[sampling]", "[sampling", "is not TOML"),
-        ("n_samples = 10", "n_samples 10", f"(at line {LINE}, column 11)"),
+        (N_SAMPLES, "n_samples 10", f"(at line {LINE}, column 11)"),
         (
             '"elapsed"',
             '"elapsed"\nleaves_per_step = 2',
@@ -205,7 +184,7 @@ def test_what_the_mechanism_refuses_is_told_beside_what_else_is_wrong(refusal):
     ],
 )
 def test_each_stage_that_measures_has_a_share(load, refusal, method, features, stages, told):
-    changes = [(SPACED, method), (FEATURES, features), (THIRDS[0], f"stages = [{stages}]")]
+    changes = [(SPACED, method), (FEATURES, features), (STAGES, f"stages = [{stages}]")]
     if told:
         assert f"budget.stages {told}" in refusal(*changes)
     else:

@@ -7,10 +7,10 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
-from tasks.config import load_settings
 from tasks.config.example import example_of
 from tasks.config.example_kinds import Kind
 from tasks.release.build_mechanism import mechanism_for
+from tests.tasks.config.refused import refused
 
 pytestmark = pytest.mark.slow
 
@@ -26,15 +26,9 @@ WITH_MARGIN = {
 
 
 @pytest.fixture
-def loaded(tmp_path):
+def loaded(load_text):
     def load(changes=WITH_MARGIN, mechanism="Laplace", more=None):
-        text = example_of(Kind(mechanism, False, False, 2))
-        for old, new in {**changes, **(more or {})}.items():
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        path = tmp_path / "optstream.toml"
-        path.write_text(text)
-        return load_settings(path)
+        return load_text(example_of(Kind(mechanism, False, False, 2)), *{**changes, **(more or {})}.items())
 
     return load
 
@@ -145,9 +139,7 @@ def test_what_is_not_taken_is_said(loaded, case):
     for old, new in more.items():
         found = next((key for key, value in changes.items() if old in value), None)
         changes[found or old] = changes[found].replace(old, new) if found else new
-    with pytest.raises(ConfigurationError) as refused:
-        loaded(changes)
-    assert says in str(refused.value)
+    assert says in refused(loaded, changes)
 
 
 @pytest.mark.parametrize("mechanism", ["OptStream", "HistoryInformed"])

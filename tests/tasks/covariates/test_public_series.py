@@ -10,7 +10,7 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.storage.parquet_limits import Limits
 from optstream.stream.calendar import ORIGIN
-from tasks.config import checks, load_settings
+from tasks.config import checks
 from tasks.covariates import public_series, reading
 from tasks.covariates.reading import read_covariates, read_here
 from tasks.planning.dry_run import dry_run
@@ -23,14 +23,9 @@ ENTRY = '[[covariates]]\nname = "warmth"\npath = "warmth"\nsource = "the weather
 
 
 @pytest.fixture
-def configured(tmp_path):
-    """Write a configuration with covariates; return its settings."""
-
-    def _configured(text=ENTRY, before=INFORMED):
-        (tmp_path / "optstream.toml").write_text(before + text)
-        return load_settings(tmp_path / "optstream.toml")
-
-    return _configured
+def configured(load_text):
+    """Load a configuration with covariates."""
+    return lambda text=ENTRY, before=INFORMED: load_text(before + text)
 
 
 def one(settings, until=DAYS[-1]):

@@ -11,6 +11,7 @@ from optstream.errors import ConfigurationError
 from tasks.doctor import places
 from tasks.operations import permissions
 from tasks.operations.permissions import check_trusted
+from tests.failing import raising
 from tests.tasks.doctor.conftest import DAY
 
 
@@ -203,9 +204,7 @@ def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(op
 def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(
     open_installation, around, monkeypatch
 ):
-    def refuse(*_):
-        raise OSError(95, "Operation not supported")
-
+    refuse = raising(OSError(95, "Operation not supported"))
     before = sorted(open_installation.folder.rglob("*"))
     monkeypatch.setattr(places.os, "link", refuse)
     assert {words.split(",")[0] for _, _, words in around(open_installation)} == {

@@ -13,6 +13,7 @@ from flows.orchestration import workers
 from optstream.errors import ConfigurationError
 from tasks.ingest import discover, ingest, people
 from tasks.ingest.spread import without_ledger
+from tests.failing import raising
 from tests.tasks.conftest import DAY
 from tests.tasks.ingest.read_spread import read
 
@@ -103,11 +104,8 @@ def test_a_worker_that_hashes_otherwise_is_refused(small):
 
 
 def test_what_a_worker_raises_stays_there():
-    def secret(_item):
-        raise ValueError("12345.678")
-
     assert workers.quietly(lambda item: item, 3) == (3,)
-    told = workers.quietly(secret, 0)
+    told = workers.quietly(raising(ValueError("12345.678")), 0)
     assert "12345" not in told
     assert "ValueError" in told
     with pytest.raises(ConfigurationError, match="a worker of the cluster failed"):

@@ -19,12 +19,6 @@ from tasks.ledger.export_columns import COLUMNS, SCHEMAS
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
 
-@pytest.fixture
-def released(installation):
-    installation.released(*DAYS)
-    return installation
-
-
 def tables(folder):
     return {name: pl.read_parquet(folder / f"{name}.parquet") for name in COLUMNS}
 

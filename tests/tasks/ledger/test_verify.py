@@ -15,24 +15,13 @@ from optstream.ledger import Ledger, StreamTerms
 from tasks.ledger import verify as ledger_check
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
-from tasks.operations.withdraw import withdraw as withdraw_day
-from tasks.release.day import Requested
 from tasks.release.guards.witness import bear_witness
 from tasks.release.run import terms_of
+from tests.failing import raising
 from tests.faults.books import forge
 from tests.tasks.two_regions import RELEASING, STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
-
-
-@pytest.fixture
-def released(installation):
-    installation.released(*DAYS)
-    return installation
-
-
-def problems(installation):
-    return verify(installation.settings, installation.ledger).problems
 
 
 def catalogue(installation):
@@ -82,7 +71,7 @@ def exchange(periods, document):
 )
 def test_a_catalogue_that_differs_is_found(released, change, rule):
     change_catalogue(released, change)
-    found = problems(released)
+    found = released.problems()
     assert sum(rule in line for line in found) == 1, found
     assert all("\n" not in line for line in found)
     assert all(";" in line or ":" in line for line in found)
@@ -91,32 +80,32 @@ def test_a_catalogue_that_differs_is_found(released, change, rule):
 def test_a_lost_file_and_a_lost_manifest_are_found(released):
     entry = json.loads(catalogue(released).read_text())["periods"]["2016-06-01"]
     (released.folder / "published" / entry["file"]).unlink()
-    assert ["is missing; its publisher puts" in line for line in problems(released)] == [True]
+    assert ["is missing; its publisher puts" in line for line in released.problems()] == [True]
 
 
 def test_lost_altered_and_doubled_measurements_are_found(released):
     (path,) = measurements(released).iterdir()
     data = path.read_bytes()
     path.write_bytes(data[:-1])
-    (line,) = problems(released)
+    (line,) = released.problems()
     assert "2016-06-01 revision 0: " in line
     assert "differs from its hash in the ledger; restore the measurements" in line
     path.unlink()
-    assert "is gone; restore the measurements" in problems(released)[0]
+    assert "is gone; restore the measurements" in released.problems()[0]
     path.write_bytes(data)
     (measurements(released) / f"2-{'a' * 32}").write_bytes(b"a second draw")
-    (line,) = problems(released)
+    (line,) = released.problems()
     assert "which has others; destroy it" in line
     (measurements(released) / f"2-{'a' * 32}").unlink()
     (measurements(released) / "1-abc.raw").touch()
     (measurements(released) / "2.intact").touch()
     (measurements(released) / "2.drawing").write_bytes(bytes(100))  # space held for what never began
-    assert problems(released) == ()
+    assert released.problems() == []
     (measurements(released) / "2.drawing").write_bytes(b"a second draw" + bytes(100))
-    assert "which has others; destroy it" in problems(released)[0]
+    assert "which has others; destroy it" in released.problems()[0]
     (measurements(released) / "2.drawing").unlink()
     measurements(released).rename(measurements(released).with_name("2016-06-09-r0"))
-    gone, stray = problems(released)
+    gone, stray = released.problems()
     assert "is gone" in gone
     assert "belongs to no release of the ledger" in stray
 
@@ -126,7 +115,7 @@ def test_an_older_copy_of_the_lineage_is_found(released):
     first, *_ = lines = file.read_text().splitlines(keepends=True)
     assert len(lines) == 2
     file.write_text(first)
-    (line,) = problems(released)
+    (line,) = released.problems()
     assert "does not know that 2016-06-02 revision 0 was published" in line
     file.write_text("")
     found = verify(released.settings, released.ledger)
@@ -136,7 +125,7 @@ def test_an_older_copy_of_the_lineage_is_found(released):
     )
     # the newest is what counts: the oldest are purged first
     file.write_text(lines[1])
-    assert problems(released) == ()
+    assert released.problems() == []
 
 
 def test_a_trusted_folder_that_is_an_older_copy_is_found_by_its_witness(either):
@@ -145,16 +134,16 @@ def test_a_trusted_folder_that_is_an_older_copy_is_found_by_its_witness(either):
     either.released(DAYS[0])
     older = file.read_bytes()
     either.released(DAYS[1])
-    assert problems(either) == ()
+    assert either.problems() == []
     newest = file.read_bytes()
     file.write_bytes(older)
-    (line,) = problems(either)
+    (line,) = either.problems()
     assert f"{file.parent} knows" in line
     assert "it is an older copy" in line
     file.write_bytes(newest)
-    withdraw_day(either.run(), Requested(DAYS[0]), "a test")  # what has no readers need not be known
+    either.withdraw(DAYS[0])  # what has no readers need not be known
     file.write_bytes(newest)
-    assert problems(either) == ()
+    assert either.problems() == []
 
 
 def test_an_older_copy_that_knows_all_but_how_a_draw_ended_is_found(installation):
@@ -167,21 +156,21 @@ def test_an_older_copy_that_knows_all_but_how_a_draw_ended_is_found(installation
         return days
 
     installation.release(DAYS[0], steps=(*STEPS[:-2], told_by_another_run, *STEPS[-2:]))
-    assert problems(installation) == ()
+    assert installation.problems() == []
     file.write_bytes(copies[0])
-    (line,) = problems(installation)
+    (line,) = installation.problems()
     assert "it is an older copy" in line
 
 
 def test_an_edit_of_the_ledger_is_found(released):
     forge(released, "UPDATE events SET body = '{}' WHERE number = 2")
-    found = problems(released)
+    found = released.problems()
     assert any(line.startswith("ledger: ") and "was changed after it was written" in line for line in found)
 
 
 def test_a_period_that_is_no_day_is_found(released):
     forge(released, "UPDATE releases SET period = 'x/../..' WHERE period = '2016-06-01'")
-    assert any("a release of 'x/../..', which is no day" in line for line in problems(released))
+    assert any("a release of 'x/../..', which is no day" in line for line in released.problems())
 
 
 def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(released):
@@ -189,7 +178,7 @@ def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(rel
     head = released.ledger.head("two-regions")
     released.ledger.withdraw("two-regions", DAYS[1].isoformat(), 0, "a wrong meter", released.now)
     withdraw(folder, DAYS[1], lambda *_: head, stream="two-regions")
-    assert problems(released) == ()
+    assert released.problems() == []
     # a newer revision of the first day, which the ledger does not know
     kept = (released.settings.staging_of(DAYS[0], 0) / record.staged_hash[:32]).read_bytes()
     _, statement = read_staged(kept)
@@ -200,20 +189,20 @@ def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(rel
         .with_columns(pl.lit(1, pl.Int32).alias("revision"))
     )
     publish(folder, [(stage(rows, newer), newer)], lambda _known: head)
-    (line,) = problems(released)
+    (line,) = released.problems()
     assert "2016-06-01 revision 1 is listed in catalogue.json and not in the ledger" in line
 
 
 def test_a_day_between_catalogue_and_ledger_is_told_how_to_end(installation, monkeypatch):
     """Death after the catalogue was replaced, before PUBLISHED was recorded."""
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "record_published", lambda *_: (_ for _ in ()).throw(LedgerError("away")))
+        patch.setattr(Ledger, "record_published", raising(LedgerError("away")))
         installation.release(DAYS[0])
-    (line,) = problems(installation)
+    (line,) = installation.problems()
     assert "is listed in catalogue.json, and DRAWN in the ledger; `optstream run --date 2016-06-01`" in line
     installation.later(hours=1)
     installation.release(DAYS[0])
-    assert problems(installation) == ()
+    assert installation.problems() == []
 
 
 def test_what_a_run_explains_is_looked_at_twice(released, monkeypatch):
@@ -225,7 +214,7 @@ def test_what_a_run_explains_is_looked_at_twice(released, monkeypatch):
         return ["passing", *genuine(*given)] if len(looks) == 1 else genuine(*given)
 
     monkeypatch.setattr(ledger_check, "compare", compare)
-    assert problems(released) == ()
+    assert released.problems() == []
     assert len(looks) == 2
 
 
@@ -274,4 +263,4 @@ def test_superseded_bytes_are_what_they_say(released):
     place = released.folder / "published" / "superseded" / "date=2016-06-01"
     place.mkdir(parents=True)
     (place / f"release-{hashlib.sha256(b'a').hexdigest()}.parquet").write_bytes(b"b")
-    assert ["is not what its name says" in line for line in problems(released)] == [True]
+    assert ["is not what its name says" in line for line in released.problems()] == [True]

@@ -2,7 +2,6 @@
 
 import shutil
 from datetime import date, timedelta
-from functools import partial
 
 import polars as pl
 import pytest
@@ -10,10 +9,6 @@ import pytest
 from optstream.errors import LedgerError
 from optstream.noise import simulated_noise
 from tasks.monitoring import Kind, Severity
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested
-from tasks.release.each import each
 from tests.tasks.two_regions import READING, STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
@@ -146,7 +141,7 @@ def test_void_withdrawn_and_restated(watched):
     assert watched.states() == {1: "withdrawn", 2: "void"}
     # the ledger alone was told: readers have the day all the same
     assert watched.alarms() == [("withdrawn", 1, None), ("void", 2, None)]
-    each([Requested(ONE)], Requested, partial(withdraw, watched.run(), reason="a wrong meter"))
+    watched.withdraw(ONE)
     assert watched.alarms() == [("void", 2, None)]
     watched.release(TWO, restate=True)
     assert watched.states() == {1: "withdrawn", 2: "restated"}
@@ -182,7 +177,7 @@ def test_an_older_copy_of_the_ledger_is_an_alarm_and_a_ledger_that_is_gone_an_er
 
 def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_headroom(watched):
     watched.released(ONE, TWO)
-    compromise(watched.settings, watched.ledger, TWO, "a stolen disk", watched.now)
+    watched.compromise(TWO, "a stolen disk")
     assert watched.alarms() == [("compromised", 2, None), ("budget", 3, None)]
 
 

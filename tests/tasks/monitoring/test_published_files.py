@@ -1,7 +1,6 @@
 """A published file that was lost or damaged is an alarm, a state of its day, and over once it is back."""
 
 from datetime import date
-from functools import partial
 from types import SimpleNamespace
 
 import polars as pl
@@ -12,10 +11,6 @@ from optstream.catalogue.hours.day_entry import day_entries
 from optstream.stream import Hour
 from tasks.monitoring import published_files
 from tasks.monitoring.published_files import RESIZED, lost_files
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested
-from tasks.release.each import each
-from tasks.release.publish_again import publish_again
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -53,7 +48,7 @@ def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
         released.write_pages()
         assert released.alarms() == [("lost", 1, None)], "also after a night made the pages anew"
     assert how in alarm.words
-    each([Requested(FIRST)], Requested, partial(publish_again, released.run()))
+    released.publish_again(FIRST)
     assert released.states() == {1: "published", 2: "published"}
     assert released.alarms() == []
 
@@ -83,15 +78,13 @@ def test_a_file_that_no_page_was_made_of_is_looked_for_by_its_name_alone(watched
 def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released):
     """The catalogue was read before, the folder is listed after."""
     before = find_catalogue(released.folder / "published")
-    each([Requested(FIRST)], Requested, partial(withdraw, released.run(), reason="a wrong meter"))
+    released.withdraw(FIRST)
     assert lost_files(released.settings, before) == {}
     assert released.states() == {1: "withdrawn", 2: "published"}
 
 
 def test_a_compromised_day_without_its_file_has_both_alarms(released):
-    from tasks.operations.compromise import compromise
-
-    compromise(released.settings, released.ledger, FIRST, "a stolen disk", released.now)
+    released.compromise(FIRST, "a stolen disk")
     harm(file_of(released), "missing")
     assert {kind for kind, day, _ in released.alarms() if day == 1} >= {"lost", "compromised"}
 

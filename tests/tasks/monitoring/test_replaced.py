@@ -51,12 +51,9 @@ def test_what_is_usual_is_no_alarm_and_more_is(told):
 
 
 def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):
-    from tasks.operations.withdraw import withdraw
-    from tasks.release.day import Requested
-
     installation = told({FIRST: {"84": Suspect(1.0, 0.0, 0.0)}, SECOND: {"84": Suspect(1.0, 0.0, 0.0)}})
     assert [day for _, day, _ in installation.alarms()] == [1, 2]
-    withdraw(installation.run(), Requested(FIRST), reason="a wrong unit")
+    installation.withdraw(FIRST)
     installation.configure("max_runtime", "accepted_gaps = [2016-06-02]\nmax_runtime")
     assert installation.alarms() == []
 
@@ -118,28 +115,27 @@ def test_a_region_in_another_unit_or_sign_is_published_green_and_seen(watched, c
     ten times as much as usual, and a negated one at zero, far below; a thousandth stays within them, so
     nothing of it is clamped and only published history shows it. The control is an ordinary day.
     """
-    installation = watched
-    installation.configure('epsilon = "1"', 'epsilon = "50"')
-    installation.simulate(*SPAN)
-    installation.at("2016-06-12 12:00")
-    installation.once(shown, *SPAN[:-1])
-    in_another_unit(installation, "84", SPAN[-1], factor)
-    assert [kind for kind, _, _ in installation.alarms()] == ["missing"]
-    (day,) = installation.release(SPAN[-1]).values()
+    watched.configure('epsilon = "1"', 'epsilon = "50"')
+    watched.simulate(*SPAN)
+    watched.at("2016-06-12 12:00")
+    watched.once(shown, *SPAN[:-1])
+    in_another_unit(watched, "84", SPAN[-1], factor)
+    assert [kind for kind, _, _ in watched.alarms()] == ["missing"]
+    (day,) = watched.release(SPAN[-1]).values()
     assert day.outcome.status == "published"
-    installation.write_pages()
-    assert sorted(installation.alarms()) == seen
-    view = installation.watch(live=False)
+    watched.write_pages()
+    assert sorted(watched.alarms()) == seen
+    view = watched.watch(live=False)
     words = {str(alarm.kind): alarm.words for alarm in view.alarms}
     assert all(alarm.node == "84" and alarm.day == SPAN[-1] for alarm in view.alarms)
     if FAR in seen:
         assert " of the median of the days before" in words["far-from-history"]
         assert {one.severity for one in view.alarms if one.kind is Kind.FAR} == {Severity.WARNING}
-    show_view(installation.settings, view, Terminal())
+    show_view(watched.settings, view, Terminal())
     printed = " ".join(capsys.readouterr().out.split())
-    report = installation.settings.report_file.read_text()
+    report = watched.settings.report_file.read_text()
     assert ("84: 100.0% clamped" in printed) is (SUSPECT in seen)
     assert ("Replaced readings" in report) is (SUSPECT in seen)
-    public = (installation.folder / "published/index.html").read_text()
+    public = (watched.folder / "published/index.html").read_text()
     assert "clamped on" not in public
     assert "suspect" not in public

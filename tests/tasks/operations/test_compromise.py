@@ -9,12 +9,9 @@ from math import inf
 import pytest
 
 from optstream.ledger import ReleaseState
-from optstream.stream import Measured
-from tasks.operations.compromise import compromise
 from tasks.release.day import Status
-from tasks.storage.private_files import read_verified
 from tests.by_night import few
-from tests.tasks.release.streams.test_known_attacks import pegasus, raws
+from tests.tasks.release.streams.test_known_attacks import pegasus
 from tests.tasks.two_regions import STEPS
 
 __all__ = ["pegasus"]
@@ -31,10 +28,6 @@ def configure(installation, mechanism):
     installation.simulate(*DAYS)
 
 
-def leak(installation, day):
-    return compromise(installation.settings, installation.ledger, day, "a leak", installation.now)
-
-
 def lost(installation, first_step, n_steps=1):
     return installation.ledger.window_spent("people", first_step, n_steps).epsilon == inf
 
@@ -48,11 +41,11 @@ def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus
     pegasus.simulate(*DAYS)
     pegasus.released(DAYS[0])
     pegasus.release(DAYS[1])
-    assert leak(pegasus, DAYS[1]) == DAYS[:2]
+    assert pegasus.compromise(DAYS[1]) == DAYS[:2]
     assert lost(pegasus, first_step(pegasus, DAYS[0]))
     # a window that ends with the first step of the day before, far from the leaked one
     assert lost(pegasus, first_step(pegasus, DAYS[0]) - 40)
-    assert raws(pegasus) == set()
+    assert pegasus.raw_files() == []
     assert pegasus.ledger.verify() == []
     assert pegasus.release(DAYS[2])[DAYS[2]].outcome.status is Status.REFUSED
 
@@ -61,13 +54,10 @@ def thresholds_of(installation, days):
     """The steps that each threshold was compared with, of every series, from what was recorded."""
     open_now, found = {}, []
     for day in days:
-        record = installation.record(day)
-        folder = installation.settings.measurements_of(day, 0)
-        measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
-        for level, part in enumerate(measured.parts):
+        for level, part in enumerate(installation.measured(day).parts):
             for node, starts in enumerate(part.choices["groups"]):
                 own = open_now.pop((level, node), None)
-                for step, start in enumerate(starts, record.first_step):
+                for step, start in enumerate(starts, first_step(installation, day)):
                     if own is None:
                         own = [step]
                         found.append(own)
@@ -97,10 +87,10 @@ def test_exactly_the_days_that_share_a_threshold_are_marked(pegasus, threshold, 
     steps = {day: set(range(first_step(pegasus, day), first_step(pegasus, day) + 48)) for day in FOUR}
     known = [own for own in thresholds_of(pegasus, FOUR) if steps[FOUR[leaked]].intersection(own)]
     expected = [day for day in FOUR if steps[day].intersection(chain.from_iterable(known))]
-    assert leak(pegasus, FOUR[leaked]) == expected
+    assert pegasus.compromise(FOUR[leaked]) == expected
     untouched = set(FOUR) - set(expected)
     assert all(pegasus.record(day).compromised is None for day in untouched)
-    assert all(pegasus.record(day).compromised == "a leak" for day in expected)
+    assert all(pegasus.record(day).compromised == "a stolen disk" for day in expected)
 
 
 def test_days_that_nobody_can_read_any_more_count_as_joined(pegasus):
@@ -109,7 +99,7 @@ def test_days_that_nobody_can_read_any_more_count_as_joined(pegasus):
     pegasus.release(*FOUR)
     for day in FOUR:
         shutil.rmtree(pegasus.settings.measurements_of(day, 0))
-    assert leak(pegasus, FOUR[2]) == FOUR
+    assert pegasus.compromise(FOUR[2]) == FOUR
 
 
 def test_a_day_that_left_nothing_joins_nothing(pegasus):
@@ -120,7 +110,7 @@ def test_a_day_that_left_nothing_joins_nothing(pegasus):
     pegasus.ledger.void("two-regions", DAYS[1].isoformat(), 0, "given up", pegasus.now)
     pegasus.later(hours=1)
     pegasus.release(DAYS[2])
-    assert leak(pegasus, DAYS[1]) == DAYS[:2]
+    assert pegasus.compromise(DAYS[1]) == DAYS[:2]
 
 
 def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
@@ -132,15 +122,15 @@ def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
     genuine = Hierarchical.measure
 
     def measure(self, *arguments, **named):
-        assert leak(pegasus, DAYS[0]) == DAYS[:2]
+        assert pegasus.compromise(DAYS[0]) == DAYS[:2]
         return genuine(self, *arguments, **named)
 
     monkeypatch.setattr(Hierarchical, "measure", measure)
     work = pegasus.release(DAYS[1])[DAYS[1]]
     assert work.outcome.status is not Status.PUBLISHED
     record = pegasus.record(DAYS[1])
-    assert (record.state, record.compromised) == (ReleaseState.VOID, "a leak")
-    assert raws(pegasus) == set()
+    assert (record.state, record.compromised) == (ReleaseState.VOID, "a stolen disk")
+    assert pegasus.raw_files() == []
 
 
 @pytest.mark.parametrize(
@@ -154,10 +144,10 @@ def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mech
     configure(installation, mechanism)
     installation.released(*DAYS[:3])
     assert all(installation.record(day).state is ReleaseState.PUBLISHED for day in DAYS[:3])
-    assert leak(installation, DAYS[1]) == [DAYS[1]]
+    assert installation.compromise(DAYS[1]) == [DAYS[1]]
 
 
 def test_groups_from_below_are_groups_too(installation):
     configure(installation, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
     installation.released(*DAYS[:3])
-    assert leak(installation, DAYS[1]) == DAYS[:3]
+    assert installation.compromise(DAYS[1]) == DAYS[:3]

@@ -4,45 +4,30 @@ from datetime import date
 
 from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.ledger import ReleaseState
-from tasks.ledger.verify import verify
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
 from tasks.release import publish
-from tasks.release.day import Drawn, Requested, Status
+from tasks.release.day import Drawn, Status
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
 
-def became_known(installation, day=DAYS[0]):
-    compromise(installation.settings, installation.ledger, day, "stolen disk", installation.now)
-
-
-def taken(run, day, steps):
-    works = [Requested(day)]
-    for step in steps:
-        works = step(run, works)
-    return works
-
-
 def test_a_drawn_day_is_void_and_never_published(installation):
     """Whoever knows the noise would read the raw values off the published ones."""
     installation.release(DAYS[0], steps=STEPS[:-1])
-    became_known(installation)
+    installation.compromise(DAYS[0])
     installation.later(hours=1)
     work = installation.release(DAYS[0])[DAYS[0]]
     assert work.outcome.status is Status.VOID, work.outcome
     record = installation.record(DAYS[0])
-    assert (record.state, record.compromised) == (ReleaseState.VOID, "stolen disk")
+    assert (record.state, record.compromised) == (ReleaseState.VOID, "a stolen disk")
     assert record.spends
     assert find_catalogue(installation.folder / "published") is None
-    assert verify(installation.settings, installation.ledger).problems == ()
+    assert installation.problems() == []
 
 
 def test_a_run_that_is_about_to_publish_publishes_nothing(installation):
-    run = installation.run()
-    works = taken(run, DAYS[0], STEPS[:-1])
-    became_known(installation)
+    run, works = installation.through(STEPS[:-1], DAYS[0])
+    installation.compromise(DAYS[0])
     (late,) = STEPS[-1](run, works)
     assert late.outcome.status is Status.FAILED, late.outcome
     assert find_catalogue(installation.folder / "published") is None
@@ -50,10 +35,9 @@ def test_a_run_that_is_about_to_publish_publishes_nothing(installation):
 
 def test_a_run_that_is_about_to_draw_draws_nothing(installation):
     installation.released(DAYS[0])
-    run = installation.run()
-    works = taken(run, DAYS[1], STEPS[:5])
+    run, works = installation.through(STEPS[:5], DAYS[1])
     assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
-    became_known(installation)
+    installation.compromise(DAYS[0])
     (refused,) = STEPS[5](run, works)
     assert refused.outcome.status is Status.REFUSED, refused.outcome
     # nor does the run that takes the day over, under the plan that was charged already
@@ -68,19 +52,18 @@ def test_days_outside_the_lost_windows_go_on(installation):
     later = date(2016, 6, 5)
     installation.simulate(later)
     installation.released(DAYS[0])
-    works = taken(run := installation.run(), later, STEPS[:5])
-    became_known(installation)
+    run, works = installation.through(STEPS[:5], later)
+    installation.compromise(DAYS[0])
     assert isinstance(STEPS[5](run, works)[0], Drawn)
 
 
 def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(installation):
-    run = installation.run()
-    works = taken(run, DAYS[0], STEPS[:-1])
+    run, works = installation.through(STEPS[:-1], DAYS[0])
     publish.publish(run, works)
-    became_known(installation)
-    (line,) = verify(installation.settings, installation.ledger).problems
+    installation.compromise(DAYS[0])
+    (line,) = installation.problems()
     assert f"optstream withdraw --date {DAYS[0]}" in line
     installation.later(hours=1)
-    withdraw(installation.run(), Requested(DAYS[0]), "stolen disk")
+    installation.withdraw(DAYS[0])
     assert read_catalogue(installation.folder / "published").entry(DAYS[0]).withdrawn
-    assert verify(installation.settings, installation.ledger).problems == ()
+    assert installation.problems() == []

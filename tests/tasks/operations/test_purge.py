@@ -14,6 +14,7 @@ from tasks.release.day import Requested
 from tasks.release.records.lineage import emit_lineage
 from tasks.release.run import void
 from tasks.storage.private_files import exclusive_in, take_raw
+from tests.failing import Death
 from tests.tasks.two_regions import RELEASING, STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -26,12 +27,6 @@ NOTHING = {
 }
 RESULTS = 3 * 2
 """Files of one chunk: of raw readings, private periods and releases each a result and its page."""
-
-
-@pytest.fixture
-def released(installation):
-    installation.released(*DAYS)
-    return installation
 
 
 def removed(installation, **options):
@@ -245,10 +240,6 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
     assert told == [b"purged\n"]
 
 
-class PowerCutError(BaseException):
-    """Not an Exception: nothing may catch it and tidy up."""
-
-
 def die_at(monkeypatch, n):
     """Let the process die instead of its n-th step on disk."""
     taken = []
@@ -256,7 +247,7 @@ def die_at(monkeypatch, n):
     def dying(call):
         def step(*given, **named):
             if len(taken) >= n:
-                raise PowerCutError
+                raise Death
             taken.append(call)
             return call(*given, **named)
 
@@ -278,7 +269,7 @@ def test_death_at_any_step_leaves_the_rest_to_the_next_call(released, monkeypatc
             try:
                 purge(released.settings, released.ledger, released.now)
                 break
-            except PowerCutError:
+            except Death:
                 pass
         assert released.files("trusted/measurements", "published").items() >= kept.items()
     assert 5 < n < 99

@@ -1,122 +1,94 @@
 """Days that are taken back: out of the catalogue or never in it, charged all the same."""
 
 from datetime import date
-from functools import partial
 
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from tasks.ledger.verify import verify
 from tasks.operations import withdraw as withdraw_module
-from tasks.operations.withdraw import withdraw
 from tasks.release import steps
-from tasks.release.day import Requested, Status
-from tasks.release.each import each
+from tasks.release.day import Status
 from tasks.release.publish import publish
+from tests.failing import Death, raising
 from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 UNTIL_STAGED = STEPS[:7]
 
 
-@pytest.fixture
-def take_back(installation):
-    def call(*days, run=None):
-        works = each(
-            [Requested(day) for day in days],
-            Requested,
-            partial(withdraw, run or installation.run(), reason="a wrong meter"),
-        )
-        return [work.outcome for work in works]
-
-    return call
-
-
-def problems(installation):
-    return list(verify(installation.settings, installation.ledger).problems)
-
-
-def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(installation, take_back):
+def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(installation):
     installation.released(DAY, NEXT)
     spent = installation.ledger.worst("people")
-    (outcome,) = take_back(DAY)
+    (outcome,) = installation.take_back(DAY)
     assert outcome.status is Status.WITHDRAWN
     assert "stays charged" in outcome.message
     published = installation.folder / "published"
     assert read_published(published)["date"].unique().to_list() == [NEXT]
     assert read_catalogue(published).entry(DAY).withdrawn
     assert installation.ledger.worst("people") == spent
-    assert problems(installation) == []
-    assert take_back(DAY)[0].status is Status.WITHDRAWN
+    assert installation.problems() == []
+    assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
     again = installation.release(DAY)[DAY].outcome
     assert (again.status, "a wrong meter" in again.message) == (Status.WITHDRAWN, True)
-    assert problems(installation) == []
+    assert installation.problems() == []
 
 
-def test_a_restatement_takes_a_withdrawn_days_place(installation, take_back):
+def test_a_restatement_takes_a_withdrawn_days_place(installation):
     installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
     installation.released(DAY)
-    take_back(DAY)
+    installation.take_back(DAY)
     assert installation.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
     assert read_catalogue(installation.folder / "published").entry(DAY).revision == 1
-    assert problems(installation) == []
-    take_back(DAY)
+    assert installation.problems() == []
+    installation.take_back(DAY)
     assert check_files(installation.folder / "published") == []
-    assert problems(installation) == []
+    assert installation.problems() == []
 
 
-def test_a_draw_that_was_never_published_is_given_up(installation, take_back):
+def test_a_draw_that_was_never_published_is_given_up(installation):
     installation.release(DAY, steps=UNTIL_STAGED)
-    (held,) = take_back(DAY)
+    (held,) = installation.take_back(DAY)
     assert (held.status, "holds 2016-06-01 until" in held.message) == (Status.FAILED, True)
     installation.later(hours=1)
-    (outcome,) = take_back(DAY)
+    (outcome,) = installation.take_back(DAY)
     assert outcome.status is Status.VOID
     assert installation.record(DAY).state is ReleaseState.VOID
     assert installation.release(DAY)[DAY].outcome.status is Status.VOID
-    assert problems(installation) == []
+    assert installation.problems() == []
 
 
-def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(
-    installation, take_back, monkeypatch
-):
+def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(installation, monkeypatch):
     """It has looked, and goes to sleep before the lock; the control publishes without looking again."""
     (work,) = installation.release(DAY, steps=UNTIL_STAGED).values()
     asleep = installation.run()
     installation.later(hours=1)
-    take_back(DAY)
+    installation.take_back(DAY)
     with pytest.raises(LedgerError, match="as DRAWN, but VOID"):
         publish(asleep, [work])
     assert not (installation.folder / "published/catalogue.json").exists()
     monkeypatch.setattr("tasks.release.publish._check_may_be_listed", lambda _run, _work: None)
     publish(asleep, [work])
     assert read_catalogue(installation.folder / "published").entry(DAY) is not None
-    assert problems(installation) != []
+    assert installation.problems() != []
 
 
-def test_a_day_that_is_listed_but_not_recorded_was_published(installation, take_back, monkeypatch):
-    class PowerCutError(BaseException):
-        pass
-
-    def dies(*_arguments):
-        raise PowerCutError
-
+def test_a_day_that_is_listed_but_not_recorded_was_published(installation, monkeypatch):
     run = installation.run()
     works = list(installation.release(DAY, steps=UNTIL_STAGED).values())
     with monkeypatch.context() as patch:
-        patch.setattr(run.ledger, "record_published", dies)
-        with pytest.raises(PowerCutError):
+        patch.setattr(run.ledger, "record_published", raising(Death))
+        with pytest.raises(Death):
             steps.publish_releases(run, works)
     installation.later(hours=1)
-    assert take_back(DAY)[0].status is Status.WITHDRAWN
+    assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
     record = installation.record(DAY)
     assert (record.state, record.withdrawn) == (ReleaseState.PUBLISHED, "a wrong meter")
-    assert problems(installation) == []
+    assert installation.problems() == []
 
 
-def test_a_withdrawal_cut_short_is_found_and_completed(installation, take_back, monkeypatch):
+def test_a_withdrawal_cut_short_is_found_and_completed(installation, monkeypatch):
     installation.release(DAY)
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -124,15 +96,15 @@ def test_a_withdrawal_cut_short_is_found_and_completed(installation, take_back, 
             "withdraw_published",
             lambda _folder, _day, tell, **_: 1 / 0 if tell(None, None) else 0,
         )
-        (outcome,) = take_back(DAY)
+        (outcome,) = installation.take_back(DAY)
     assert outcome.status is Status.FAILED
-    (problem,) = problems(installation)
+    (problem,) = installation.problems()
     assert "according to the ledger alone; `optstream withdraw --date 2016-06-01` completes it" in problem
-    assert take_back(DAY)[0].status is Status.WITHDRAWN
-    assert problems(installation) == []
+    assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
+    assert installation.problems() == []
 
 
-def test_what_was_never_released_cannot_be_withdrawn(installation, take_back):
+def test_what_was_never_released_cannot_be_withdrawn(installation):
     installation.released(NEXT)
-    (outcome,) = take_back(DAY)
+    (outcome,) = installation.take_back(DAY)
     assert (outcome.status, "never released" in outcome.message) == (Status.FAILED, True)

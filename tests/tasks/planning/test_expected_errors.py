@@ -22,7 +22,7 @@ SAMPLING = re.search(r"\[sampling\]\n(?:[a-z].*\n)+", CONFIGURATION).group()
 
 
 @pytest.fixture
-def found(tmp_path):
+def found(load_text):
     """Dry-run a stream of twenty leaves under a mechanism's table, with other texts replaced."""
 
     def look(mechanism, *changes):
@@ -30,11 +30,7 @@ def found(tmp_path):
         if '"OptStream"' not in mechanism:
             text = text.replace(SAMPLING, "")
         text = text.replace('name = "OptStream"\n', mechanism + "\n")
-        for old, new in changes:
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        (tmp_path / "optstream.toml").write_text(text)
-        return dry_run(load_settings(tmp_path / "optstream.toml"), [DAY])
+        return dry_run(load_text(text, *changes), [DAY])
 
     return look
 

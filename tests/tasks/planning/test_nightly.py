@@ -6,7 +6,6 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from tasks.config import load_settings
 from tasks.planning.nightly import days_of_night, looks_of, night_of
 from tasks.release.day import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION
@@ -18,14 +17,9 @@ LATE = datetime(2016, 6, 2, 10, tzinfo=UTC)
 
 
 @pytest.fixture
-def load(tmp_path):
+def load(load_text):
     """Load a configuration with these lines at its end."""
-
-    def read(lines=""):
-        (tmp_path / "optstream.toml").write_text(f"{CONFIGURATION}\n{lines}\n")
-        return load_settings(tmp_path / "optstream.toml")
-
-    return read
+    return lambda lines="": load_text(f"{CONFIGURATION}\n{lines}\n")
 
 
 def times(crons):

@@ -9,14 +9,12 @@ import pytest
 import optstream
 from optstream.catalogue import check_files
 from optstream.errors import LedgerError
-from optstream.stream import Measured
 from tasks.ledger.verify import verify
 from tasks.monitoring import watch
 from tasks.monitoring.document import status_document
 from tasks.release.day import Status
 from tasks.release.run import terms_of
 from tasks.reports.write import write_pages
-from tasks.storage.private_files import read_verified
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -31,11 +29,10 @@ OPERATIONS = {
 MECHANISMS = ("OptStream", "PeGaSus", "HistoryInformed", "BudgetAbsorption")
 
 
-def change_from(installation, day, operation, number=1):
+def change_from(installation, day, operation):
     """Add a change to the configuration; earlier ones stay."""
-    file = installation.folder / "optstream.toml"
     entry = f"[[hierarchy.changes]]\nvalid_from = {day}\n{operation}\n[budget]\n"
-    file.write_text(file.read_text().replace("[budget]\n", entry))
+    installation.configure("[budget]\n", entry)
 
 
 def use(installation, mechanism):
@@ -45,10 +42,8 @@ def use(installation, mechanism):
 
 def starts_of_groups(installation):
     """Of the changed day, each step's: the first step of its group."""
-    record = installation.ledger.find("two-regions", CHANGED.isoformat())
-    folder = installation.settings.measurements_of(CHANGED, 0)
-    measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
-    return [start for part in measured.parts for series in part.choices["groups"] for start in series]
+    parts = installation.measured(CHANGED).parts
+    return [start for part in parts for series in part.choices["groups"] for start in series]
 
 
 DAILY = {("split", "HistoryInformed"), ("merged", "HistoryInformed"), ("added", "BudgetAbsorption")}
@@ -84,7 +79,7 @@ def test_a_change_before_and_after_which_days_are_released(installation, mechani
         gap = wide["FR"] - sum(wide[leaf] for leaf in expected - {"FR"})
         assert gap.abs().max() < 1e-6
     assert len(installation.ledger.event_times("two-regions", "hierarchy")) == 1
-    assert verify(installation.settings, installation.ledger).problems == ()
+    assert installation.problems() == []
 
 
 def test_no_raw_state_goes_over_a_change(installation):
@@ -116,9 +111,7 @@ def test_raw_state_of_a_period_that_is_forgotten_is_destroyed_as_the_next_is_dra
 
 def test_control_without_a_change_groups_go_on(installation):
     use(installation, "PeGaSus")
-    text = (installation.folder / "optstream.toml").read_text()
-    text = text.replace('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000"')
-    (installation.folder / "optstream.toml").write_text(text)
+    installation.configure('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000"')
     installation.simulate(*DAYS)
     installation.release(*DAYS)
     assert min(starts_of_groups(installation)) < installation.settings.calendar.first_step(CHANGED)
@@ -150,8 +143,7 @@ def test_a_change_that_has_not_begun_may_be_taken_back_or_written_anew(installat
 
 
 def test_a_restatement_of_an_old_day_has_that_days_tree(installation):
-    file = installation.folder / "optstream.toml"
-    file.write_text(file.read_text().replace("[budget]\n", '[budget]\nrestatement_share = "1/5"\n'))
+    installation.configure("[budget]\n", '[budget]\nrestatement_share = "1/5"\n')
     installation.release(*DAYS[:2])
     change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
     installation.simulate(*DAYS[2:])
@@ -169,8 +161,7 @@ def test_a_chunk_of_days_on_both_sides_is_read_at_once(installation):
     installation.simulate(*DAYS)
     done = installation.release(*DAYS)
     assert {one.outcome.status for one in done.values()} == {Status.PUBLISHED}
-    counts = {day: installation.ledger.find("two-regions", day.isoformat()).state for day in DAYS}
-    assert set(counts.values()) == {"PUBLISHED"}
+    assert {installation.record(day).state for day in DAYS} == {"PUBLISHED"}
 
 
 def test_a_dump_under_the_old_code_after_the_change_is_an_unknown_region(installation):

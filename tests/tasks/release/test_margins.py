@@ -116,7 +116,7 @@ def test_another_margin_after_a_release_is_an_amendment(cells):
     cells.ledger.amend(terms_of(cells.settings), "sectors called otherwise", cells.now)
     works = cells.release(DAYS[1])
     assert works[DAYS[1]].outcome.status == Status.PUBLISHED
-    assert verify(cells.settings, cells.ledger).problems == ()
+    assert cells.problems() == []
     rows = optstream.read_published(cells.settings.published_folder)
     assert {"homes", "households"} <= set(rows["node"])
 
@@ -144,4 +144,4 @@ def test_optstream_with_features_on_cells_of_which_some_do_not_exist(cells):
     assert np.array_equal(units["homes"], units["84-homes"] + units["11-homes"])
     assert np.array_equal(units["FR"], units["industry"] + units["homes"])
     assert (published["load_mw_noise_se"] > 0).all()
-    assert verify(cells.settings, cells.ledger).problems == ()
+    assert cells.problems() == []

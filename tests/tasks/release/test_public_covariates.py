@@ -7,14 +7,11 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
-from optstream.stream import Measured
 from tasks.config import load_settings
 from tasks.release import draw
-from tasks.release.day import Requested, Status
-from tasks.release.publish_again import publish_again
-from tasks.release.records.lineage import EVENTS
+from tasks.release.day import Status
 from tasks.release.records.statement import statement_of
-from tasks.storage.private_files import read_verified
+from tests.failing import raising
 from tests.tasks.covariates.test_public_series import ENTRY, INFORMED
 from tests.tasks.monitoring.conftest import Watched
 
@@ -82,7 +79,7 @@ def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatc
     """And the next try draws once, and is charged once."""
     nights.simulate(LAST)
     with monkeypatch.context() as patched:
-        patched.setattr(draw, "read_covariates", lambda *of: (_ for _ in ()).throw(MemoryError))
+        patched.setattr(draw, "read_covariates", raising(MemoryError))
         ended = nights.release(LAST)[LAST]
     record = nights.record(LAST)
     assert ended.outcome.status is not Status.PUBLISHED
@@ -102,7 +99,7 @@ def test_a_lost_file_comes_back_from_the_values_that_its_night_knew(nights, monk
     for staged in (nights.folder / "trusted/staging").rglob("*"):
         if staged.is_file():
             staged.unlink()
-    assert publish_again(nights.run(), Requested(DAY)).outcome.status is Status.PUBLISHED
+    assert nights.publish_again(DAY)[0].status is Status.PUBLISHED
     assert file.read_bytes() == before
 
 
@@ -110,14 +107,12 @@ def test_what_was_used_is_said_though_it_is_configured_no_more(nights):
     """An estimate goes by the stored values, whatever is configured by then."""
     known = stated(nights, DAY)
     (nights.folder / "optstream.toml").write_text(INFORMED)
-    measured = read_verified(nights.settings.measurements_of(DAY, 0), nights.record(DAY).measurements_hash)
-    release = nights.run().mechanism_of(DAY, 0).estimate(Measured.from_bytes(measured))
+    release = nights.run().mechanism_of(DAY, 0).estimate(nights.measured(DAY))
     said = statement_of(load_settings(nights.folder / "optstream.toml"), DAY, release, 0, 0)
     assert said.mechanism["covariates"] == [{**known, "source": "not configured now"}]
 
 
 def test_lineage_names_the_covariate_and_its_source(nights):
-    events = (nights.folder / "trusted/lineage" / EVENTS).read_text().splitlines()
-    inputs = json.loads(events[-1])["inputs"]
+    inputs = nights.lineage()[-1]["inputs"]
     (warmth,) = [one for one in inputs if one["name"].endswith("warmth")]
     assert warmth["facets"]["documentation"]["description"] == "the weather service"

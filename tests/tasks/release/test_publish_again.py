@@ -1,33 +1,20 @@
 """A published file that was lost or damaged comes back: the same bytes, nothing drawn, nothing charged."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from functools import partial
 
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import OptStreamError
-from optstream.noise import secure_noise
-from tasks.ledger.verify import verify
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested, Status
-from tasks.release.each import each
 from tasks.release.publish_again import days_published, publish_again
+from tests.failing import raising
+from tests.tasks.release.noises import no_noise
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.two_regions import STEPS, Installation
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
-
-
-class NoNoise:
-    """Says that it is secure, and gives none."""
-
-    def __getattr__(self, name):
-        if name == "simulated":
-            return secure_noise().simulated
-        raise AssertionError(f"noise was asked for: {name}")
 
 
 @dataclass
@@ -47,10 +34,9 @@ class Published:
     def again(self, *days):
         """What became of them; the ledger has no new event, and no noise was asked for."""
         head = self.installation.ledger.head("two-regions")
-        run = replace(self.installation.run(), noise=NoNoise())
-        works = each([Requested(day) for day in days], Requested, partial(publish_again, run))
+        outcomes = self.installation.publish_again(*days, noise=no_noise())
         assert self.installation.ledger.head("two-regions") == head
-        return [work.outcome for work in works]
+        return outcomes
 
     def bytes(self):
         return {
@@ -59,24 +45,18 @@ class Published:
             if name.suffix != ".lock"
         }
 
+    def staged(self):
+        return [path for path in (self.installation.folder / "trusted/staging").rglob("*") if path.is_file()]
+
     def forget_staging(self):
-        for path in (self.installation.folder / "trusted/staging").rglob("*"):
-            if path.is_file():
-                path.unlink()
-
-
-@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
-def database(request, installation):
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgresql_url")
-        installation.configure("sqlite:///trusted/ledger.sqlite", url)
-    return installation
+        for path in self.staged():
+            lose(path)
 
 
 @pytest.fixture
-def published(database):
-    database.released(DAY, NEXT)
-    return Published(database)
+def published(either):
+    either.released(DAY, NEXT)
+    return Published(either)
 
 
 def lose(path):
@@ -104,16 +84,16 @@ def test_the_same_bytes_are_back(published, harm, source, which):
         published.forget_staging()
     for name in ("file", "manifest") if which == "both" else (which,):
         harm(getattr(published, name)(DAY))
-    assert verify(published.installation.settings, published.installation.ledger).problems
+    assert published.installation.problems()
     (outcome,) = published.again(DAY)
     assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
     assert published.bytes() == before
-    assert verify(published.installation.settings, published.installation.ledger).problems == ()
+    assert published.installation.problems() == []
     assert published.again(DAY, NEXT)[0].status is Status.UNCHANGED
     assert published.bytes() == before
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
 def test_a_whole_folder_that_was_lost_is_made_again(published):
     before = read_published(published.folder)
     for path in sorted(published.folder.rglob("*"), reverse=True):
@@ -121,11 +101,11 @@ def test_a_whole_folder_that_was_lost_is_made_again(published):
     assert days_published(published.installation.run()) == {DAY, NEXT}
     assert [one.status for one in published.again(DAY, NEXT)] == [Status.PUBLISHED] * 2
     assert read_published(published.folder, verify=True).equals(before)
-    assert verify(published.installation.settings, published.installation.ledger).problems == ()
+    assert published.installation.problems() == []
 
 
 def test_a_withdrawn_day_is_refused(published):
-    each([Requested(DAY)], Requested, partial(withdraw, published.installation.run(), reason="a wrong meter"))
+    published.installation.withdraw(DAY)
     before = published.bytes()
     (outcome,) = published.again(DAY)
     assert (outcome.status, "was withdrawn" in outcome.message) == (Status.FAILED, True)
@@ -133,7 +113,7 @@ def test_a_withdrawn_day_is_refused(published):
     assert days_published(published.installation.run()) == {NEXT}
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+@pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
 def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(published, monkeypatch):
     """The withdrawal comes between the look at the ledger and the turn at the folder."""
     from tasks.release import publish_again as module
@@ -141,29 +121,19 @@ def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(publishe
     real = module.publish_releases
 
     def late(*arguments):
-        each(
-            [Requested(DAY)],
-            Requested,
-            partial(withdraw, published.installation.run(), reason="a wrong meter"),
-        )
+        published.installation.withdraw(DAY)
         return real(*arguments)
 
     lose(published.file(DAY))
     monkeypatch.setattr(module, "publish_releases", late)
-    (work,) = each([Requested(DAY)], Requested, partial(publish_again, published.installation.run()))
-    assert (work.outcome.status, "withdrawn" in work.outcome.message) == (Status.FAILED, True)
+    (outcome,) = published.installation.publish_again(DAY)
+    assert (outcome.status, "withdrawn" in outcome.message) == (Status.FAILED, True)
     assert read_published(published.folder)["date"].unique().to_list() == [NEXT]
     assert check_files(published.folder) == []
 
 
 def test_a_day_whose_noise_is_known_is_refused(published):
-    compromise(
-        published.installation.settings,
-        published.installation.ledger,
-        DAY,
-        "a stolen disk",
-        published.installation.now,
-    )
+    published.installation.compromise(DAY)
     lose(published.file(DAY))
     (outcome,) = published.again(DAY)
     assert (outcome.status, "know the noise" in outcome.message) == (Status.FAILED, True)
@@ -180,9 +150,8 @@ def test_what_was_never_published_is_left_to_a_run(installation):
 
 def test_other_bytes_than_the_recorded_ones_are_never_published(published):
     """Neither spoilt staging nor what another configuration computes takes a file's place."""
-    for path in (published.installation.folder / "trusted/staging").rglob("*"):
-        if path.is_file():
-            spoil(path)
+    for path in published.staged():
+        spoil(path)
     lose(published.file(DAY))
     published.installation.configure("n_samples = 10", "n_samples = 12")
     manifest = published.manifest(DAY)
@@ -241,19 +210,16 @@ def test_a_new_estimate_comes_back_as_readers_had_it(learning, source):
         lose(published.file(day))
     assert {one.status for one in published.again(*DAYS[:3])} == {Status.PUBLISHED}
     assert published.bytes() == before
-    assert verify(learning.settings, learning.ledger).problems == ()
+    assert learning.problems() == []
 
 
 def test_a_full_disk_removes_nothing(published, monkeypatch):
     from optstream.catalogue.backends import local
 
-    def full(*_arguments):
-        raise OSError(28, "No space left on device")
-
     spoil(published.file(DAY))
     before = published.bytes()
     with monkeypatch.context() as patch:
-        patch.setattr(local, "write_new", full)
+        patch.setattr(local, "write_new", raising(OSError(28, "No space left on device")))
         (outcome,) = published.again(DAY)
     assert (outcome.status, "No space left" in outcome.message) == (Status.FAILED, True)
     assert published.bytes() == before

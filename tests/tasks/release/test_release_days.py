@@ -1,8 +1,6 @@
 """From dumps to published rows, without an orchestrator: the protocol of DESIGN's section 6."""
 
-import json
 import stat
-from dataclasses import replace
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -19,6 +17,7 @@ from tasks.release import run as release
 from tasks.release import steps as chunk
 from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
+from tests.failing import raising
 from tests.tasks.two_regions import STEPS
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
@@ -63,10 +62,8 @@ def test_a_day_to_come_is_refused_though_its_dump_lies_there(installation):
 
 def test_a_second_run_changes_nothing_and_says_so(installation):
     installation.released(FIRST)
-    before, head = (
-        installation.files("published", "trusted/measurements"),
-        installation.ledger.head("two-regions"),
-    )
+    before = installation.files("published", "trusted/measurements")
+    head = installation.ledger.head("two-regions")
     installation.later(days=3)
     works = installation.release(FIRST)
     assert status(works, FIRST) is Status.UNCHANGED
@@ -188,10 +185,9 @@ def test_simulated_noise_is_never_published(installation):
 
 
 def test_publishing_that_fails_is_finished_by_the_next_run(installation, monkeypatch):
-    def refuse(*_):
-        raise PublicationError("the published folder cannot be written")
-
-    monkeypatch.setattr(publish, "publish_releases", refuse)
+    monkeypatch.setattr(
+        publish, "publish_releases", raising(PublicationError("the published folder cannot be written"))
+    )
     works = installation.release(FIRST)
     assert status(works, FIRST) is Status.FAILED
     assert installation.record(FIRST).state is ReleaseState.DRAWN
@@ -204,9 +200,7 @@ def test_publishing_that_fails_is_finished_by_the_next_run(installation, monkeyp
 
 def test_publishing_a_chunk_again_finds_what_it_published_before(installation, monkeypatch):
     """The orchestrator repeats a step for all of its days when it failed for one of them."""
-    run, works = installation.run(), [release.Requested(FIRST), release.Requested(SECOND)]
-    for step in STEPS[:-1]:
-        works = step(run, works)
+    run, works = installation.through(STEPS[:-1], FIRST, SECOND)
     genuine = run.ledger.record_published
 
     def refuse_the_second(stream, period, *rest):
@@ -225,12 +219,7 @@ def test_publishing_a_chunk_again_finds_what_it_published_before(installation, m
 
 def test_publishing_again_after_the_lease_was_due_for_renewal(installation, monkeypatch):
     """A day that the first attempt published has no lease to renew, and is not failed for it."""
-    run, works = (
-        replace(installation.run(), clock=lambda: installation.now),
-        [release.Requested(FIRST), release.Requested(SECOND)],
-    )
-    for step in STEPS[:-1]:
-        works = step(run, works)
+    run, works = installation.through(STEPS[:-1], FIRST, SECOND)
     genuine = publish.publish
 
     def refuse_the_second(run, some):
@@ -247,9 +236,7 @@ def test_publishing_again_after_the_lease_was_due_for_renewal(installation, monk
 
 
 def test_one_day_that_cannot_be_published_keeps_no_other_back(installation):
-    run, works = installation.run(), [release.Requested(FIRST), release.Requested(SECOND)]
-    for step in STEPS[:-1]:
-        works = step(run, works)
+    run, works = installation.through(STEPS[:-1], FIRST, SECOND)
     installation.ledger.void(run.stream, FIRST.isoformat(), 0, "a person said so", installation.now)
     first, second = chunk.publish_releases(run, works)
     assert first.outcome.status is Status.FAILED
@@ -278,8 +265,7 @@ def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
 
 def test_lineage_names_inputs_columns_and_privacy(installation):
     installation.released(FIRST)
-    (line,) = (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
-    event = json.loads(line)
+    (event,) = installation.lineage()
     assert len(event["inputs"]) == 2
     assert event["run"]["facets"]["optstream_privacy"]["statement"]["epsilon_plan"]
     named = [field["name"] for field in event["outputs"][0]["facets"]["schema"]["fields"]]

@@ -9,7 +9,6 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from tasks.ledger.verify import verify
 from tasks.release import steps
 from tasks.release.day import Status
 from tests.tasks.two_regions import STEPS
@@ -36,27 +35,25 @@ def restate(installation, *days, **more):
 
 
 def test_first_releases_leave_the_share_alone_and_restatements_use_no_more(kept_back):
-    installation = kept_back
-    assert Fraction(89, 100) < spent(installation) <= Fraction(9, 10)
-    assert [outcome.status for outcome in restate(installation, DAY, NEXT)] == [Status.PUBLISHED] * 2
-    assert Fraction(99, 100) < spent(installation) <= 1
-    assert installation.ledger.verify() == []
-    rows = read_published(installation.folder / "published", verify=True)
+    assert Fraction(89, 100) < spent(kept_back) <= Fraction(9, 10)
+    assert [outcome.status for outcome in restate(kept_back, DAY, NEXT)] == [Status.PUBLISHED] * 2
+    assert Fraction(99, 100) < spent(kept_back) <= 1
+    assert kept_back.ledger.verify() == []
+    rows = read_published(kept_back.folder / "published", verify=True)
     assert rows["revision"].unique().to_list() == [1]
-    assert check_files(installation.folder / "published") == []
-    assert len(list((installation.folder / "published/superseded").rglob("*.parquet"))) == 2
+    assert check_files(kept_back.folder / "published") == []
+    assert len(list((kept_back.folder / "published/superseded").rglob("*.parquet"))) == 2
 
 
 def test_the_share_holds_one_restatement_of_a_day(kept_back):
-    installation = kept_back
-    restate(installation, DAY)
-    before = installation.files("published", "trusted/measurements")
-    (again,) = restate(installation, DAY)
+    restate(kept_back, DAY)
+    before = kept_back.files("published", "trusted/measurements")
+    (again,) = restate(kept_back, DAY)
     assert again.status is Status.REFUSED
     assert "revision 2" in again.message
     assert "Nothing was reserved" in again.message
-    assert installation.files("published", "trusted/measurements") == before
-    assert installation.ledger.latest("two-regions", DAY.isoformat()).revision == 1
+    assert kept_back.files("published", "trusted/measurements") == before
+    assert kept_back.ledger.latest("two-regions", DAY.isoformat()).revision == 1
 
 
 def test_without_a_share_nothing_is_measured_again(installation):
@@ -84,28 +81,26 @@ def test_a_plain_run_leaves_a_restated_day_alone(kept_back):
 
 @pytest.mark.parametrize("asked_again", [True, False])
 def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements(kept_back, asked_again):
-    installation = kept_back
-    installation.release(DAY, steps=UNTIL_DRAW, restate=True)
-    drawn = installation.files("trusted/measurements")
-    assert installation.ledger.latest("two-regions", DAY.isoformat()).state is ReleaseState.DRAWN
-    installation.later(hours=1)
-    assert installation.release(DAY, restate=asked_again)[DAY].outcome.status is Status.PUBLISHED
-    assert installation.files("trusted/measurements") == drawn
-    assert read_catalogue(installation.folder / "published").entry(DAY).revision == 1
+    kept_back.release(DAY, steps=UNTIL_DRAW, restate=True)
+    drawn = kept_back.files("trusted/measurements")
+    assert kept_back.ledger.latest("two-regions", DAY.isoformat()).state is ReleaseState.DRAWN
+    kept_back.later(hours=1)
+    assert kept_back.release(DAY, restate=asked_again)[DAY].outcome.status is Status.PUBLISHED
+    assert kept_back.files("trusted/measurements") == drawn
+    assert read_catalogue(kept_back.folder / "published").entry(DAY).revision == 1
 
 
 def test_a_void_day_is_replaced_by_a_restatement(kept_back):
-    installation = kept_back
     later = date(2016, 6, 3)
-    installation.simulate(later)
-    run = installation.run()
-    installation.release(later, steps=UNTIL_DRAW)
-    run.ledger.void("two-regions", later.isoformat(), 0, "a person said so", installation.now)
-    assert installation.release(later)[later].outcome.status is Status.VOID
-    (restated,) = restate(installation, later)
+    kept_back.simulate(later)
+    run = kept_back.run()
+    kept_back.release(later, steps=UNTIL_DRAW)
+    run.ledger.void("two-regions", later.isoformat(), 0, "a person said so", kept_back.now)
+    assert kept_back.release(later)[later].outcome.status is Status.VOID
+    (restated,) = restate(kept_back, later)
     assert restated.status is Status.PUBLISHED
-    assert read_catalogue(installation.folder / "published").entry(later).revision == 1
-    assert spent(installation) <= 1
+    assert read_catalogue(kept_back.folder / "published").entry(later).revision == 1
+    assert spent(kept_back) <= 1
 
 
 def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
@@ -170,18 +165,17 @@ def test_an_owner_that_was_taken_over_while_away_does_not_renew(installation):
 
 def test_a_restatement_that_would_measure_nothing_is_refused(either, learning, monkeypatch):
     """HistoryInformed has nothing left for a second one: the first stays what readers have."""
-    installation = learning  # which is `either`, with another mechanism
-    installation.release(DAY, NEXT)
-    assert [outcome.status for outcome in restate(installation, DAY)] == [Status.PUBLISHED]
-    before = installation.files("published", "trusted/measurements")
-    (again,) = restate(installation, DAY)
+    learning.release(DAY, NEXT)
+    assert [outcome.status for outcome in restate(learning, DAY)] == [Status.PUBLISHED]
+    before = learning.files("published", "trusted/measurements")
+    (again,) = restate(learning, DAY)
     assert again.status is Status.REFUSED
     assert "would measure nothing" in again.message
-    assert installation.files("published", "trusted/measurements") == before
-    assert installation.ledger.latest("two-regions", DAY.isoformat()).revision == 1
-    assert verify(installation.settings, installation.ledger).problems == ()
+    assert learning.files("published", "trusted/measurements") == before
+    assert learning.ledger.latest("two-regions", DAY.isoformat()).revision == 1
+    assert learning.problems() == []
     # the fault: nobody looks at what the plan costs
     monkeypatch.setattr("tasks.release.reserve.worst_window", lambda *_: SimpleNamespace(epsilon=1))
-    assert [outcome.status for outcome in restate(installation, DAY)] == [Status.PUBLISHED]
-    (problem,) = verify(installation.settings, installation.ledger).problems
+    assert [outcome.status for outcome in restate(learning, DAY)] == [Status.PUBLISHED]
+    (problem,) = learning.problems()
     assert "revision 2 measured nothing" in problem

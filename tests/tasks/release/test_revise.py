@@ -12,15 +12,14 @@ from optstream.estimation.gaussian_process.history import unpacked
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise.simulated import SimulatedNoise
-from optstream.stream import Measured
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
 from tasks.release import revise, steps
 from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Requested, Status
+from tasks.release.day import Status
 from tasks.release.due import due
 from tasks.storage.private_files import read_verified
-from tests.tasks.release.vintage_nights import DAYS, listed, night, revised, sound, stored
+from tests.failing import raising
+from tests.tasks.release.noises import no_noise
+from tests.tasks.release.vintage_nights import DAYS, listed, night, revised
 from tests.tasks.two_regions import STEPS
 
 
@@ -47,7 +46,7 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
     rows = read_published(installation.folder / "published", verify=True)
     mechanism = mechanism_for(installation.settings, DAYS[0])
     expected = mechanism.revise(
-        stored(installation, DAYS[0]), [stored(installation, day) for day in DAYS[1:3]]
+        installation.measured(DAYS[0]), [installation.measured(day) for day in DAYS[1:3]]
     )
     wide = rows.filter(date=DAYS[0]).pivot(on="step", index="node", values="load_mw")
     found = np.array(
@@ -61,19 +60,18 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
     )
     assert not rows.filter(date=DAYS[0])["load_mw"].equals(first["load_mw"])
     assert rows.filter(date=DAYS[0])["load_mw_se"].mean() < first["load_mw_se"].mean()
-    sound(installation)
+    installation.assert_sound()
 
 
 def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
     """Those of a span of two months before the newest are due as soon as they are asked for, each by the two
     days after it; a night looks at its own last weeks alone, and makes good what an earlier one left undone.
     """
-    installation = learning
     old = [date(2016, 3, 29), *(date(2016, 4, 1) + timedelta(days=number) for number in range(5))]
-    installation.simulate(*old)
-    installation.released(*DAYS[:4])
-    installation.released(*old)
-    nightly, filled = due(installation.run()), due(installation.run(), old[2:])
+    learning.simulate(*old)
+    learning.released(*DAYS[:4])
+    learning.released(*old)
+    nightly, filled = due(learning.run()), due(learning.run(), old[2:])
     assert {one.day: [day for day, _ in one.later] for one in nightly} == {
         DAYS[0]: DAYS[1:3],
         DAYS[1]: DAYS[2:4],
@@ -82,120 +80,106 @@ def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_aft
     of_the_span = {one.day: [day for day, _ in one.later] for one in filled if one.day < DAYS[0]}
     assert of_the_span == {old[1]: old[2:4], old[2]: old[3:5], old[3]: old[4:6], old[4]: old[5:6]}
     assert [one for one in filled if one.day >= DAYS[0]] == nightly
-    run = installation.run()
+    run = learning.run()
     steps.publish_revisions(run, steps.revise_estimates(run, filled))
     assert due(run, old[2:]) == []
-    sound(installation)
+    learning.assert_sound()
 
 
 def test_a_second_run_of_a_night_changes_nothing(learning):
-    installation = learning
-    installation.once(night, *DAYS[:3])
-    before = installation.files("published"), installation.ledger.head("two-regions")
-    assert revised(installation) == {}
-    assert (installation.files("published"), installation.ledger.head("two-regions")) == before
+    learning.once(night, *DAYS[:3])
+    before = learning.files("published"), learning.ledger.head("two-regions")
+    assert revised(learning) == {}
+    assert (learning.files("published"), learning.ledger.head("two-regions")) == before
 
 
 def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(learning):
-    installation = learning
-    installation.once(night, DAYS[0])
-    night(installation, DAYS[1])
-    entry = read_catalogue(installation.folder / "published").entry(DAYS[0])
-    data = [path.name for path in (installation.folder / f"published/data/date={DAYS[0]}").iterdir()]
+    learning.once(night, DAYS[0])
+    night(learning, DAYS[1])
+    entry = read_catalogue(learning.folder / "published").entry(DAYS[0])
+    data = [path.name for path in (learning.folder / f"published/data/date={DAYS[0]}").iterdir()]
     assert data == [entry.file.rpartition("/")[2]]
-    assert len(list((installation.folder / f"published/superseded/date={DAYS[0]}").iterdir())) == 1
-    statement = json.loads((installation.folder / "published" / entry.manifest).read_text())["statement"]
+    assert len(list((learning.folder / f"published/superseded/date={DAYS[0]}").iterdir())) == 1
+    statement = json.loads((learning.folder / "published" / entry.manifest).read_text())["statement"]
     assert statement["vintage"] == 1
     assert "vintage 1, a revised estimate" in statement["privacy_in_words"]
     assert "costs nothing more" in statement["privacy_in_words"]
-    events = [
-        json.loads(line)
-        for line in (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
-    ]
-    told = [event["run"]["facets"]["optstream_privacy"]["estimate"] for event in events]
+    told = [event["run"]["facets"]["optstream_privacy"]["estimate"] for event in learning.lineage()]
     assert [words.split(" of ")[0] for words in told] == ["first estimate"] * 2 + ["revised estimate"]
 
 
 def test_an_amendment_stops_smoothing_across_it(learning):
-    installation = learning
-    installation.once(night, *DAYS[:2])
-    installation.configure('alpha = "1"', 'alpha = "2"')
+    learning.once(night, *DAYS[:2])
+    learning.configure('alpha = "1"', 'alpha = "2"')
     from tasks.release.run import terms_of
 
-    installation.ledger.amend(terms_of(installation.settings), "larger customers", installation.now)
-    installation.configure("revise_days = 2", "revise_days = 10")
+    learning.ledger.amend(terms_of(learning.settings), "larger customers", learning.now)
+    learning.configure("revise_days = 2", "revise_days = 10")
     done = {}
     for day in DAYS[2:]:
-        if installation.release(day)[day].outcome.status is Status.PUBLISHED:
-            done = revised(installation)
+        if learning.release(day)[day].outcome.status is Status.PUBLISHED:
+            done = revised(learning)
     assert done
     assert DAYS[0] not in done
     assert DAYS[1] not in done
-    assert listed(installation)[DAYS[0]] == 1
-    sound(installation)
+    assert listed(learning)[DAYS[0]] == 1
+    learning.assert_sound()
 
 
 def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
     """It may be held until its hour: a new estimate before would tell when it was drawn."""
-    installation = learning
-    installation.released(*DAYS[:2])
-    installation.release(DAYS[2], steps=STEPS[:-1])
-    assert installation.record(DAYS[2]).state is ReleaseState.DRAWN
-    (work,) = due(installation.run())
+    learning.released(*DAYS[:2])
+    learning.release(DAYS[2], steps=STEPS[:-1])
+    assert learning.record(DAYS[2]).state is ReleaseState.DRAWN
+    (work,) = due(learning.run())
     assert (work.day, [day for day, _ in work.later]) == (DAYS[0], [DAYS[1]])
 
 
 def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learning):
-    installation = learning
-    installation.configure("revise_days = 2", "revise_days = 10")
-    installation.once(night, *DAYS[:3])
-    (work,) = installation.release(DAYS[1], restate=True).values()
+    learning.configure("revise_days = 2", "revise_days = 10")
+    learning.once(night, *DAYS[:3])
+    (work,) = learning.release(DAYS[1], restate=True).values()
     assert work.outcome.status is Status.PUBLISHED
-    assert set(night(installation, DAYS[3])) == {DAYS[2]}
-    assert listed(installation) == {DAYS[0]: 1, DAYS[1]: 0, DAYS[2]: 1, DAYS[3]: 0}
-    assert read_catalogue(installation.folder / "published").entry(DAYS[1]).revision == 1
-    sound(installation)
+    assert set(night(learning, DAYS[3])) == {DAYS[2]}
+    assert listed(learning) == {DAYS[0]: 1, DAYS[1]: 0, DAYS[2]: 1, DAYS[3]: 0}
+    assert read_catalogue(learning.folder / "published").entry(DAYS[1]).revision == 1
+    learning.assert_sound()
 
 
 def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
-    installation = learning
-    installation.released(*DAYS[:4])
-    (work,) = installation.release(DAYS[2], restate=True).values()
+    learning.released(*DAYS[:4])
+    (work,) = learning.release(DAYS[2], restate=True).values()
     assert work.outcome.status is Status.PUBLISHED
-    record = installation.ledger.find("two-regions", DAYS[2].isoformat(), 1)
-    folder = installation.settings.measurements_of(DAYS[2], 1)
-    again = Measured.from_bytes(read_verified(folder, record.measurements_hash))
-    before, first = stored(installation, DAYS[1]), stored(installation, DAYS[2])
+    again = learning.measured(DAYS[2], 1)
+    before, first = learning.measured(DAYS[1]), learning.measured(DAYS[2])
     own = again.first_step
     for level, known in again.state["levels"].items():
         starts = [one for one in known["history"]["starts"] if one < own]
         assert starts == before.state["levels"][level]["history"]["starts"]
     assert again.before["began"] == first.before["began"] is not None
     # and nothing goes on from it
-    sums = [one.state["levels"]["0"]["history"]["sums"] for one in (first, stored(installation, DAYS[3]))]
+    sums = [one.state["levels"]["0"]["history"]["sums"] for one in (first, learning.measured(DAYS[3]))]
     of_first, of_last = (unpacked(one) for one in sums)
     assert np.array_equal(of_last[:, : of_first.shape[1]], of_first)
 
 
 def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
-    installation = learning
-    installation.once(night, *DAYS[:2])
-    night(installation, DAYS[2])
-    ended = withdraw(installation.run(), Requested(DAYS[0]), "wrong dump")
-    assert ended.outcome.status is Status.WITHDRAWN
+    learning.once(night, *DAYS[:2])
+    night(learning, DAYS[2])
+    outcome = learning.withdraw(DAYS[0])
+    assert outcome.status is Status.WITHDRAWN
     for part in ("data", "superseded"):
-        assert not list((installation.folder / f"published/{part}/date={DAYS[0]}").glob("*.parquet"))
-    assert read_published(installation.folder / "published")["date"].min() == DAYS[1]
-    assert DAYS[0] not in night(installation, DAYS[3])
-    sound(installation)
+        assert not list((learning.folder / f"published/{part}/date={DAYS[0]}").glob("*.parquet"))
+    assert read_published(learning.folder / "published")["date"].min() == DAYS[1]
+    assert DAYS[0] not in night(learning, DAYS[3])
+    learning.assert_sound()
 
 
 def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
-    installation = learning
-    installation.released(*DAYS[:3])
+    learning.released(*DAYS[:3])
     found = []
     for _ in range(2):
-        run = installation.run()
+        run = learning.run()
         works = [revise.revise(run, revise.measurements_of(run), work) for work in due(run)]
         found.append([work.rows for work in works])
     assert len(found[0]) == 2
@@ -204,8 +188,7 @@ def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
 
 
 def test_a_few_days_at_a_time_are_held_in_memory_the_newest_first(learning, monkeypatch):
-    installation = learning
-    installation.released(*DAYS[:3])
+    learning.released(*DAYS[:3])
     judged, genuine = [], steps._judged
 
     def judge(run, works):
@@ -214,69 +197,50 @@ def test_a_few_days_at_a_time_are_held_in_memory_the_newest_first(learning, monk
 
     monkeypatch.setattr(steps, "_judged", judge)
     monkeypatch.setattr(steps, "MOST_ROWS", 1)
-    assert list(revised(installation)) == DAYS[:2]
+    assert list(revised(learning)) == DAYS[:2]
     assert judged == [[DAYS[1]], [DAYS[0]]]
-    sound(installation)
+    learning.assert_sound()
 
 
 def test_measurements_are_read_once_and_once_more_for_what_they_remember(learning, monkeypatch):
     """The last that a new estimate is made of is parsed whole; two new estimates are made of the newest."""
-    installation = learning
-    installation.released(*DAYS[:4])
+    learning.released(*DAYS[:4])
     read = []
     monkeypatch.setattr(
         revise, "read_verified", lambda folder, digest: read.append(folder) or read_verified(folder, digest)
     )
-    assert len(revised(installation)) == 3
-    folders = [installation.settings.measurements_of(day, 0) for day in DAYS[:4]]
+    assert len(revised(learning)) == 3
+    folders = [learning.settings.measurements_of(day, 0) for day in DAYS[:4]]
     assert sorted(read) == sorted([*folders, *folders[2:]])
 
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
-    installation = learning
-    installation.released(*DAYS[:2])
-    before = read_published(installation.folder / "published")
-    for path in installation.settings.measurements_of(DAYS[1], 0).iterdir():
+    learning.released(*DAYS[:2])
+    before = read_published(learning.folder / "published")
+    for path in learning.settings.measurements_of(DAYS[1], 0).iterdir():
         path.unlink()
-    (outcome,) = revised(installation).values()
+    (outcome,) = revised(learning).values()
     assert outcome.status is Status.FAILED
     assert "is gone" in outcome.message
-    assert read_published(installation.folder / "published", verify=True).equals(before)
-
-
-class Forbidden:
-    """Noise that nobody may ask for."""
-
-    simulated = False
-
-    def discrete_laplace(self, scale, size):
-        raise AssertionError("a new estimate drew noise")
+    assert read_published(learning.folder / "published", verify=True).equals(before)
 
 
 def test_nothing_is_drawn_for_it(learning):
-    installation = learning
-    installation.released(*DAYS[:2])
-    assert revised(installation, noise=Forbidden())[DAYS[0]].status is Status.PUBLISHED
-    assert (
-        installation.release(DAYS[2], noise=Forbidden())[DAYS[2]].outcome.status is Status.FAILED
-    )  # control
+    learning.released(*DAYS[:2])
+    assert revised(learning, noise=no_noise())[DAYS[0]].status is Status.PUBLISHED
+    assert learning.release(DAYS[2], noise=no_noise())[DAYS[2]].outcome.status is Status.FAILED  # control
 
 
 def test_learning_that_fails_voids_no_day(learning, monkeypatch):
     """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
-    installation = learning
-    installation.release(DAYS[0])
-
-    def fails(*_):
-        raise MemoryError("as told")
-
+    learning.release(DAYS[0])
     with monkeypatch.context() as patch:
-        patch.setattr(HistoryInformedTree, "_refreshed", fails)
-        (work,) = installation.release(DAYS[1]).values()
+        patch.setattr(HistoryInformedTree, "_refreshed", raising(MemoryError("as told")))
+        (work,) = learning.release(DAYS[1]).values()
     assert work.outcome.status is Status.FAILED
-    assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
-    assert installation.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
-    sound(installation)
+    assert learning.record(DAYS[1]).state is ReleaseState.RESERVED
+    assert learning.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    learning.assert_sound()
 
 
 def test_days_of_another_mechanism_keep_their_estimate(installation):
@@ -288,7 +252,7 @@ def test_days_of_another_mechanism_keep_their_estimate(installation):
     done = revised(installation)
     assert done[DAYS[0]].status is Status.UNCHANGED
     assert done[DAYS[1]].status is Status.PUBLISHED
-    sound(installation)
+    installation.assert_sound()
 
 
 def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(installation):
@@ -306,7 +270,7 @@ def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(installation):
 
 def blocks_before(installation, day):
     """Where the blocks begin that the draw of a day knew of, of all levels."""
-    measured = stored(installation, day)
+    measured = installation.measured(day)
     starts = (start for one in measured.state["levels"].values() for start in one["history"]["starts"])
     return {start for start in starts if start < measured.first_step}
 
@@ -315,32 +279,30 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     """A day that was drawn before the noise of an earlier one became known carries its blocks, and what was
     learned of them: nothing is remembered across it, neither by a night nor by a new estimate.
     """
-    installation = learning
-    installation.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
-    installation.released(*DAYS[:3])
-    known = set(range(installation.record(DAYS[0]).first_step, installation.record(DAYS[1]).first_step))
-    assert blocks_before(installation, DAYS[2]) & known
-    compromise(installation.settings, installation.ledger, DAYS[0], "a leak", installation.now)
-    done = revised(installation)
+    learning.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
+    learning.released(*DAYS[:3])
+    known = set(range(learning.record(DAYS[0]).first_step, learning.record(DAYS[1]).first_step))
+    assert blocks_before(learning, DAYS[2]) & known
+    learning.compromise(DAYS[0], "a leak")
+    done = revised(learning)
     assert {day: one.status for day, one in done.items()} == {DAYS[1]: Status.UNCHANGED}
     assert "noise that others know" in done[DAYS[1]].message
-    assert listed(installation)[DAYS[1]] == 0
-    done = night(installation, DAYS[3])
-    assert blocks_before(installation, DAYS[3]) == set()
+    assert listed(learning)[DAYS[1]] == 0
+    done = night(learning, DAYS[3])
+    assert blocks_before(learning, DAYS[3]) == set()
     assert {day: one.status for day, one in done.items()} == dict.fromkeys(DAYS[1:3], Status.PUBLISHED)
-    night(installation, DAYS[4])
-    assert min(blocks_before(installation, DAYS[4])) >= installation.record(DAYS[3]).first_step
-    sound(installation)
+    night(learning, DAYS[4])
+    assert min(blocks_before(learning, DAYS[4])) >= learning.record(DAYS[3]).first_step
+    learning.assert_sound()
 
 
 def test_a_backfilled_day_whose_noise_is_known_takes_no_memory_along(learning):
     """What a later day remembers began after it."""
-    installation = learning
-    installation.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
-    installation.released(*DAYS[2:4])
-    installation.release(DAYS[0])
-    compromise(installation.settings, installation.ledger, DAYS[0], "a leak", installation.now)
-    night(installation, DAYS[4])
-    assert blocks_before(installation, DAYS[4]) & set(
-        range(installation.record(DAYS[2]).first_step, installation.record(DAYS[3]).first_step)
+    learning.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
+    learning.released(*DAYS[2:4])
+    learning.release(DAYS[0])
+    learning.compromise(DAYS[0], "a leak")
+    night(learning, DAYS[4])
+    assert blocks_before(learning, DAYS[4]) & set(
+        range(learning.record(DAYS[2]).first_step, learning.record(DAYS[3]).first_step)
     )

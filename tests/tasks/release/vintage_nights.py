@@ -2,13 +2,10 @@
 
 from datetime import date, timedelta
 
-from optstream.catalogue import check_files, read_catalogue
-from optstream.stream import Measured
-from tasks.ledger.verify import verify
+from optstream.catalogue import read_catalogue
 from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.due import due
-from tasks.storage.private_files import read_verified
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
 
@@ -30,15 +27,3 @@ def listed(installation):
     return {
         entry.period: entry.vintage for entry in read_catalogue(installation.folder / "published").entries
     }
-
-
-def stored(installation, day):
-    record = installation.record(day)
-    folder = installation.settings.measurements_of(day, record.revision)
-    return Measured.from_bytes(read_verified(folder, record.measurements_hash))
-
-
-def sound(installation):
-    assert installation.ledger.verify() == []
-    assert verify(installation.settings, installation.ledger).problems == ()
-    assert check_files(installation.folder / "published") == []

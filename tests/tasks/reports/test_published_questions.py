@@ -10,8 +10,6 @@ import pytest
 
 from optstream import ask, read_answers, read_measurements, read_published
 from optstream.catalogue import check_files
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested
 from tests.tasks.conftest import TWO_REGIONS, Installation
 from tests.tasks.release.records.test_published_measurements import DAY, DAYS, LAST, NEXT, wanted
 
@@ -159,7 +157,7 @@ def test_a_day_that_is_taken_back_takes_answers_with_it_and_the_rest_is_answered
     published = installation.folder / "published"
     days = sorted(path.name for path in (published / "questions").iterdir())
     assert days == [f"date={day}" for day in DAYS]
-    withdraw(installation.run(), Requested(NEXT), "a meter failed")
+    installation.withdraw(NEXT)
     assert sorted(path.name for path in (published / "questions").iterdir()) == [f"date={DAY}"]
     assert [line for line in check_files(published) if "question" in line] == []
     assert installation.write_pages().problem is None

@@ -5,7 +5,6 @@ import shutil
 from base64 import b64decode
 from datetime import date
 from fractions import Fraction
-from functools import partial
 
 import polars as pl
 import pytest
@@ -17,16 +16,13 @@ from optstream.catalogue.page import curves_named
 from optstream.catalogue.reading.columns import read_statement
 from optstream.errors import LedgerError
 from tasks.ledger.horizon import read_horizons
-from tasks.ledger.verify import verify
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, Status
-from tasks.release.each import each
+from tasks.release.day import Status
 from tasks.reports.numbers import at_most
 from tasks.reports.one_day import day_in_markdown
 from tasks.reports.write import write_public_page
 from tasks.signing.key import new_key
 from tasks.storage import kept_figures
+from tests.failing import raising
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 
@@ -93,7 +89,7 @@ def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(i
     for found in read_horizons(installation.settings, installation.ledger):
         assert found.loss.plain == 2
         assert f'<td class="n">{at_most(found.loss.epsilon)}</td><td class="n">2</td>' in report
-    compromise(installation.settings, installation.ledger, DAY, "a stolen disk", installation.now)
+    installation.compromise(DAY, "a stolen disk")
     installation.write_pages()
     assert '<td class="n">∞</td><td class="n">∞</td>' in report_of(installation)
 
@@ -220,20 +216,17 @@ def test_a_withdrawn_day_leaves_both_pages(installation):
     installation.released(DAY, NEXT)
     installation.write_pages()
     before = page_of(installation)
-    run = installation.run()
-    each([Requested(NEXT)], Requested, partial(withdraw, run, reason="a wrong meter"))
+    installation.withdraw(NEXT)
     assert b"being made anew" in page_of(installation)
     assert not (installation.folder / "published/curves").exists()
-    assert any(
-        "optstream report" in line for line in verify(installation.settings, installation.ledger).problems
-    )
+    assert any("optstream report" in line for line in installation.problems())
     installation.write_pages()
     after = page_of(installation)
     assert b"1 Jun 2016 to 1 Jun 2016" in after
     assert b"1 Jun 2016 to 2 Jun 2016" in before
     assert b"a wrong meter" not in after, "why is the ledger's to know"
     assert "a wrong meter" in report_of(installation)
-    assert verify(installation.settings, installation.ledger).problems == ()
+    assert installation.problems() == []
 
 
 def test_a_lost_file_is_named_and_the_other_days_are_shown(installation):
@@ -276,9 +269,7 @@ def test_before_the_first_release_operators_have_a_page_and_readers_none(install
 def test_another_ledger_writes_no_operators_page(installation, monkeypatch):
     installation.released(DAY)
 
-    def away(*_arguments, **_named):
-        raise LedgerError("the database is away")
-
+    away = raising(LedgerError("the database is away"))
     monkeypatch.setattr("tasks.reports.operator.watch", away)
     with pytest.raises(LedgerError, match="is away"):
         installation.write_pages()

@@ -11,9 +11,6 @@ from optstream.catalogue.statements.consistency import to_document
 from optstream.errors import ParameterError
 from optstream.estimation.optimality import Optimality
 from tasks.monitoring.document import status_document
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested
 from tasks.schemas.json_schema import schema_of
 from tasks.studies.audit_record import keep_audit
 from tests.tasks.monitoring.conftest import WATCH, Watched
@@ -42,10 +39,10 @@ def installation(tmp_path_factory):
     installation.simulate(*DAYS)
     installation.released(*DAYS[:3])
     installation.release(DAYS[1], restate=True)
-    withdraw(installation.run(), Requested(DAYS[0]), reason="a wrong meter")
+    installation.withdraw(DAYS[0])
     installation.release(DAYS[3], steps=STEPS[:6])
     installation.ledger.void("two-regions", str(DAYS[3]), 0, "a person said so", installation.now)
-    compromise(installation.settings, installation.ledger, DAYS[2], "a stolen disk", installation.now)
+    installation.compromise(DAYS[2], "a stolen disk")
     (folder / f"dumps/region=84/date={DAYS[5]}/_SUCCESS").unlink()
     (folder / f"dumps/region=84/date={DAYS[6]}").rename(folder / "84")
     (folder / f"dumps/region=FR-AURA/date={DAYS[6]}").mkdir(parents=True)

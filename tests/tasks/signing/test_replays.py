@@ -1,7 +1,6 @@
 """What who may write the published folder cannot have signed: old states, used-up numbers, other days."""
 
 from dataclasses import replace
-from functools import partial
 
 import pytest
 
@@ -9,22 +8,17 @@ from optstream.catalogue import read_catalogue, read_published
 from optstream.catalogue.index import LARGEST_SEQUENCE
 from optstream.errors import ConfigurationError
 from tasks.operations.permissions import check_trusted
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, Status
-from tasks.release.each import each
-from tasks.release.publish_again import publish_again
+from tasks.release.day import Status
 from tasks.signing.key import new_key
 from tests.tasks.signing.test_sign import (
     DAY,
     NEXT,
     days_in,
     get,
-    problems,
     put,
     sign_with,
     signed,
     statuses,
-    take_back,
 )
 
 __all__ = ["signed"]
@@ -45,25 +39,16 @@ def put_file(installation, name, data):
     put(installation, name, data)
 
 
-def again(installation, *days):
-    return [
-        work.outcome
-        for work in each(
-            [Requested(day) for day in days], Requested, partial(publish_again, installation.run(), days=days)
-        )
-    ]
-
-
 @pytest.mark.parametrize("number", [None, 1, LARGEST_SEQUENCE - 1])
 def test_a_forged_number_neither_begins_again_nor_uses_the_numbers_up(signed, number):
     signed.release(DAY)
     signed.release(NEXT)
     put_listed(signed, sequence=number)
-    (done,) = again(signed, DAY)
+    (done,) = signed.publish_again(DAY)
     assert done.status is Status.PUBLISHED
     assert listed(signed).sequence == 3
     assert days_in(signed) == [DAY, NEXT]
-    assert problems(signed) == []
+    assert signed.problems() == []
 
 
 def test_the_number_rises_after_an_older_trusted_folder_was_brought_back(signed):
@@ -85,12 +70,12 @@ def test_an_old_catalogue_gets_no_new_number_by_the_next_night(signed):
     assert done.outcome.status is Status.FAILED
     assert f"{NEXT} is published, and catalogue.json does not list it" in done.outcome.message
     assert get(signed, "catalogue.json") == old
-    assert [one.status for one in again(signed, NEXT)] == [Status.PUBLISHED]
+    assert [one.status for one in signed.publish_again(NEXT)] == [Status.PUBLISHED]
     signed.later(hours=1)
     assert statuses(signed.release(third)) == [Status.PUBLISHED]
     assert days_in(signed) == [DAY, NEXT, third]
     assert listed(signed).sequence == 4
-    assert problems(signed) == []
+    assert signed.problems() == []
 
 
 def test_a_lost_catalogue_is_published_again_before_the_next_night_signs(signed):
@@ -100,7 +85,7 @@ def test_a_lost_catalogue_is_published_again_before_the_next_night_signs(signed)
     if isinstance(folder, type(signed.folder)):
         (folder / "catalogue.json").unlink()
         assert statuses(signed.release(NEXT)) == [Status.FAILED]
-        assert [one.status for one in again(signed, DAY)] == [Status.PUBLISHED]
+        assert [one.status for one in signed.publish_again(DAY)] == [Status.PUBLISHED]
         signed.later(hours=1)
         assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
         assert listed(signed).sequence == 3
@@ -119,7 +104,7 @@ def test_an_older_revision_is_not_signed_again(signed):
     done = signed.release(NEXT)
     assert statuses(done) == [Status.FAILED]
     assert f"{DAY} is published, and catalogue.json lists an older release" in done[NEXT].outcome.message
-    assert [one.status for one in again(signed, DAY)] == [Status.PUBLISHED]
+    assert [one.status for one in signed.publish_again(DAY)] == [Status.PUBLISHED]
     assert listed(signed).entry(DAY).revision == 1
 
 
@@ -129,22 +114,18 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
     signed.release(NEXT)
     file = listed(signed).entry(DAY).file
     old = {name: get(signed, name) for name in ("catalogue.json", file)}
-    take_back(signed, DAY)
+    signed.take_back(DAY)
     for name, data in old.items():
         put_file(signed, name, data)
-    told = take_back(signed, NEXT)
+    told = signed.take_back(NEXT)[0]
     assert told.status is Status.FAILED
     assert f"`optstream withdraw --date {DAY}` completes it" in told.message
     assert get(signed, "catalogue.json") == old["catalogue.json"]
-    told = take_back(signed, DAY)
+    told = signed.take_back(DAY)[0]
     assert f"`optstream withdraw --date {NEXT}` completes it" in told.message
-    days = [DAY, NEXT]
-    works = each(
-        [Requested(day) for day in days], Requested, partial(withdraw, signed.run(), reason="why", days=days)
-    )
-    assert [work.outcome.status for work in works] == [Status.WITHDRAWN] * 2
+    assert [told.status for told in signed.take_back(DAY, NEXT)] == [Status.WITHDRAWN] * 2
     assert days_in(signed) == []
-    assert problems(signed) == []
+    assert signed.problems() == []
 
 
 @pytest.mark.parametrize("change", [{"rows_hash": "0" * 64}, {"ledger_head": "nobody-s"}])
@@ -155,15 +136,15 @@ def test_no_forged_part_of_an_entry_is_signed(signed, change):
     done = signed.release(NEXT)
     assert statuses(done) == [Status.FAILED]
     assert "nothing was signed and nothing published" in done[NEXT].outcome.message
-    assert again(signed, DAY)[0].status is Status.FAILED
+    assert signed.publish_again(DAY)[0].status is Status.FAILED
     assert get(signed, "catalogue.json") == forged
-    assert problems(signed) != []
+    assert signed.problems() != []
 
 
 def test_a_forged_value_column_is_not_signed_by_a_withdrawal(signed):
     signed.release(DAY)
     put_listed(signed, value_column="other")
-    told = take_back(signed, DAY)
+    told = signed.take_back(DAY)[0]
     assert told.status is Status.FAILED
     assert "another stream or value column" in told.message
 
@@ -172,7 +153,7 @@ def test_what_is_refused_removes_no_manifest(signed):
     signed.release(DAY)
     put_listed(signed, entries=(replace(listed(signed).entries[0], ledger_head="nobody-s"),))
     manifest = get(signed, listed(signed).entry(DAY).manifest)
-    assert again(signed, DAY)[0].status is Status.FAILED
+    assert signed.publish_again(DAY)[0].status is Status.FAILED
     assert get(signed, listed(signed).entry(DAY).manifest) == manifest
 
 

@@ -8,7 +8,6 @@ import stat
 from base64 import b64encode
 from dataclasses import replace
 from datetime import date
-from functools import partial
 
 import fsspec
 import pytest
@@ -22,11 +21,8 @@ from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.signing import Signer
 from optstream.errors import ConfigurationError, PublicationError
 from tasks.config import load_settings
-from tasks.ledger.verify import verify
 from tasks.operations.permissions import check_trusted
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, Status
-from tasks.release.each import each
+from tasks.release.day import Status
 from tasks.schemas.json_schema import schema_of
 from tasks.signing.key import new_key, read_key
 
@@ -50,10 +46,6 @@ def signed(installation, request):
     return installation
 
 
-def problems(installation):
-    return list(verify(installation.settings, installation.ledger).problems)
-
-
 def days_in(installation, key=None):
     rows = read_published(installation.settings.published_folder, public_key=key or installation.public)
     return rows["date"].unique().sort().to_list()
@@ -74,23 +66,18 @@ def statuses(done):
     return [work.outcome.status for work in done.values()]
 
 
-def take_back(installation, day):
-    (work,) = each([Requested(day)], Requested, partial(withdraw, installation.run(), reason="why"))
-    return work.outcome
-
-
 def test_what_a_night_publishes_is_signed_and_verified(signed):
     check_trusted(signed.settings)
     assert statuses(signed.release(DAY)) == [Status.PUBLISHED]
     assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
     assert days_in(signed) == [DAY, NEXT]
-    assert problems(signed) == []
+    assert signed.problems() == []
     document = json.loads(get(signed, "catalogue.json"))
     assert document["sequence"] == 2
     assert list(Draft202012Validator(schema_of("optstream.catalogue/2")).iter_errors(document)) == []
-    assert take_back(signed, DAY).status is Status.WITHDRAWN
+    assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
     assert days_in(signed) == [NEXT]
-    assert problems(signed) == []
+    assert signed.problems() == []
 
 
 def forged(installation, day):
@@ -112,7 +99,7 @@ def test_a_forged_day_is_refused_by_readers_and_not_signed_by_the_next_night(sig
     assert read_published(signed.settings.published_folder, verify=True)["load_mw"].mean() > 1000
     with pytest.raises(PublicationError, match="not signed"):
         days_in(signed)
-    assert "catalogue.json is not signed by key" in " ".join(problems(signed))
+    assert "catalogue.json is not signed by key" in " ".join(signed.problems())
     done = signed.release(NEXT)
     assert statuses(done) == [Status.FAILED]
     assert f"lists {DAY} with bytes that the ledger does not know" in done[NEXT].outcome.message
@@ -126,7 +113,7 @@ def test_a_withdrawn_day_that_an_old_catalogue_lists_is_not_signed_again(signed)
     old = {"catalogue.json": get(signed, "catalogue.json")}
     (file,) = (entry.file for entry in read_catalogue(signed.settings.published_folder).entries)
     old[file] = get(signed, file)
-    take_back(signed, DAY)
+    signed.take_back(DAY)
     if isinstance(signed.settings.published_folder, type(signed.folder)):
         (signed.folder / "published" / file).parent.mkdir()
     for name, data in old.items():
@@ -134,11 +121,11 @@ def test_a_withdrawn_day_that_an_old_catalogue_lists_is_not_signed_again(signed)
     done = signed.release(NEXT)
     assert statuses(done) == [Status.FAILED]
     assert f"{DAY} was withdrawn, and catalogue.json lists it" in done[NEXT].outcome.message
-    assert take_back(signed, DAY).status is Status.WITHDRAWN
+    assert signed.take_back(DAY)[0].status is Status.WITHDRAWN
     signed.later(hours=1)
     assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
     assert days_in(signed) == [NEXT]
-    assert problems(signed) == []
+    assert signed.problems() == []
 
 
 def test_a_forged_tombstone_is_not_signed(signed):
@@ -155,18 +142,18 @@ def test_a_stream_that_begins_to_sign_and_changes_its_key(installation):
     installation.release(DAY)
     sign_with(installation, "one.pem")
     one = new_key(installation.settings.signing_key_file)
-    assert "not signed" in " ".join(problems(installation))
+    assert "not signed" in " ".join(installation.problems())
     installation.release(NEXT)
     assert days_in(installation, one) == [DAY, NEXT]
-    assert problems(installation) == []
+    assert installation.problems() == []
     installation.configure('signing_key = "trusted/one.pem"', 'signing_key = "trusted/two.pem"')
     two = new_key(installation.settings.signing_key_file)
-    assert "not signed" in " ".join(problems(installation))
+    assert "not signed" in " ".join(installation.problems())
     installation.configure('"trusted/two.pem"', '"trusted/two.pem"\npublic_keys = ["trusted/one.pub"]')
-    assert problems(installation) == []
-    assert take_back(installation, DAY).status is Status.WITHDRAWN
+    assert installation.problems() == []
+    assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
     assert days_in(installation, [one, two]) == days_in(installation, two) == [NEXT]
-    assert problems(installation) == []
+    assert installation.problems() == []
 
 
 def test_a_key_changes_no_hash_of_a_configuration(installation):
@@ -236,7 +223,7 @@ def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
             "catalogue.json",
             get(signed, "catalogue.json").replace(b'"revision": 0', b'"revision": 9'),
         )
-        told = str(signed.release(NEXT)[NEXT].outcome) + str(problems(signed)) + repr(signed.settings)
+        told = str(signed.release(NEXT)[NEXT].outcome) + str(signed.problems()) + repr(signed.settings)
     key = read_key(signed.settings.signing_key_file)
     raw = key.private_bytes(Encoding.Raw, PrivateFormat.Raw, NoEncryption())
     pem = signed.settings.signing_key_file.read_text().splitlines()[1]

@@ -7,6 +7,7 @@ import pytest
 from tasks.monitoring import State
 from tasks.ui.snapshot import take_snapshot
 from tasks.ui.views.stream_page import stream_page
+from tests.failing import raising
 from tests.tasks.conftest import NOW
 
 DAYS = (date(2016, 6, 1), date(2016, 6, 2))
@@ -56,10 +57,6 @@ def test_trouble_is_a_value_and_the_look_before_stays(small):
 @pytest.mark.parametrize("part", ["read_told", "kept_figures", "data_docs"])
 def test_a_defect_in_what_is_beside_the_view_is_a_value_too(small, monkeypatch, part):
     """What is raised here would end the loop that looks at all streams."""
-
-    def broken(*_):
-        raise NotADirectoryError("a place")
-
-    monkeypatch.setattr(f"tasks.ui.snapshot.{part}", broken)
+    monkeypatch.setattr(f"tasks.ui.snapshot.{part}", raising(NotADirectoryError("a place")))
     found = take_snapshot(small().settings.file, NOW)
     assert "NotADirectoryError" in (found.problem or "")

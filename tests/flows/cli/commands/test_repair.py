@@ -2,14 +2,10 @@
 
 import json
 from datetime import date
-from functools import partial
 
 import pytest
 
 from optstream.catalogue import read_catalogue
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested
-from tasks.release.each import each
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
@@ -24,7 +20,7 @@ def here(tmp_path, monkeypatch):
     installation = Installation(tmp_path)
     installation.simulate(*DAYS)
     installation.release(*DAYS)
-    each([Requested(DAYS[1])], Requested, partial(withdraw, installation.run(), reason="a wrong meter"))
+    installation.withdraw(DAYS[1])
     installation.write_pages()
     for path in (tmp_path / "published/data").rglob("*.parquet"):
         path.unlink()

@@ -8,6 +8,7 @@ import typer
 
 from flows.cli.commands import run_days
 from flows.cli.show.interruption import told_if_interrupted, with_config
+from tests.failing import raising
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
 
@@ -35,10 +36,7 @@ def test_what_ctrl_c_left_is_said_on_standard_error(here, capsys):
 
 
 def test_ctrl_c_in_a_run_names_the_command_that_goes_on(here, monkeypatch):
-    def stopped(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(run_days, "connect", stopped)
+    monkeypatch.setattr(run_days, "connect", raising(KeyboardInterrupt))
     shown = invoke("run", "--date", str(DAY))
     assert shown.exit_code == 130
     assert "optstream run --date 2016-06-01" in shown.stderr
@@ -55,11 +53,7 @@ def test_the_configuration_is_named_where_it_is_not_the_usual_one():
 def test_a_run_of_days_that_are_published_loads_no_orchestrator(here, monkeypatch):
     here.released(DAY)
     here.write_pages()
-
-    def loaded(*_):
-        raise AssertionError("Prefect was asked for")
-
-    monkeypatch.setattr(run_days, "connect", loaded)
+    monkeypatch.setattr(run_days, "connect", raising(AssertionError("Prefect was asked for")))
     shown = invoke("run", "--date", str(DAY))
     assert shown.exit_code == 0, shown.output
     assert "published already" in shown.output

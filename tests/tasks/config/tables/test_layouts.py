@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.errors import ConfigurationError
 from tasks.config import Layout
+from tests.tasks.config.refused import refused
 
 CHANGES = """
 [[input.changes]]
@@ -25,12 +25,7 @@ marker = "DONE"
 
 @pytest.fixture
 def refusal(small):
-    def _refusal(text, **changes):
-        with pytest.raises(ConfigurationError) as caught:
-            small(marker=text, **changes)
-        return str(caught.value)
-
-    return _refusal
+    return lambda text, **changes: refused(small, marker=text, **changes)
 
 
 def test_each_day_has_the_layout_that_began_last(small):

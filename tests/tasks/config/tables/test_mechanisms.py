@@ -7,7 +7,7 @@ from datetime import date
 import pytest
 
 from optstream import mechanisms
-from optstream.errors import ConfigurationError, ParameterError
+from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
 from optstream.mechanisms.history_informed.block_choice import Figures
@@ -27,41 +27,26 @@ PLAIN = [name for name in MECHANISMS if getattr(mechanisms, name).tree_class]
 
 
 @pytest.fixture
-def write(tmp_path):
-    """Write the example for another mechanism: write("Fourier", n_coefficients="5")."""
+def load(load_text):
+    """Load the example for another mechanism: load("Fourier", n_coefficients="5")."""
 
-    def _write(name, *changes, keep=(), **keys):
+    def _load(name, *changes, keep=(), **keys):
         listed = "".join(f"{key} = {value}\n" for key, value in keys.items())
         text = re.sub(r"\[mechanism\].*\n(.+\n)+", f'[mechanism]\nname = "{name}"\n{listed}', EXAMPLE)
         text = text if "stages" in keep else re.sub(r"stages = .+\n", "", text)
         for table in {"sampling", "features"} - set(keep):
             text = re.sub(rf"\[{table}\].*\n(.+\n)+", "", text)
         text = re.sub(r"(epsilon = \S+) .*", r"\1", text)
-        text = with_delta(text, name)
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new)
-        (tmp_path / "optstream.toml").write_text(text, encoding="utf-8")
-        return tmp_path / "optstream.toml"
+        return load_text(with_delta(text, name), *changes)
 
-    return _write
-
-
-@pytest.fixture
-def refusal(write):
-    def _refusal(*arguments, **keys):
-        with pytest.raises(ConfigurationError) as caught:
-            load_settings(write(*arguments, **keys))
-        return str(caught.value)
-
-    return _refusal
+    return _load
 
 
 HALVES, BY_MODEL = 'levels = ["1/2", "1/2"]', 'levels = "model"'
 
 
-def test_level_shares_by_the_model_are_those_of_the_mechanism(write):
-    settings = load_settings(write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0))
+def test_level_shares_by_the_model_are_those_of_the_mechanism(load):
+    settings = load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
     mechanism = mechanism_for(settings, DAY)
     assert mechanism.level_shares == settings.level_shares
     assert sum(settings.level_shares) == 1
@@ -73,10 +58,10 @@ def test_level_shares_by_the_model_are_those_of_the_mechanism(write):
     assert mechanism.epsilon <= 1
 
 
-def test_level_shares_by_the_model_are_found_once_and_kept(write, monkeypatch):
+def test_level_shares_by_the_model_are_found_once_and_kept(load, monkeypatch):
     """Of the same configuration, by another process; a damaged file costs the time again."""
-    file = write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
-    settings = load_settings(file)
+    settings = load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
+    file = settings.file
     assert settings.level_shares
     assert not settings.trusted_folder.exists()  # a dry run makes no folder
     settings.trusted_folder.mkdir()
@@ -98,9 +83,9 @@ def test_level_shares_by_the_model_are_found_once_and_kept(write, monkeypatch):
     assert len(looked) == 4
 
 
-def test_level_shares_are_stated_however_they_were_configured(write):
+def test_level_shares_are_stated_however_they_were_configured(load):
     """They are parameters of the mechanism, and readers are promised all of these."""
-    settings = load_settings(write("Laplace", (HALVES, 'levels = ["1/3", "2/3"]')))
+    settings = load("Laplace", (HALVES, 'levels = ["1/3", "2/3"]'))
     assert settings.describe_mechanism(date.min)["level_shares"] == ["1/3", "2/3"]
 
 
@@ -117,8 +102,8 @@ def test_level_shares_are_a_list_or_the_word(refusal):
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
-    settings = load_settings(write(name))
+def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(load, name):
+    settings = load(name)
     mechanism = mechanism_for(settings, DAY)
     assert isinstance(mechanism, Hierarchical)
     assert type(mechanism.mechanism) is getattr(mechanisms, name)
@@ -128,24 +113,24 @@ def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
     assert mechanism.plan(settings.calendar.n_steps(DAY), settings.calendar.first_step(DAY))
 
 
-def test_keys_reach_the_mechanism(write):
-    fourier = mechanism_for(load_settings(write("Fourier", n_coefficients="5")), DAY).mechanism
+def test_keys_reach_the_mechanism(load):
+    fourier = mechanism_for(load("Fourier", n_coefficients="5"), DAY).mechanism
     assert (fourier.n_coefficients, fourier.calibration) == (5, "strict")
     assert fourier.shortest_period == 46
-    budget = mechanism_for(load_settings(write("BudgetAbsorption", distance_share='"1/3"')), DAY).mechanism
+    budget = mechanism_for(load("BudgetAbsorption", distance_share='"1/3"'), DAY).mechanism
     assert str(budget.distance_share) == "1/3"
 
 
-def test_holidays_are_those_of_the_country_and_those_that_are_named(write):
+def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
     keys = {"country": '"FR"', "holidays": "[2025-01-17]", "scale": "500.0", "n_blocks": "6"}
-    mechanism = mechanism_for(load_settings(write("HistoryInformed", **keys)), DAY)
+    mechanism = mechanism_for(load("HistoryInformed", **keys), DAY)
     assert type(mechanism) is HistoryInformedTree
     assert mechanism.pattern.scale == 500.0
-    days, calendar = mechanism.pattern.days, load_settings(write("HistoryInformed")).calendar
+    days, calendar = mechanism.pattern.days, load("HistoryInformed").calendar
     steps = [calendar.first_step(date(2025, 1, day)) for day in (1, 16, 17, 18, 19)]
     assert days.kinds(days.clock(steps)).tolist() == [REST_DAY, WORKDAY, REST_DAY, SATURDAY, REST_DAY]
     with pytest.raises(ParameterError, match=r"country must be a code .* got 'ZZ'"):
-        mechanism_for(load_settings(write("HistoryInformed", country='"ZZ"')), DAY)
+        mechanism_for(load("HistoryInformed", country='"ZZ"'), DAY)
 
 
 GENERAL = medians_of(COMPONENTS)
@@ -157,23 +142,23 @@ def proxy(medians, learned_from='"open data"'):
     return f"{{ learned_from = {learned_from}, medians = {{ {rows} }} }}"
 
 
-def test_a_public_proxy_seeds_the_prior_and_the_lineage_says_so(write):
+def test_a_public_proxy_seeds_the_prior_and_the_lineage_says_so(load):
     medians = GENERAL | {"daily shape": [0.5, 0.01, 0.7, 300.0]}
-    settings = load_settings(write("HistoryInformed", scale=5000.0, proxy=proxy(medians)))
+    settings = load("HistoryInformed", scale=5000.0, proxy=proxy(medians))
     pattern = mechanism_for(settings, DAY).pattern
     assert pattern.components == with_medians(medians)
     described = settings.describe_mechanism(date.min)["proxy"]
     assert described["learned_from"] == "open data"
     assert described["medians"]["daily shape"] == [0.5, 0.01, 0.7, 300.0]
-    without = load_settings(write("HistoryInformed", scale=5000.0))
+    without = load("HistoryInformed", scale=5000.0)
     assert without.configuration_hash != settings.configuration_hash
     assert "proxy" not in without.describe_mechanism(date.min)
 
 
-def test_level_shares_are_chosen_by_the_prior_that_is_used(write):
+def test_level_shares_are_chosen_by_the_prior_that_is_used(load):
     own = {name: [row[0] / 100, 3 * row[1], *row[2:]] for name, row in GENERAL.items()}
     found = [
-        load_settings(write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0, noise='"laplace"', **keys))
+        load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0, noise='"laplace"', **keys)
         for keys in ({}, {"proxy": proxy(own)})
     ]
     assert found[0].level_shares != found[1].level_shares
@@ -197,18 +182,18 @@ def test_a_proxy_that_is_none_is_refused(refusal, broken):
     )
 
 
-def test_groups_are_each_levels_own_or_come_from_the_children(write):
-    own = mechanism_for(load_settings(write("PeGaSus")), DAY)
-    children = mechanism_for(load_settings(write("PeGaSus", groups='"children"', smoother='"average"')), DAY)
+def test_groups_are_each_levels_own_or_come_from_the_children(load):
+    own = mechanism_for(load("PeGaSus"), DAY)
+    children = mechanism_for(load("PeGaSus", groups='"children"', smoother='"average"'), DAY)
     assert (type(own), type(children)) == (Hierarchical, PeGaSusTree)
     assert children.mechanism.smoother == "average"
     assert [spend.level for spend in own.plan(4)] == [0, 0, 1, 1]
     assert [spend.level for spend in children.plan(4)] == [0, 1, 1]
 
 
-def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
+def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
     hashes = {
-        load_settings(write(name, **keys)).configuration_hash
+        load(name, **keys).configuration_hash
         for name, keys in (
             ("Laplace", {}),
             ("Sample", {}),

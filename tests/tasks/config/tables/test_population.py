@@ -7,18 +7,13 @@ import pytest
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings, stream_files
 from tasks.release.run import terms_of
+from tests.tasks.config.refused import refused
 from tests.tasks.products import POPULATION, two_products
 
 
 @pytest.fixture
 def products(tmp_path):
     return two_products(tmp_path)
-
-
-def refusal(file):
-    with pytest.raises(ConfigurationError) as caught:
-        load_settings(file)
-    return str(caught.value)
 
 
 def test_each_stream_has_what_the_file_says_and_an_alpha_of_its_own(products, tmp_path):
@@ -51,7 +46,7 @@ def test_what_is_said_twice_must_be_the_same(products):
     gas.configure('alpha = "3"', 'alpha = "3"\nepsilon = "1"')
     assert gas.settings.model.epsilon == 1
     gas.configure('epsilon = "1"', 'epsilon = "2"')
-    told = refusal(gas.folder / "optstream.toml")
+    told = refused(load_settings, gas.folder / "optstream.toml")
     assert "privacy.epsilon is another in" in told
     assert "got '2' beside '1': say it once, there" in told
 
@@ -59,7 +54,7 @@ def test_what_is_said_twice_must_be_the_same(products):
 def test_another_ledger_is_refused_and_not_shown(products):
     gas = products["gas"]
     (gas.folder / "optstream.toml").open("a").write('[ledger]\nurl = "postgresql://u:secret@there/ledger"\n')
-    told = refusal(gas.folder / "optstream.toml")
+    told = refused(load_settings, gas.folder / "optstream.toml")
     assert "ledger.url is another in" in told
     assert "secret" not in told
 
@@ -82,14 +77,14 @@ def test_another_ledger_is_refused_and_not_shown(products):
 def test_a_mistake_in_the_file_is_told_with_its_place(products, tmp_path, before, after, told):
     assert before in POPULATION
     (tmp_path / "population.toml").write_text(POPULATION.replace(before, after))
-    found = refusal(tmp_path / "gas/optstream.toml")
+    found = refused(load_settings, tmp_path / "gas/optstream.toml")
     assert told in found
     assert "population.toml" in found
 
 
 def test_a_population_file_is_no_configuration_and_names_those_of_its_streams(products, tmp_path):
     file = tmp_path / "population.toml"
-    assert "is the file of a population" in refusal(file)
+    assert "is the file of a population" in refused(load_settings, file)
     own = [tmp_path / name / "optstream.toml" for name in products]
     assert stream_files([file]) == own
     assert stream_files([own[1], file]) == own[::-1]
@@ -105,4 +100,4 @@ def test_shares_of_the_model_need_no_list_of_their_own(tmp_path):
     assert sum(shares) == 1
     assert Fraction(0) < shares[0] < 1
     products["gas"].configure("[budget]", '[budget]\nshared_with = ["../electricity/optstream.toml"]')
-    assert "budget.shared_with must be left out" in refusal(tmp_path / "gas/optstream.toml")
+    assert "budget.shared_with must be left out" in refused(load_settings, tmp_path / "gas/optstream.toml")

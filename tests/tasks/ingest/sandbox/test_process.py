@@ -26,6 +26,7 @@ from tasks.ingest.sandbox.messages import answer
 from tasks.ingest.sandbox.process import reading_apart
 from tasks.release.day import Judged, Requested, Status
 from tasks.release.run import Run, enrol
+from tests.failing import Death, raising
 from tests.tasks.conftest import DAY, NOW
 from tests.tasks.two_regions import READING
 
@@ -123,21 +124,15 @@ def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, mon
     """Its days would be taken for the next one's, and released as those."""
     monkeypatch.setattr(process, "IDLE", [])
     dumps = dumps_of(metered, DAY, NEXT)
-
-    class StoppedError(BaseException):
-        """As Prefect or a person stops a run: from outside, anywhere."""
-
-    def stopped(_signal, _frame):
-        raise StoppedError
-
-    before = signal.signal(signal.SIGALRM, stopped)
+    # as Prefect or a person stops a run: from outside, anywhere
+    before = signal.signal(signal.SIGALRM, raising(Death))
     try:
         with reading_apart() as read:
             read(metered.settings, dumps[:1])
             signal.setitimer(signal.ITIMER_REAL, 0.002)
             for _ in range(10_000):
                 read(metered.settings, dumps[:1])
-    except StoppedError:
+    except Death:
         pass
     finally:
         signal.signal(signal.SIGALRM, before)

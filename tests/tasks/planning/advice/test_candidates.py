@@ -10,13 +10,10 @@ from tasks.planning.advice.write_proposal import write_proposal
 
 
 @pytest.fixture
-def a_month(tmp_path):
+def a_month(load_text):
     """HistoryInformed that compares kinds of noise over a month."""
-    text = example_of(Kind("HistoryInformed")).replace(
-        'windows = "sliding"', 'windows = "sliding"\nhorizon = { days = 30 }'
-    )
-    (tmp_path / "optstream.toml").write_text(text)
-    return load_settings(tmp_path / "optstream.toml")
+    horizon = ('windows = "sliding"', 'windows = "sliding"\nhorizon = { days = 30 }')
+    return load_text(example_of(Kind("HistoryInformed")), horizon)
 
 
 def test_a_horizon_goes_where_noise_is_said_or_cannot_be_joint(a_month):

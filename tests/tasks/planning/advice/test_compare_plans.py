@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from optstream.estimation.gaussian_process.prior import TemporalPrior
-from tasks.config import load_settings
 from tasks.planning.advice.candidates import Choice
 from tasks.planning.advice.compare_plans import Judge, compare_plans, drawn_series
 from tasks.planning.dry_run import dry_run
@@ -21,22 +20,8 @@ COARSE = ('alpha = "1"', 'alpha = "100"')
 HOURLY = ('step = "30min"', 'step = "1h"'), ("window = 48", "window = 24")
 
 
-@pytest.fixture
-def settings_of(tmp_path):
-    """Load a configuration with other texts; it stands in an otherwise empty folder."""
-
-    def load(text=CONFIGURATION, *changes):
-        for old, new in changes:
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        (tmp_path / "optstream.toml").write_text(text)
-        return load_settings(tmp_path / "optstream.toml")
-
-    return load
-
-
-def test_plans_are_sorted_and_the_best_is_marked(settings_of):
-    found = compare_plans(settings_of(CONFIGURATION, COARSE, *HOURLY), 5000.0)
+def test_plans_are_sorted_and_the_best_is_marked(load_text):
+    found = compare_plans(load_text(CONFIGURATION, COARSE, *HOURLY), 5000.0)
     relative = [plan.relative for plan in found.plans]
     assert relative == sorted(relative)
     assert found.best is found.plans[0]
@@ -51,38 +36,38 @@ def test_plans_are_sorted_and_the_best_is_marked(settings_of):
     assert all(plan.choice.settings.privacy.delta is None for plan in found.plans)
 
 
-def test_the_figures_are_those_of_the_dry_run(settings_of):
-    settings = settings_of(INFORMED, COARSE)
+def test_the_figures_are_those_of_the_dry_run(load_text):
+    settings = load_text(INFORMED, COARSE)
     judged = Judge.of(settings, None).judged(Choice("as configured", {}, settings))
     levels = dry_run(settings, [DAY]).periods[0].levels
     assert judged.expected == tuple(level.expected for level in levels)
 
 
-def test_what_is_gained_within_the_priors_reach_changes_nothing(settings_of):
+def test_what_is_gained_within_the_priors_reach_changes_nothing(load_text):
     """The plan that was proposed, configured: other plans may be a little better, and none is proposed."""
-    settings = settings_of(INFORMED, COARSE, ('["1/2", "1/2"]', '["0", "1"]'))
+    settings = load_text(INFORMED, COARSE, ('["1/2", "1/2"]', '["0", "1"]'))
     found = compare_plans(settings)
     assert found.plans[0].relative > 0.97 * found.configured.relative
     assert found.best is found.configured
 
 
-def test_noise_above_the_size_is_as_good_as_nothing(settings_of):
-    noisy = settings_of(CONFIGURATION, ('alpha = "1"', 'alpha = "10000"'))
+def test_noise_above_the_size_is_as_good_as_nothing(load_text):
+    noisy = load_text(CONFIGURATION, ('alpha = "1"', 'alpha = "10000"'))
     judged = Judge.of(noisy, 5000.0).judged(Choice("as configured", {}, noisy))
     assert any("as good as nothing" in one for one in judged.warnings)
 
 
-def test_an_informed_plan_without_its_size_keeps_its_blocks(settings_of):
+def test_an_informed_plan_without_its_size_keeps_its_blocks(load_text):
     """It is judged as it would run, not as it would once it were told the size."""
-    blind = settings_of(INFORMED, COARSE, ("scale = 5000\n", ""))
+    blind = load_text(INFORMED, COARSE, ("scale = 5000\n", ""))
     found = compare_plans(blind, 5000.0)
     assert found.configured.choice.settings.mechanism.n_blocks == 8
     assert found.configured.expected[0].error > 0
 
 
-def test_other_mechanisms_are_judged_by_their_whole_error(settings_of):
+def test_other_mechanisms_are_judged_by_their_whole_error(load_text):
     """Of five samples a day noise is not all that is missed: what lies between them is."""
-    fine = settings_of(CONFIGURATION, ('alpha = "1"', 'alpha = "0.001"'), ("n_samples = 10", "n_samples = 5"))
+    fine = load_text(CONFIGURATION, ('alpha = "1"', 'alpha = "0.001"'), ("n_samples = 10", "n_samples = 5"))
     judged = Judge.of(fine, 5000.0).judged(Choice("as configured", {}, fine))
     noise = dry_run(fine, [DAY]).periods[0].levels[1].expected.error
     assert judged.expected[1].error > 100 * noise
@@ -101,14 +86,14 @@ def test_drawn_series_vary_as_the_prior_says():
     assert np.array_equal(values, drawn_series(prior, 100.0, 20_000, 2, counts=False, seed=1))
 
 
-def test_level_shares_of_the_model_know_the_noise_that_is_drawn(settings_of):
+def test_level_shares_of_the_model_know_the_noise_that_is_drawn(load_text):
     """A customer in one leaf a day: joint noise at every level errs less than Laplace noise."""
     word = ('time_zone = "Europe/Paris"', 'time_zone = "Europe/Paris"\nleaves_per_period = 1')
     model = ('["1/2", "1/2"]', '"model"')
-    joint = settings_of(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, model)
+    joint = load_text(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, model)
     (level, *_) = [one.expected.error for one in dry_run(joint, [DAY]).periods[0].levels]
     said = ("scale = 5000", 'scale = 5000\nnoise = "laplace"')
-    laplace = settings_of(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, model, said)
+    laplace = load_text(INFORMED, ('alpha = "1"', 'alpha = "5"'), word, model, said)
     (other, *_) = [one.expected.error for one in dry_run(laplace, [DAY]).periods[0].levels]
     assert level < 0.95 * other
     assert sum(joint.level_shares) == 1 == sum(laplace.level_shares)
@@ -118,8 +103,8 @@ def test_level_shares_of_the_model_know_the_noise_that_is_drawn(settings_of):
 GAUSSIAN = released_by("Gaussian")
 
 
-def test_beside_a_delta_both_currencies_are_compared(settings_of):
-    found = compare_plans(settings_of(GAUSSIAN, COARSE), 5000.0)
+def test_beside_a_delta_both_currencies_are_compared(load_text):
+    found = compare_plans(load_text(GAUSSIAN, COARSE), 5000.0)
     assert found.configured.choice.settings.mechanism.name == "Gaussian"
     for plan in found.plans:
         settings = plan.choice.settings
@@ -131,7 +116,7 @@ def test_beside_a_delta_both_currencies_are_compared(settings_of):
     assert found.configured.relative < min(plan.relative for plan in laplace)
 
 
-def test_streams_that_share_a_budget_keep_its_currency(settings_of):
+def test_streams_that_share_a_budget_keep_its_currency(load_text):
     text = GAUSSIAN.replace('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nstream_share = "1/2"')
-    found = compare_plans(settings_of(text, COARSE), 5000.0)
+    found = compare_plans(load_text(text, COARSE), 5000.0)
     assert {plan.choice.settings.mechanism.name for plan in found.plans} == {"Gaussian"}

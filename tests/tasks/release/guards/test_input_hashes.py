@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import json
 import stat
 from datetime import date
 
@@ -13,16 +12,17 @@ from optstream.errors import LedgerError
 from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.guards.input_hashes import UNKNOWN, hashing, input_key
+from tests.failing import Death, raising
 from tests.tasks.two_regions import STEPS
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 DUMP = f"region=84/date={FIRST}/part-0.parquet"
 
 
-def stated(installation, number=0):
+def stated(installation):
     """What the lineage says of its inputs' files."""
-    line = (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()[number]
-    return [source["facets"]["optstream_inputs"]["hmac_sha256"] for source in json.loads(line)["inputs"]]
+    sources = installation.lineage()[0]["inputs"]
+    return [source["facets"]["optstream_inputs"]["hmac_sha256"] for source in sources]
 
 
 def expected(installation, name):
@@ -33,12 +33,8 @@ def expected(installation, name):
 def test_with_the_key_an_auditor_can_tell_which_files_a_release_came_from(installation):
     installation.released(FIRST)
     files = {name: tag for source in stated(installation) for name, tag in source.items()}
-    assert files == {
-        f"region={leaf}/date={FIRST}/part-0.parquet": expected(
-            installation, f"region={leaf}/date={FIRST}/part-0.parquet"
-        )
-        for leaf in ("84", "11")
-    }
+    names = [f"region={leaf}/date={FIRST}/part-0.parquet" for leaf in ("84", "11")]
+    assert files == {name: expected(installation, name) for name in names}
 
 
 def test_no_hash_of_an_input_stands_in_the_public_zone_and_no_plain_one_anywhere(installation):
@@ -49,9 +45,8 @@ def test_no_hash_of_an_input_stands_in_the_public_zone_and_no_plain_one_anywhere
     assert [path for path, bytes_ in installation.files("trusted").items() if keyed in bytes_]
     for algorithm in ("md5", "sha1", "sha256", "sha512", "blake2b", "blake2s"):
         plain = hashlib.new(algorithm, data).hexdigest().encode()
-        assert not [
-            path for path, bytes_ in installation.files("published", "trusted").items() if plain in bytes_
-        ]
+        everything = installation.files("published", "trusted")
+        assert not [path for path, bytes_ in everything.items() if plain in bytes_]
 
 
 def test_the_key_is_made_once_for_its_owner_alone(installation):
@@ -76,17 +71,11 @@ def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(inst
 
 
 def test_a_redraw_names_the_files_of_the_draw_that_counted(installation, monkeypatch):
-    class Killed(BaseException):
-        pass
-
-    def killed(*_):
-        raise Killed
-
     with monkeypatch.context() as patched:
         # as a kill: nothing after it runs
-        patched.setattr("tasks.release.draw.DrawingFile.fill", killed)
+        patched.setattr("tasks.release.draw.DrawingFile.fill", raising(Death))
         patched.setattr("tasks.release.draw._give_up", lambda *_: None)
-        with pytest.raises(Killed):
+        with pytest.raises(Death):
             installation.release(FIRST)
     path = installation.folder / "dumps" / DUMP
     pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)

@@ -20,14 +20,12 @@ from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import error_factor
 from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.error_terms import ErrorTerms
-from tasks.operations.withdraw import withdraw
 from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Requested, Status
-from tasks.release.publish_again import publish_again
+from tasks.release.day import Status
 from tasks.release.records import files_beside
 from tasks.reports.public import public_facts
 from tasks.reports.summaries import Summaries
-from tests.tasks.release.vintage_nights import DAYS, night, sound, stored
+from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.schemas.test_schemas import validator
 
 FIRST, SECOND, THIRD = DAYS[:3]
@@ -58,7 +56,7 @@ def two_nights(installation):
 def test_each_listed_release_has_one_and_replaced_ones_lie_with_their_release(nights):
     assert files(nights) == {str(FIRST): [(0, 1)], str(SECOND): [(0, 0)]}
     assert files(nights, "superseded_errors") == {str(FIRST): [(0, 0)]}
-    sound(nights)
+    nights.assert_sound()
     folder = nights.folder / "published"
     manifest = json.loads((folder / read_catalogue(folder).entry(FIRST).manifest).read_text())
     assert manifest["statement"]["errors"]["of"] == "whole"
@@ -112,7 +110,7 @@ def test_lost_and_damaged_ones_come_back(nights):
             read_sum(folder, ["11"], FIRST, FIRST)
         for kept in (nights.settings.staging_of(FIRST, 0)).iterdir():
             kept.unlink()  # and made again from the stored measurements
-        assert publish_again(nights.run(), Requested(FIRST)).outcome.status is Status.PUBLISHED
+        assert nights.publish_again(FIRST)[0].status is Status.PUBLISHED
         assert path.read_bytes() == whole
         assert check_files(folder) == []
 
@@ -141,17 +139,17 @@ def test_what_a_crash_left_leaves_with_the_next_release_or_its_day(nights):
     left_by_a_crash(nights, SECOND, (0, 1), "0" * 64)  # an estimate that was made again, in other digits
     night(nights, THIRD)
     assert files(nights)[str(SECOND)] == [(0, 1)]
-    withdraw(nights.run(), Requested(FIRST), "a test")
+    nights.withdraw(FIRST)
     assert str(FIRST) not in files(nights)
-    sound(nights)
+    nights.assert_sound()
 
 
 def test_publishing_again_clears_up_beside_a_whole_release(nights):
     left_by_a_crash(nights, FIRST, (0, 1), "0" * 64)
     (problem,) = check_files(nights.folder / "published")
     assert "is of no listed release" in problem
-    assert publish_again(nights.run(), Requested(FIRST)).outcome.status is Status.PUBLISHED
-    sound(nights)
+    assert nights.publish_again(FIRST)[0].status is Status.PUBLISHED
+    nights.assert_sound()
 
 
 def test_without_its_manifest_nothing_of_a_release_leaves(nights):
@@ -189,7 +187,7 @@ def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch):
 
 
 def test_a_withdrawn_day_takes_all_of_them_along(nights):
-    withdraw(nights.run(), Requested(FIRST), "a test")
+    nights.withdraw(FIRST)
     assert files(nights) == {str(SECOND): [(0, 0)]}
     assert files(nights, "superseded_errors") == {}
     with pytest.raises(ParameterError, match="1 of them are published"):
@@ -212,7 +210,7 @@ def test_a_stream_of_many_leaves_has_them_too(installation, monkeypatch):
     assert len(files(installation)) == 1
     found = read_sum(installation.settings.published_folder, ["11", "84"], FIRST, FIRST)
     monkeypatch.undo()
-    release = mechanism_for(installation.settings, FIRST).estimate(stored(installation, FIRST))
+    release = mechanism_for(installation.settings, FIRST).estimate(installation.measured(FIRST))
     assert found.noise_standard_error == pytest.approx(release.sum(["11", "84"]).noise_standard_error)
 
 

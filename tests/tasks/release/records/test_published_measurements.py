@@ -13,12 +13,9 @@ from optstream import read_measurements, read_published
 from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import PublicationError
 from optstream.mechanisms import MECHANISMS
-from tasks.ledger.verify import verify
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, Status
-from tasks.release.publish_again import publish_again
+from tasks.release.day import Status
 from tests.by_night import few
-from tests.tasks.release.vintage_nights import night, stored
+from tests.tasks.release.vintage_nights import night
 from tests.tasks.schemas.test_schemas import validator
 from tests.tasks.two_regions import STEPS
 
@@ -73,7 +70,7 @@ def test_a_reader_redoes_every_mechanisms_days_to_the_last_digit(installation, n
     assert check_files(installation.folder / "published") == []
     (file,) = files(installation)[str(NEXT)]
     rows = pl.read_parquet(file)
-    drawn = stored(installation, NEXT)
+    drawn = installation.measured(NEXT)
     parts = drawn.parts or (drawn,)
     assert 0 < rows.height <= sum(one.points.size + sum(map(np.size, one.answers.values)) for one in parts)
     assert rows.schema["value"] == pl.Int64
@@ -103,7 +100,7 @@ def test_a_day_that_remembers_others_shows_their_sums_in_their_own_files_alone(l
     inner = footer["measured"]["state"]["levels"]["0"]["history"]
     assert len(inner["starts"]) > 0
     assert "sums" not in inner
-    withdraw(installation.run(), Requested(NEXT), "a test")
+    installation.withdraw(NEXT)
     assert set(files(installation)) == {str(DAY), str(LAST)}
     with pytest.raises(PublicationError, match="rests on measurements of earlier days"):
         read_measurements(folder, LAST)
@@ -131,10 +128,10 @@ def test_each_revision_has_a_file_and_a_withdrawal_takes_all(installation):
     assert installation.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
     assert [path.name[:11] for path in files(installation)[str(DAY)]] == ["revision-0-", "revision-1-"]
     assert redone(installation, DAY)
-    withdraw(installation.run(), Requested(DAY), "a test")
+    installation.withdraw(DAY)
     assert files(installation) == {}
     assert check_files(installation.folder / "published") == []
-    assert verify(installation.settings, installation.ledger).problems == ()
+    assert installation.problems() == []
 
 
 def test_what_a_publisher_left_that_died_goes_with_a_day_that_was_never_listed(installation):
@@ -144,7 +141,7 @@ def test_what_a_publisher_left_that_died_goes_with_a_day_that_was_never_listed(i
     folder.mkdir(parents=True)
     (folder / f"revision-0-{'0' * 64}.parquet").write_bytes(b"written, and not listed")
     installation.later(hours=1)
-    withdraw(installation.run(), Requested(DAY), "a test")
+    installation.withdraw(DAY)
     assert files(installation) == {}
 
 
@@ -160,7 +157,7 @@ def test_lost_and_damaged_ones_come_back_whatever_is_configured_by_then(installa
         assert "`optstream publish" in str(check_files(installation.folder / "published"))
         for kept in (installation.settings.staging_of(DAY, 0)).iterdir():
             kept.unlink()  # and made again from the stored measurements
-        assert publish_again(installation.run(), Requested(DAY)).outcome.status is Status.PUBLISHED
+        assert installation.publish_again(DAY)[0].status is Status.PUBLISHED
         assert file.read_bytes() == whole
         assert check_files(installation.folder / "published") == []
     folder = installation.folder / "published"
@@ -177,5 +174,5 @@ def test_in_an_object_store_they_come_and_go_with_their_day(installation):
     assert installation.release(DAY)[DAY].outcome.status is Status.PUBLISHED
     assert len(filesystem.find(f"{root}/measurements")) == 1
     assert redone(installation, DAY)
-    withdraw(installation.run(), Requested(DAY), "a test")
+    installation.withdraw(DAY)
     assert filesystem.find(f"{root}/measurements") == []

@@ -9,7 +9,6 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.estimation.holding import UNKNOWN
 from optstream.noise import simulated_noise
-from tasks.config import load_settings
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.records.published_rows import known_errors, published_rows
 from tests.tasks.two_regions import CONFIGURATION
@@ -112,9 +111,8 @@ def test_the_rule_is_configured_and_part_of_what_shapes_a_release(configured):
         configured(with_rule("up"))
 
 
-def test_what_cannot_be_a_standard_error_is_not_known(tmp_path):
-    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    settings = load_settings(tmp_path / "optstream.toml")
+def test_what_cannot_be_a_standard_error_is_not_known(configured):
+    settings = configured(CONFIGURATION)
     nothing = np.sqrt(UNKNOWN) * float(settings.privacy.resolution)
     given = np.array([[2.5, 0.0, np.nan], [np.inf, nothing, 2 * nothing]])
     assert np.array_equal(np.isfinite(known_errors(settings, given)), [[True, False, False], [False] * 3])

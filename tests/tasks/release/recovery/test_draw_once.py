@@ -13,7 +13,6 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from optstream.noise import secure_noise
 from tasks.release import publish as publish_module
 from tasks.release import run as release
 from tasks.release import steps
@@ -21,6 +20,8 @@ from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
 from tasks.storage import private_files
 from tasks.storage.private_files import DrawingFile
+from tests.failing import Death, raising
+from tests.tasks.release.noises import NoiseMeanwhile, failing_noise
 from tests.tasks.two_regions import STEPS
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
@@ -32,24 +33,9 @@ def status(works, day):
     return works[day].outcome.status
 
 
-class FailingNoise:
-    """Fails after the first samples were drawn: the fault being injected."""
-
-    simulated = False
-
-    def __init__(self, error):
-        self.error, self.calls = error, 0
-
-    def discrete_laplace(self, scale, size):
-        self.calls += 1
-        if self.calls > 2:
-            raise self.error
-        return secure_noise().discrete_laplace(scale, size)
-
-
 @pytest.mark.parametrize("error", [MemoryError("71234"), OSError("71234"), ValueError("71234")], ids=str)
 def test_an_exception_after_the_first_sample_voids_and_stays_charged(installation, error):
-    works = installation.release(FIRST, noise=FailingNoise(error))
+    works = installation.release(FIRST, noise=failing_noise(error))
     assert not works[FIRST].outcome.status.is_good
     assert "71234" not in works[FIRST].outcome.message
     record = installation.record(FIRST)
@@ -60,21 +46,11 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(installatio
 
 
 def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(installation):
-    class Stopped(BaseException):
-        pass
-
-    def stop(number, frame):
-        raise Stopped
-
-    class StoppingNoise(FailingNoise):
-        def discrete_laplace(self, scale, size):
-            signal.raise_signal(signal.SIGTERM)
-            return secure_noise().discrete_laplace(scale, size)
-
-    before = signal.signal(signal.SIGTERM, stop)
+    noise = NoiseMeanwhile(lambda: signal.raise_signal(signal.SIGTERM), at="each")
+    before = signal.signal(signal.SIGTERM, raising(Death))
     try:
-        with pytest.raises(Stopped):
-            installation.release(FIRST, noise=StoppingNoise(None))
+        with pytest.raises(Death):
+            installation.release(FIRST, noise=noise)
     finally:
         signal.signal(signal.SIGTERM, before)
     assert installation.record(FIRST).state is ReleaseState.DRAWN
@@ -116,15 +92,15 @@ def test_the_third_redraw_voids_the_day(installation):
     assert budget_of(installation.settings, installation.ledger).spent > Fraction(9, 10)
 
 
-def failing(*_):
-    raise LedgerError("the ledger cannot be reached")
+failing = raising(LedgerError("the ledger cannot be reached"))
+read_only = raising(OSError(errno.EROFS, "Read-only file system"))
 
 
 def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(installation, monkeypatch):
     """The draw raised and the ledger was away: the next run must void, not draw again."""
-    run = installation.run(noise=FailingNoise(MemoryError()))
+    run = installation.run(noise=failing_noise(MemoryError()))
     monkeypatch.setattr(type(run.ledger), "void", failing)
-    works = installation.release(FIRST, noise=FailingNoise(MemoryError()))
+    works = installation.release(FIRST, noise=failing_noise(MemoryError()))
     assert installation.record(FIRST).state is ReleaseState.RESERVED
     monkeypatch.undo()
     installation.later(hours=1)
@@ -146,7 +122,7 @@ def test_the_word_that_a_draw_raised_needs_no_space(installation, monkeypatch):
 
     monkeypatch.setattr(type(installation.ledger), "void", failing)
     monkeypatch.setattr(private_files, "_write", full)
-    installation.release(FIRST, noise=FailingNoise(MemoryError()))
+    installation.release(FIRST, noise=failing_noise(MemoryError()))
     assert installation.record(FIRST).drawing
     monkeypatch.undo()
     installation.later(hours=1)
@@ -155,33 +131,23 @@ def test_the_word_that_a_draw_raised_needs_no_space(installation, monkeypatch):
     assert installation.record(FIRST).state is ReleaseState.VOID
 
 
-def test_where_not_even_a_rename_leaves_the_word_a_person_is_told(installation, monkeypatch):
-    def broken(file):
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    monkeypatch.setattr(type(installation.ledger), "void", failing)
-    monkeypatch.setattr(DrawingFile, "mark_raised", broken)
-    works = installation.release(FIRST, noise=FailingNoise(MemoryError()))
-    assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
-
-
-def read_only(*_):
-    raise OSError(errno.EROFS, "Read-only file system")
-
-
 def test_a_folder_that_became_read_only_keeps_no_word_from_the_ledger(installation, monkeypatch):
     monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
     monkeypatch.setattr(release, "destroy_raw", read_only)
-    works = installation.release(FIRST, noise=FailingNoise(MemoryError()))
+    works = installation.release(FIRST, noise=failing_noise(MemoryError()))
     assert not works[FIRST].outcome.status.is_good
     assert installation.record(FIRST).state is ReleaseState.VOID
 
 
-def test_neither_folder_nor_ledger_can_be_told_and_a_person_is(installation, monkeypatch):
+@pytest.mark.parametrize("raw_state_stays", [False, True])
+def test_where_neither_a_rename_nor_the_ledger_keeps_the_word_a_person_is_told(
+    installation, monkeypatch, raw_state_stays
+):
     monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
-    monkeypatch.setattr(release, "destroy_raw", read_only)
+    if raw_state_stays:
+        monkeypatch.setattr(release, "destroy_raw", read_only)
     monkeypatch.setattr(type(installation.ledger), "void", failing)
-    works = installation.release(FIRST, noise=FailingNoise(MemoryError()))
+    works = installation.release(FIRST, noise=failing_noise(MemoryError()))
     assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
 
 
@@ -219,9 +185,7 @@ def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(
 
 def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
-    run, works = installation.run(), [release.Requested(FIRST)]
-    for step in STEPS[:4]:
-        works = step(run, works)
+    run, works = installation.through(STEPS[:4], FIRST)
     installation.configure('alpha = "1"', 'alpha = "10"')
     installation.run()
     (work,) = steps.reserve_budget(run, works)
@@ -263,10 +227,7 @@ def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(
 
 def test_the_newest_head_of_a_catalogue_stands_for_all(installation, monkeypatch):
     """Two runs publish at once: whichever is last in the folder carries a head that has the other's."""
-    run = installation.run()
-    works = [release.Requested(FIRST), release.Requested(SECOND)]
-    for step in STEPS[:-1]:
-        works = step(run, works)
+    run, works = installation.through(STEPS[:-1], FIRST, SECOND)
     publish = publish_module.publish_releases
 
     def another_comes_first(*arguments):
@@ -294,10 +255,7 @@ def test_a_lost_catalogue_stops_every_reservation(installation):
 
 def test_a_void_release_is_not_published(installation):
     installation.release(FIRST, steps=STEPS[:7])
-    run = installation.run()
-    works = [release.Requested(FIRST)]
-    for step in (STEPS[0], STEPS[6]):
-        works = step(run, works)
+    run, works = installation.through((STEPS[0], STEPS[6]), FIRST)
     installation.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", installation.now)
     (work,) = steps.publish_releases(run, works)
     assert work.outcome.status is Status.FAILED
@@ -305,10 +263,7 @@ def test_a_void_release_is_not_published(installation):
 
 
 def test_a_stale_owner_that_wakes_up_destroys_nothing(installation):
-    stale_run = installation.run(owner="first")
-    works = [release.Requested(FIRST)]
-    for step in STEPS[:5]:
-        works = step(stale_run, works)
+    stale_run, works = installation.through(STEPS[:5], FIRST, owner="first")
     installation.later(hours=1)
     installation.release(FIRST, owner="second")
     kept = installation.files("trusted/measurements", "published")

@@ -1,6 +1,5 @@
 """A disk that fails to sync: what readers have all the same is said, and completed by the next run."""
 
-import json
 import os
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -9,8 +8,8 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
-from tasks.ledger.verify import verify
 from tasks.release.day import Status
+from tests.failing import raising
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
@@ -30,38 +29,29 @@ def failing(monkeypatch, folder):
         yield
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request, installation):
-    if request.param == "postgresql":
-        installation.configure("sqlite:///trusted/ledger.sqlite", request.getfixturevalue("postgresql_url"))
-    return installation
-
-
-def test_days_that_are_listed_are_not_called_unpublished(database, monkeypatch):
-    installation = database
-    installation.simulate(DAYS[1] + timedelta(days=1))
-    installation.release(DAYS[1] + timedelta(days=1))
-    with failing(monkeypatch, installation.folder / "published"):
-        done = installation.release(*DAYS)
-    catalogue = read_catalogue(installation.folder / "published")
+@pytest.mark.parametrize("either", ["sqlite", "postgresql"], indirect=True)
+def test_days_that_are_listed_are_not_called_unpublished(either, monkeypatch):
+    either.simulate(DAYS[1] + timedelta(days=1))
+    either.release(DAYS[1] + timedelta(days=1))
+    with failing(monkeypatch, either.folder / "published"):
+        done = either.release(*DAYS)
+    catalogue = read_catalogue(either.folder / "published")
     for day in DAYS:
         outcome = done[day].outcome
         assert outcome.status is Status.FAILED
         assert "it is listed and readers have it" in outcome.message
         assert outcome.file == catalogue.entry(day).file
-        assert installation.record(day).state is ReleaseState.DRAWN
-    installation.later(hours=1)
-    again = installation.release(*DAYS)
+        assert either.record(day).state is ReleaseState.DRAWN
+    either.later(hours=1)
+    again = either.release(*DAYS)
     assert [again[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 2
-    assert verify(installation.settings, installation.ledger).problems == ()
+    assert either.problems() == []
 
 
 def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
     """The control: a folder that cannot be written before anything is listed publishes nothing."""
 
-    def full(*_arguments):
-        raise OSError(28, "No space left on device")
-
+    full = raising(OSError(28, "No space left on device"))
     with monkeypatch.context() as patch:
         patch.setattr("tasks.release.records.lineage._append", full)
         outcome = installation.release(DAYS[0])[DAYS[0]].outcome
@@ -76,16 +66,12 @@ def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
 
 
 def test_a_run_that_dies_before_it_records_leaves_no_day_without_its_lineage(installation, monkeypatch):
-    def killed(*_arguments):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.release.publish.record_published", killed)
+        patch.setattr("tasks.release.publish.record_published", raising(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             installation.release(DAYS[0])
     assert installation.record(DAYS[0]).state is ReleaseState.DRAWN
     installation.later(hours=1)
     assert installation.release(DAYS[0])[DAYS[0]].outcome.status is Status.PUBLISHED
-    lines = (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
-    runs = [json.loads(line)["run"]["runId"] for line in lines]
+    runs = [event["run"]["runId"] for event in installation.lineage()]
     assert (len(runs), len(set(runs))) == (2, 1), "told twice, as one event"

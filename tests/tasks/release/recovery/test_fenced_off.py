@@ -12,18 +12,12 @@ from tasks.release.day import Requested, Status
 from tasks.release.run import let_go, release_lease
 from tasks.storage import private_files
 from tasks.storage.private_files import NAMED, read_verified
-from tests.tasks.release.recovery.test_draw_once import FailingNoise
-from tests.tasks.release.recovery.test_recording import away, measurements, status
+from tests.failing import raising
+from tests.tasks.release.noises import no_noise
+from tests.tasks.release.recovery.test_recording import away, die_unrecorded, measurements, status
 from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)
-
-
-def no_noise():
-    """Fails at the first sample that is not thrown away."""
-    noise = FailingNoise(AssertionError("nothing is drawn"))
-    noise.calls = 2
-    return noise
 
 
 def between(either, monkeypatch, what):
@@ -45,9 +39,7 @@ def end_lease(either):
 @pytest.mark.parametrize("taken_up", [False, True], ids=["drew it", "took it up"])
 def test_what_was_whole_when_a_person_ended_the_lease_is_the_release(either, monkeypatch, taken_up):
     if taken_up:
-        away(either.ledger, monkeypatch, 10**6)
-        either.release(DAY, patience=timedelta(0), owner="dead")
-        monkeypatch.undo()
+        die_unrecorded(either, monkeypatch, owner="dead")
         either.later(hours=1)
     drawn = {}
 
@@ -117,10 +109,7 @@ def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(serv
     """By the server the lease is over; by the machine's clock the owner would still be alive."""
     served.now = datetime.now(UTC)
     by_server = open_ledger(served.settings.ledger_url, database_time=True)
-    away(served.ledger, monkeypatch, 10**6)
-    lease = timedelta(seconds=1)
-    served.release(DAY, patience=timedelta(0), ledger=by_server, lease=lease, owner="dead")
-    monkeypatch.undo()
+    die_unrecorded(served, monkeypatch, ledger=by_server, lease=timedelta(seconds=1), owner="dead")
     drawn = measurements(served)
     while by_server.find("two-regions", DAY.isoformat()).lease_until >= datetime.now(UTC):
         pass
@@ -151,25 +140,17 @@ def test_a_day_that_is_held_by_the_server_s_clock_is_not_taken_back_by_a_clock_t
 
 def test_a_lease_that_ends_while_the_successor_plans_costs_no_whole_draw(either, monkeypatch):
     """Alive when the successor looks at the folder, over when it reserves."""
-    away(either.ledger, monkeypatch, 10**6)
-    either.release(DAY, patience=timedelta(0), owner="dead")
-    monkeypatch.undo()
+    die_unrecorded(either, monkeypatch, owner="dead")
     drawn, times = measurements(either), iter([either.now] * 3)
-    either.release(
-        DAY,
-        noise=no_noise(),
-        owner="next",
-        clock=lambda: next(times, either.now + timedelta(hours=1)),
-    )
+    over = either.now + timedelta(hours=1)
+    either.release(DAY, noise=no_noise(), owner="next", clock=lambda: next(times, over))
     either.later(hours=3)
     assert status(either.release(DAY, noise=no_noise())) in (Status.PUBLISHED, Status.UNCHANGED)
     assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
 
 
 def test_a_whole_draw_is_taken_up_though_the_dump_is_gone_and_the_plan_another(either, monkeypatch):
-    away(either.ledger, monkeypatch, 10**6)
-    either.release(DAY, patience=timedelta(0), owner="dead")
-    monkeypatch.undo()
+    die_unrecorded(either, monkeypatch, owner="dead")
     drawn = measurements(either)
     for dump in (either.folder / "dumps").rglob(f"date={DAY}"):
         dump.rename(dump.with_name("moved"))
@@ -183,13 +164,9 @@ def test_a_whole_draw_is_taken_up_though_the_dump_is_gone_and_the_plan_another(e
 @pytest.mark.parametrize("fails", ["bear_witness", "destroy_orphans"])
 def test_what_fails_between_the_event_and_the_first_sample_is_no_death(either, monkeypatch, fails):
     """The witness is away each time, for as many nights as deaths would void a day."""
-
-    def failing(*_):
-        raise LedgerError("the witness is away")
-
     for _ in range(4):
         target = draw_module if fails == "bear_witness" else private_files.DrawingFile
-        monkeypatch.setattr(target, fails, failing)
+        monkeypatch.setattr(target, fails, raising(LedgerError("the witness is away")))
         works = either.release(DAY)
         assert "away" in works[DAY].outcome.message
         monkeypatch.undo()

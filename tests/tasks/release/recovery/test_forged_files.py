@@ -3,7 +3,6 @@
 import hashlib
 from dataclasses import replace
 from datetime import date
-from functools import partial
 
 import polars as pl
 import pyarrow as pa
@@ -13,8 +12,7 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.parquet import decode
 from tasks.release import publish_again as again
-from tasks.release.day import Requested, Status
-from tasks.release.each import each
+from tasks.release.day import Status
 
 DAY = date(2016, 6, 1)
 ABSURD = {
@@ -71,18 +69,17 @@ def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
         path.unlink()
     real = again.statement_of
     monkeypatch.setattr(again, "statement_of", lambda *facts: replace(real(*facts), code_version="9"))
-    (work,) = each([Requested(DAY)], Requested, partial(again.publish_again, installation.run()))
-    assert work.outcome.status is Status.FAILED
-    assert "bring trusted/staging or the published file back from a copy" in work.outcome.message
+    (outcome,) = installation.publish_again(DAY)
+    assert outcome.status is Status.FAILED
+    assert "bring trusted/staging or the published file back from a copy" in outcome.message
 
 
 def test_a_folder_in_the_place_of_a_file_is_named(installation):
     installation.released(DAY)
-    path = (
-        installation.folder / "published" / read_catalogue(installation.folder / "published").entries[0].file
-    )
+    folder = installation.folder / "published"
+    path = folder / read_catalogue(folder).entries[0].file
     path.unlink()
     path.mkdir()
-    (work,) = each([Requested(DAY)], Requested, partial(again.publish_again, installation.run()))
-    assert work.outcome.status is Status.FAILED
-    assert "is a folder, and a file should be there: remove it" in work.outcome.message
+    (outcome,) = installation.publish_again(DAY)
+    assert outcome.status is Status.FAILED
+    assert "is a folder, and a file should be there: remove it" in outcome.message

@@ -13,7 +13,8 @@ from tasks.release import draw as draw_module
 from tasks.release.day import Status
 from tasks.release.guards.input_hashes import drawn_inputs
 from tasks.release.run import let_go, release_lease
-from tests.tasks.release.recovery.test_draw_once import FailingNoise
+from tests.failing import raising
+from tests.tasks.release.noises import NoiseMeanwhile, no_noise
 from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)
@@ -38,6 +39,14 @@ def away(ledger, monkeypatch, times):
     return calls
 
 
+def die_unrecorded(installation, monkeypatch, **changes):
+    """A run draws the day, and ends while the database is away."""
+    away(installation.ledger, monkeypatch, 10**6)
+    works = installation.release(DAY, **{"patience": timedelta(0), **changes})
+    monkeypatch.undo()
+    return works
+
+
 def measurements(installation):
     """What is drawn, by the hash in its name, whoever's token it has."""
     found = installation.files("trusted/measurements")
@@ -53,19 +62,15 @@ def test_a_database_that_comes_back_has_the_draw_recorded(either, monkeypatch):
 
 def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
     """Once it answers, the next run takes the same bytes up, with the inputs that they were drawn from."""
-    away(either.ledger, monkeypatch, 10**6)
-    works = either.release(DAY, patience=timedelta(milliseconds=3))
+    works = die_unrecorded(either, monkeypatch, patience=timedelta(milliseconds=3))
     assert status(works) is Status.FAILED
     assert "Nothing is lost" in works[DAY].outcome.message
     assert either.record(DAY).state is ReleaseState.RESERVED
     drawn = measurements(either)
-    monkeypatch.undo()
     let_go(either.run(), works.values())
     assert status(either.release(DAY, owner="at once")) is Status.BUSY
     either.later(hours=1)
-    noise = FailingNoise(AssertionError("nothing is drawn"))
-    noise.calls = 2
-    assert status(either.release(DAY, noise=noise)) is Status.PUBLISHED
+    assert status(either.release(DAY, noise=no_noise())) is Status.PUBLISHED
     record = either.record(DAY)
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)
     assert measurements(either) == drawn
@@ -75,9 +80,7 @@ def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
 
 def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
     """Cut short after their name was durable, as no file system should: their own hash tells."""
-    away(either.ledger, monkeypatch, 10**6)
-    either.release(DAY, patience=timedelta(0))
-    monkeypatch.undo()
+    die_unrecorded(either, monkeypatch)
     (path,) = (either.folder / "trusted/measurements").rglob("1-*")
     path.write_bytes(path.read_bytes()[:-1])
     either.later(hours=1)
@@ -110,19 +113,16 @@ def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
     """It raises when another run has taken the day over and not drawn yet."""
     taken = {}
 
-    class Sleeping(FailingNoise):
-        def discrete_laplace(self, scale, size):
-            self.calls += 1
-            if self.calls < 3:
-                return secure_noise().discrete_laplace(scale, size)
-            either.later(hours=1)
-            taken.update(either.release(DAY, steps=STEPS[:5], owner="successor"))
-            if not ledger_answers:
-                for method in ("void", "find"):
-                    monkeypatch.setattr(type(either.ledger), method, unreachable)
-            raise MemoryError
+    def asleep():
+        either.later(hours=1)
+        taken.update(either.release(DAY, steps=STEPS[:5], owner="successor"))
+        if not ledger_answers:
+            for method in ("void", "find"):
+                unreachable = raising(LedgerUnavailableError("the database is away"))
+                monkeypatch.setattr(type(either.ledger), method, unreachable)
+        raise MemoryError
 
-    either.release(DAY, noise=Sleeping(None), owner="sleeper")
+    either.release(DAY, noise=NoiseMeanwhile(asleep, at=3), owner="sleeper")
     monkeypatch.undo()
     run = either.run(owner="successor")
     works = list(taken.values())
@@ -132,26 +132,17 @@ def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
     assert either.record(DAY).state is ReleaseState.PUBLISHED
 
 
-def unreachable(*_):
-    raise LedgerUnavailableError("the database is away")
-
-
 def test_a_library_that_does_not_load_costs_no_day(either):
-    class Missing:
-        simulated = False
-
-        def discrete_laplace(self, scale, size):
-            raise ImportError("71234")
-
+    missing = NoiseMeanwhile(raising(ImportError("71234")), at="each")
     for _ in range(4):
-        works = either.release(DAY, noise=Missing())
+        works = either.release(DAY, noise=missing)
         assert "nothing was" in works[DAY].outcome.message
         assert "71234" not in works[DAY].outcome.message
         let_go(either.run(), works.values())
         assert not either.record(DAY).drawing
         either.later(minutes=1)
     assert either.record(DAY).redraws == 0
-    assert [finding.severity for finding in noise_findings(Missing())] == ["wrong"]
+    assert [finding.severity for finding in noise_findings(missing)] == ["wrong"]
     assert list(noise_findings(secure_noise())) == []
     assert status(either.release(DAY)) is Status.PUBLISHED
 
@@ -161,20 +152,16 @@ def test_the_lease_of_a_long_draw_does_not_end(either):
     """Another run, by real clocks, is refused long after the lease of the draw's start."""
     refused = threading.Event()
 
-    class Slow(FailingNoise):
-        def discrete_laplace(self, scale, size):
-            self.calls += 1
-            if self.calls == 2:
-                began = datetime.now(UTC)
-                while datetime.now(UTC) < began + 3 * lease:
-                    refused.wait(0.05)
-                other = either.release(DAY, clock=lambda: datetime.now(UTC), owner="other", lease=lease)
-                assert status(other) is Status.BUSY
-                refused.set()
-            return secure_noise().discrete_laplace(scale, size)
+    def slow():
+        began = datetime.now(UTC)
+        while datetime.now(UTC) < began + 3 * lease:
+            refused.wait(0.05)
+        other = either.release(DAY, clock=lambda: datetime.now(UTC), owner="other", lease=lease)
+        assert status(other) is Status.BUSY
+        refused.set()
 
     lease = timedelta(seconds=2)
-    works = either.release(DAY, noise=Slow(None), clock=lambda: datetime.now(UTC), lease=lease)
+    works = either.release(DAY, noise=NoiseMeanwhile(slow), clock=lambda: datetime.now(UTC), lease=lease)
     assert refused.is_set()
     assert status(works) is Status.PUBLISHED
     assert either.record(DAY).redraws == 0
@@ -184,9 +171,7 @@ def test_the_lease_of_a_long_draw_does_not_end(either):
 def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypatch, drawn):
     either.later(days=3650)
     if drawn:
-        away(either.ledger, monkeypatch, 10**6)
-        either.release(DAY, patience=timedelta(0), owner="ahead")
-        monkeypatch.undo()
+        die_unrecorded(either, monkeypatch, owner="ahead")
     else:
         either.release(DAY, steps=STEPS[:5], owner="ahead")
     either.later(days=-3650)
@@ -206,15 +191,11 @@ def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypa
 def test_a_run_whose_lease_a_person_ended_is_fenced_off(either):
     """It lives, and draws: nothing of it is recorded, and the day is drawn as after a death."""
 
-    class Interrupted(FailingNoise):
-        def discrete_laplace(self, scale, size):
-            self.calls += 1
-            if self.calls == 2:
-                release_lease(either.settings, either.ledger, DAY, "it seemed dead", either.now)
-                assert status(either.release(DAY, owner="next")) is Status.PUBLISHED
-            return secure_noise().discrete_laplace(scale, size)
+    def interrupted():
+        release_lease(either.settings, either.ledger, DAY, "it seemed dead", either.now)
+        assert status(either.release(DAY, owner="next")) is Status.PUBLISHED
 
-    works = either.release(DAY, noise=Interrupted(None), owner="alive")
+    works = either.release(DAY, noise=NoiseMeanwhile(interrupted), owner="alive")
     assert status(works) is Status.FAILED
     record = either.record(DAY)
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 1)

@@ -5,8 +5,7 @@ from datetime import date
 import pytest
 
 from optstream.ledger import ReleaseState
-from tasks.ledger.verify import verify
-from tasks.release.day import Requested, Status
+from tasks.release.day import Status
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)]
@@ -21,9 +20,7 @@ def test_the_plan_that_was_charged_is_drawn(installation, mechanism, deaths):
     installation.simulate(*DAYS)
     installation.released(DAYS[0])
     for _ in range(deaths):
-        run, works = installation.run(), [Requested(DAYS[1])]
-        for step in BEFORE_DRAW:
-            works = step(run, works)
+        run, works = installation.through(BEFORE_DRAW, DAYS[1])
         run.ledger.begin_draw(works[0].reservation, installation.now)
         installation.later(minutes=1)
         after = installation.release(DAYS[1], DAYS[2])
@@ -35,4 +32,4 @@ def test_the_plan_that_was_charged_is_drawn(installation, mechanism, deaths):
     record = installation.record(DAYS[1])
     assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, deaths)
     assert installation.ledger.worst("people").epsilon <= 1
-    assert verify(installation.settings, installation.ledger).problems == ()
+    assert installation.problems() == []

@@ -2,21 +2,15 @@
 
 import shutil
 from datetime import date
-from functools import partial
 
 import pytest
 
 from optstream.errors import LedgerError
-from optstream.noise import secure_noise
 from tasks.doctor import examine
-from tasks.ledger.verify import verify
 from tasks.monitoring import Kind, watch
 from tasks.operations.amend import declare
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Drawn, Requested, Status
-from tasks.release.each import each
-from tasks.release.publish_again import publish_again
+from tasks.release.day import Drawn, Status
+from tests.tasks.release.noises import NoiseMeanwhile
 from tests.tasks.release.recovery.backups import back_up
 from tests.tasks.two_regions import STEPS, Installation
 
@@ -24,22 +18,9 @@ FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 TELLING = ("witness", "measurements", "staging", "lineage")
 
 
-class CountingNoise:
-    """Secure noise that counts its samples; the first of each draw is thrown away."""
-
-    simulated = False
-
-    def __init__(self):
-        self.calls = 0
-
-    def discrete_laplace(self, scale, size):
-        self.calls += 1
-        return secure_noise().discrete_laplace(scale, size)
-
-
 def refused(installation, day=SECOND):
     """What a run says that must draw nothing."""
-    noise = CountingNoise()
+    noise = NoiseMeanwhile()
     works = installation.release(day, noise=noise)
     assert works[day].outcome.status is Status.FAILED, works[day].outcome
     assert noise.calls <= 1
@@ -90,19 +71,6 @@ def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, se
     restore()
     assert place.rpartition("/")[2] in refused(either)
     assert any("older copy" in rule for rule in told_by_doctor(either))
-
-
-class NoiseMeanwhile(CountingNoise):
-    """Secure noise, in whose first sample that is kept something happens; what came of it."""
-
-    def __init__(self, happens):
-        super().__init__()
-        self._happens, self.came = happens, None
-
-    def discrete_laplace(self, scale, size):
-        if self.calls == 1:
-            self.came = self._happens()
-        return super().discrete_laplace(scale, size)
 
 
 def test_everything_restored_to_the_middle_of_a_draw_is_noticed_by_the_second_place(either):
@@ -160,7 +128,7 @@ def test_a_ledger_restored_while_a_run_draws(either):
     either.later(hours=1)
     assert either.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
     assert either.record(SECOND).redraws == 1
-    assert verify(either.settings, either.ledger).problems == ()
+    assert either.problems() == []
 
 
 def test_an_older_published_folder_shows_a_withdrawn_day_again_and_is_an_alarm(either):
@@ -170,7 +138,7 @@ def test_an_older_published_folder_shows_a_withdrawn_day_again_and_is_an_alarm(e
     either.released(FIRST)
     shutil.copytree(either.folder / "published", either.folder / "older")
     for restored in (False, True):
-        each([Requested(FIRST)], Requested, partial(withdraw, either.run(), reason="a wrong meter"))
+        either.withdraw(FIRST)
         assert Kind.WITHDRAWN not in alarms()
         if not restored:
             shutil.rmtree(either.folder / "published")
@@ -201,28 +169,25 @@ def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either)
 def test_what_a_person_declared_is_not_forgotten(either, declared):
     """The copy lacks nothing but that: readers would have the day again, or its windows be drawn in."""
 
-    def take_back(run):
-        return each([Requested(FIRST)], Requested, partial(withdraw, run, reason="a stolen disk"))[0].outcome
-
     either.released(FIRST)
     restore = back_up(either, "published")
     if declared == "withdrawn":
-        assert take_back(either.run()).status is Status.WITHDRAWN
+        assert either.withdraw(FIRST).status is Status.WITHDRAWN
     elif declared == "amended":
         either.configure('alpha = "1"', 'alpha = "10"')
         declare(either.settings, either.ledger, "larger customers", either.now)
         either.configure('alpha = "10"', 'alpha = "1"')
     else:
-        assert compromise(either.settings, either.ledger, FIRST, "a stolen disk", either.now) == [FIRST]
+        assert either.compromise(FIRST) == [FIRST]
     restore()
     assert any("older copy" in rule for rule in told_by_doctor(either))
     for day in (FIRST, SECOND):
         assert "older copy" in refused(either, day)
-    again = each([Requested(FIRST)], Requested, partial(publish_again, either.run()))[0].outcome
-    for outcome in (again, take_back(either.run())):
-        assert (outcome.status, "older copy" in outcome.message) == (Status.FAILED, True), outcome
-    with pytest.raises(LedgerError, match="older copy"):
-        compromise(either.settings, either.ledger, FIRST, "a stolen disk", either.now)
+    (again,) = either.publish_again(FIRST)
+    assert (again.status, "older copy" in again.message) == (Status.FAILED, True), again
+    for declare_again in (either.withdraw, either.compromise):
+        with pytest.raises(LedgerError, match="older copy"):
+            declare_again(FIRST)
     either.configure('alpha = "1"', 'alpha = "10"')
     with pytest.raises(LedgerError, match="older copy"):
         declare(either.settings, either.ledger, "larger customers", either.now)

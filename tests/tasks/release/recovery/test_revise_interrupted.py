@@ -4,14 +4,11 @@ import pytest
 
 from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import LedgerError
-from tasks.ledger.verify import verify
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
 from tasks.release import publish, revise, steps
-from tasks.release.day import Requested, Status
+from tasks.release.day import Status
 from tasks.release.due import due
 from tests.tasks.release.recovery.backups import back_up
-from tests.tasks.release.vintage_nights import DAYS, listed, revised, sound
+from tests.tasks.release.vintage_nights import DAYS, listed, revised
 
 
 def stages(installation, work):
@@ -30,123 +27,106 @@ def half_shown(installation):
 
 
 def test_a_withdrawal_in_between_is_not_undone(learning):
-    installation = learning
-    run, staged = half_shown(installation)
-    withdraw(installation.run(), Requested(DAYS[0]), "wrong dump")
+    run, staged = half_shown(learning)
+    learning.withdraw(DAYS[0])
     (late,) = steps.publish_revisions(run, [staged])
     assert late.outcome.status is Status.FAILED
     assert "was withdrawn" in late.outcome.message
-    assert read_published(installation.folder / "published")["date"].unique().to_list() == [DAYS[1]]
+    assert read_published(learning.folder / "published")["date"].unique().to_list() == [DAYS[1]]
 
 
 def test_an_owner_that_was_thought_dead_shows_nothing(learning):
-    installation = learning
-    run, stale = half_shown(installation)
-    installation.later(hours=1)
-    assert {day: one.status for day, one in revised(installation).items()} == {DAYS[0]: Status.PUBLISHED}
-    after = installation.files("published")
+    run, stale = half_shown(learning)
+    learning.later(hours=1)
+    assert {day: one.status for day, one in revised(learning).items()} == {DAYS[0]: Status.PUBLISHED}
+    after = learning.files("published")
     with pytest.raises(LedgerError, match="taken over"):
         publish.publish(run, [stale])
-    assert installation.files("published") == after
-    assert listed(installation)[DAYS[0]] == 1
-    sound(installation)
+    assert learning.files("published") == after
+    assert listed(learning)[DAYS[0]] == 1
+    learning.assert_sound()
 
 
 def test_a_ledger_that_forgot_an_estimate_gives_its_number_to_no_other(learning):
     """The copy is of the middle of a night: readers have the first vintage, of fewer days than the next."""
-    installation = learning
-    installation.released(*DAYS[:2])
-    restore = back_up(installation, "published")
-    assert revised(installation)[DAYS[0]].status is Status.PUBLISHED
+    learning.released(*DAYS[:2])
+    restore = back_up(learning, "published")
+    assert revised(learning)[DAYS[0]].status is Status.PUBLISHED
     restore()
-    outcome = installation.release(DAYS[2])[DAYS[2]].outcome
+    outcome = learning.release(DAYS[2])[DAYS[2]].outcome
     assert (outcome.status, "older copy" in outcome.message) == (Status.FAILED, True), outcome
 
 
 def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
-    installation = learning
-    _, staged = half_shown(installation)
-    assert listed(installation)[DAYS[0]] == 0
-    installation.later(hours=1)
-    assert revised(installation)[DAYS[0]].status is Status.PUBLISHED
-    entry = read_catalogue(installation.folder / "published").entry(DAYS[0])
+    _, staged = half_shown(learning)
+    assert listed(learning)[DAYS[0]] == 0
+    learning.later(hours=1)
+    assert revised(learning)[DAYS[0]].status is Status.PUBLISHED
+    entry = read_catalogue(learning.folder / "published").entry(DAYS[0])
     assert (entry.vintage, entry.file_hash) == (1, staged.staged.file_hash)
-    sound(installation)
+    learning.assert_sound()
 
 
 def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
-    installation = learning
-    run, staged = half_shown(installation)
+    run, staged = half_shown(learning)
     publish.publish(run, [staged])
-    assert any(
-        "listed and not recorded" in line
-        for line in verify(installation.settings, installation.ledger).problems
-    )
-    installation.later(hours=1)
-    assert revised(installation)[DAYS[0]].status is Status.PUBLISHED
-    sound(installation)
+    assert any("listed and not recorded" in line for line in learning.problems())
+    learning.later(hours=1)
+    assert revised(learning)[DAYS[0]].status is Status.PUBLISHED
+    learning.assert_sound()
 
 
 def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
-    installation = learning
-    installation.released(*DAYS[:3])
-    work = next(work for work in due(installation.run()) if work.day == DAYS[0])
-    publish.publish(*(lambda run, staged: (run, [staged]))(*stages(installation, work)))
-    installation.later(hours=1)
-    installation.configure("revise_days = 2", "revise_days = 0")
-    assert due(installation.run()) == []
-    assert any(
-        "listed and not recorded" in line
-        for line in verify(installation.settings, installation.ledger).problems
-    )
-    revise.record_listed(installation.run())
-    sound(installation)
-    head = installation.ledger.head("two-regions")
-    revise.record_listed(installation.run())
-    assert installation.ledger.head("two-regions") == head
+    learning.released(*DAYS[:3])
+    work = next(work for work in due(learning.run()) if work.day == DAYS[0])
+    publish.publish(*(lambda run, staged: (run, [staged]))(*stages(learning, work)))
+    learning.later(hours=1)
+    learning.configure("revise_days = 2", "revise_days = 0")
+    assert due(learning.run()) == []
+    assert any("listed and not recorded" in line for line in learning.problems())
+    revise.record_listed(learning.run())
+    learning.assert_sound()
+    head = learning.ledger.head("two-regions")
+    revise.record_listed(learning.run())
+    assert learning.ledger.head("two-regions") == head
 
 
 def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(learning):
     """Else whoever reads data/ without the catalogue finds the day twice."""
-    installation = learning
-    run, staged = half_shown(installation)
-    before = next((installation.folder / "published" / "data").glob(f"date={DAYS[0]}/*"))
+    run, staged = half_shown(learning)
+    before = next((learning.folder / "published" / "data").glob(f"date={DAYS[0]}/*"))
     kept = before.read_bytes()
     publish.publish(run, [staged])
     before.write_bytes(kept)
     assert len(list(before.parent.iterdir())) == 2
-    installation.later(hours=1)
-    revise.record_listed(installation.run())
+    learning.later(hours=1)
+    revise.record_listed(learning.run())
     assert len(list(before.parent.iterdir())) == 1
-    assert before.name in [
-        path.name for path in (installation.folder / "published" / "superseded").rglob("*")
-    ]
-    sound(installation)
+    assert before.name in [path.name for path in (learning.folder / "published" / "superseded").rglob("*")]
+    learning.assert_sound()
 
 
 @pytest.mark.parametrize("taken_back", ["withdrawn", "known", "restated"])
 def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, taken_back):
-    installation = learning
-    run, staged = half_shown(installation)
+    run, staged = half_shown(learning)
     if taken_back == "withdrawn":
-        withdraw(installation.run(), Requested(DAYS[1]), "wrong dump")
+        learning.withdraw(DAYS[1])
     elif taken_back == "known":
-        compromise(installation.settings, installation.ledger, DAYS[1], "a stolen disk", installation.now)
+        learning.compromise(DAYS[1], "a stolen disk")
     else:
-        assert installation.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
+        assert learning.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
     (late,) = steps.publish_revisions(run, [staged])
     assert late.outcome.status is Status.FAILED
     assert "that rests on it is not shown" in late.outcome.message
-    assert listed(installation)[DAYS[0]] == 0
+    assert listed(learning)[DAYS[0]] == 0
 
 
 def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
-    installation = learning
-    installation.released(*DAYS[:3])
-    work = next(work for work in due(installation.run()) if work.day == DAYS[1])
-    stages(installation, work)
-    compromise(installation.settings, installation.ledger, DAYS[0], "a stolen disk", installation.now)
-    installation.later(hours=1)
-    assert revised(installation)[DAYS[1]].status is Status.UNCHANGED
-    assert listed(installation)[DAYS[1]] == 0
-    assert installation.ledger.verify() == []
+    learning.released(*DAYS[:3])
+    work = next(work for work in due(learning.run()) if work.day == DAYS[1])
+    stages(learning, work)
+    learning.compromise(DAYS[0], "a stolen disk")
+    learning.later(hours=1)
+    assert revised(learning)[DAYS[1]].status is Status.UNCHANGED
+    assert listed(learning)[DAYS[1]] == 0
+    assert learning.ledger.verify() == []

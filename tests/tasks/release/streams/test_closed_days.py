@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from datetime import date
-from functools import partial
 from hashlib import sha256
 
 import polars as pl
@@ -19,14 +18,11 @@ from optstream.catalogue.parquet import decode, encode
 from optstream.catalogue.reading.read import read_rows
 from optstream.errors import PublicationError
 from optstream.stream import Hour
-from tasks.ledger.verify import verify
 from tasks.monitoring import watch
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, Status
-from tasks.release.each import each
-from tasks.release.publish_again import publish_again
+from tasks.release.day import Status
 from tasks.release.records.close_days import close_over
 from tasks.signing.key import new_key
+from tests.failing import Death, raising
 from tests.tasks.release.streams.conftest import hours
 from tests.tasks.signing.test_sign import sign_with
 
@@ -45,7 +41,7 @@ def data_files(installation):
 def is_whole(installation):
     folder = installation.settings.published_folder
     assert check_files(folder) == []
-    assert not list(verify(installation.settings, installation.ledger).problems)
+    assert not installation.problems()
     hive = pl.read_parquet(folder / "data/**/*.parquet", hive_partitioning=True)
     rows = rows_of(installation)
     assert hive.select(rows.columns).sort("date", "step", "node").equals(rows)
@@ -53,56 +49,51 @@ def is_whole(installation):
 
 
 def test_a_day_that_is_over_lies_in_one_file_with_its_hours_hashes(day_of_hours):
-    installation = day_of_hours
-    before, old = rows_of(installation), find_catalogue(installation.settings.published_folder)
-    assert len(data_files(installation)) == 25
-    assert close_over(installation.run()) == (DAY,)
-    files = data_files(installation)
+    before, old = rows_of(day_of_hours), find_catalogue(day_of_hours.settings.published_folder)
+    assert len(data_files(day_of_hours)) == 25
+    assert close_over(day_of_hours.run()) == (DAY,)
+    files = data_files(day_of_hours)
     assert len(files) == 2
     assert "date=2016-06-01/hour=all/day-" in files[0]
-    assert rows_of(installation).equals(before)
-    assert is_whole(installation)
-    now = find_catalogue(installation.settings.published_folder)
+    assert rows_of(day_of_hours).equals(before)
+    assert is_whole(day_of_hours)
+    now = find_catalogue(day_of_hours.settings.published_folder)
     hashes = [[(one.period, one.file_hash, one.rows_hash) for one in each.entries] for each in (old, now)]
     assert hashes[0] == hashes[1]
     # who has read the older catalogue reads on
-    place = open_storage(installation.settings.published_folder)
+    place = open_storage(day_of_hours.settings.published_folder)
     assert pl.concat(read_rows(place, old, entry, True) for entry in old.entries).equals(before)
-    assert close_over(installation.run()) == ()
+    assert close_over(day_of_hours.run()) == ()
     assert {
         one.state.value
-        for one in watch(installation.settings, installation.ledger, installation.now, live=False).days
+        for one in watch(day_of_hours.settings, day_of_hours.ledger, day_of_hours.now, live=False).days
         if one.day < Hour(NEXT, 1)
     } == {"published"}
 
 
 def test_a_day_with_an_hour_that_may_still_come_stays_open(day_of_hours):
-    installation = day_of_hours
-    path = installation.folder / "published/catalogue.json"
+    path = day_of_hours.folder / "published/catalogue.json"
     document = json.loads(path.read_text())
     del document["periods"]["2016-06-01T23"]
     path.write_text(json.dumps(document))
-    assert close_over(installation.run()) == ()
-    installation.later(days=8)  # catch_up_days
-    assert close_over(installation.run()) == (DAY, NEXT)
+    assert close_over(day_of_hours.run()) == ()
+    day_of_hours.later(days=8)  # catch_up_days
+    assert close_over(day_of_hours.run()) == (DAY, NEXT)
 
 
 def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_hours):
-    installation = day_of_hours
-    assert close_over(installation.run()) == (DAY,)
-    run = installation.run()
-    values = rows_of(installation).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
-    (ended,) = each([Requested(HOUR)], Requested, partial(withdraw, run, reason="wrong", days=[HOUR]))
-    assert ended.outcome.status is Status.WITHDRAWN
-    assert is_whole(installation)
-    left = rows_of(installation)
+    assert close_over(day_of_hours.run()) == (DAY,)
+    values = rows_of(day_of_hours).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
+    assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
+    assert is_whole(day_of_hours)
+    left = rows_of(day_of_hours)
     assert left.height == 24 * 2 * 3
-    assert close_over(installation.run()) == (DAY,)
-    assert rows_of(installation).equals(left)
-    assert is_whole(installation)
-    published = [path for path in installation.files("published") if path.suffix == ".parquet"]
+    assert close_over(day_of_hours.run()) == (DAY,)
+    assert rows_of(day_of_hours).equals(left)
+    assert is_whole(day_of_hours)
+    published = [path for path in day_of_hours.files("published") if path.suffix == ".parquet"]
     found = pl.concat(
-        pl.read_parquet(installation.folder / path, columns=["load_mw"], hive_partitioning=False)
+        pl.read_parquet(day_of_hours.folder / path, columns=["load_mw"], hive_partitioning=False)
         for path in published
         if "errors" not in str(path)
     )
@@ -110,16 +101,13 @@ def test_nothing_of_an_hour_that_is_withdrawn_from_a_closed_day_is_left(day_of_h
 
 
 def test_an_hour_of_a_closed_day_is_published_again_without_opening_it(day_of_hours):
-    installation = day_of_hours
-    assert close_over(installation.run()) == (DAY,)
-    before = installation.files("published")
-    (path,) = installation.files("published/superseded/date=2016-06-01/hour=05")
-    (installation.folder / path).unlink()
-    run = installation.run()
-    (ended,) = each([Requested(HOUR)], Requested, partial(publish_again, run, days=[HOUR]))
-    assert ended.outcome.status.is_good
-    assert installation.files("published") == before
-    assert is_whole(installation)
+    assert close_over(day_of_hours.run()) == (DAY,)
+    before = day_of_hours.files("published")
+    (path,) = day_of_hours.files("published/superseded/date=2016-06-01/hour=05")
+    (day_of_hours.folder / path).unlink()
+    assert [one.status.is_good for one in day_of_hours.publish_again(HOUR)] == [True]
+    assert day_of_hours.files("published") == before
+    assert is_whole(day_of_hours)
 
 
 @pytest.mark.parametrize("at", ["put_catalogue", "clear_superseded"])
@@ -128,15 +116,8 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
 ):
     installation, before = day_of_hours, rows_of(day_of_hours)
     folder = installation.settings.published_folder
-
-    class Died(BaseException):
-        pass
-
-    def die(*arguments):
-        raise Died
-
-    monkeypatch.setattr(closing, at, die)
-    with pytest.raises(Died):
+    monkeypatch.setattr(closing, at, raising(Death))
+    with pytest.raises(Death):
         close_over(installation.run())
     monkeypatch.undo()
     assert rows_of(installation).equals(before)
@@ -144,41 +125,38 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
     assert rows_of(installation).equals(before)
     if at == "clear_superseded":
         assert any("is not listed in the catalogue" in line for line in check_files(folder))
-        run = installation.run()
-        each([Requested(one) for one in hours(DAY)], Requested, partial(publish_again, run, days=hours(DAY)))
+        installation.publish_again(*hours(DAY))
     assert is_whole(installation)
 
 
 def test_an_altered_file_of_a_day_is_told_and_not_read(day_of_hours):
-    installation = day_of_hours
-    assert close_over(installation.run()) == (DAY,)
-    before, (name, _) = rows_of(installation), data_files(installation)
-    path = installation.folder / name
+    assert close_over(day_of_hours.run()) == (DAY,)
+    before, (name, _) = rows_of(day_of_hours), data_files(day_of_hours)
+    path = day_of_hours.folder / name
     path.write_bytes(path.read_bytes()[:-1] + b"x")
-    (told,) = check_files(installation.settings.published_folder)
+    (told,) = check_files(day_of_hours.settings.published_folder)
     assert "differs from its hash" in told
-    assert rows_of(installation).equals(before)  # from the hours' own files
+    assert rows_of(day_of_hours).equals(before)  # from the hours' own files
 
 
 def test_a_file_of_a_day_whose_footer_tells_other_hours_is_told_and_not_read(day_of_hours):
-    installation = day_of_hours
-    assert close_over(installation.run()) == (DAY,)
-    before, folder = rows_of(installation), installation.settings.published_folder
-    (name, _) = data_files(installation)
-    inner, footer = decode((installation.folder / name).read_bytes())
-    catalogue, path = find_catalogue(folder), installation.folder / "published/catalogue.json"
+    assert close_over(day_of_hours.run()) == (DAY,)
+    before, folder = rows_of(day_of_hours), day_of_hours.settings.published_folder
+    (name, _) = data_files(day_of_hours)
+    inner, footer = decode((day_of_hours.folder / name).read_bytes())
+    catalogue, path = find_catalogue(folder), day_of_hours.folder / "published/catalogue.json"
     for hours_told in (None, [["x"]], [[1, 2, 3, "4"]], [["2016-06-01T00", "a", "b", 6]]):
         told = replace(footer, statement={"format": "optstream.day/1", "hours": hours_told})
         data = encode(inner.with_columns(date=pl.lit(DAY)), told)
         digest = sha256(data).hexdigest()
         entries = tuple(replace(one, closed_in=one.closed_in and digest) for one in catalogue.entries)
-        (installation.folder / name).unlink()
+        (day_of_hours.folder / name).unlink()
         name = f"published/{entries[0].shown_in}"
-        (installation.folder / name).write_bytes(data)
+        (day_of_hours.folder / name).write_bytes(data)
         path.write_bytes(replace(catalogue, entries=entries).to_bytes())
         problems = check_files(folder)
         assert any("has other hours than the catalogue names" in line for line in problems), hours_told
-        assert rows_of(installation).equals(before)
+        assert rows_of(day_of_hours).equals(before)
 
 
 def test_only_hours_are_closed_and_only_in_a_hash(day_of_hours):
@@ -199,7 +177,7 @@ def changed_and_closed(installation):
     assert read_published(folder, verify=True).equals(before)
     assert check_files(folder) == []
     installation.release(asked[0], restate=True)
-    each([Requested(asked[2])], Requested, partial(withdraw, installation.run(), reason="x", days=[asked[2]]))
+    installation.withdraw(asked[2])
     assert check_files(folder) == []
     rows = read_published(folder, verify=True)
     assert rows.select("step", "revision").unique().sort("step").rows() == [(0, 1), (1, 1), (2, 0), (3, 0)]

@@ -19,7 +19,7 @@ from tasks.release import steps as chunk
 from tasks.release.day import Requested, Status
 from tests.by_night import few
 from tests.tasks.release.streams.conftest import hours
-from tests.tasks.release.streams.test_release_mechanisms import OTHERS, measured
+from tests.tasks.release.streams.test_release_mechanisms import OTHERS
 from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -104,8 +104,8 @@ def test_what_is_remembered_goes_on_from_hour_to_hour(by_the_hour):
     installation.configure('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000000"')
     asked = [*hours(DAY)[23:], *hours(NEXT)[:2]]
     installation.release(*asked)
-    origin = measured(installation, asked[0]).first_step
-    for part in measured(installation, asked[-1]).parts:
+    origin = installation.measured(asked[0]).first_step
+    for part in installation.measured(asked[-1]).parts:
         assert {start for groups in part.choices["groups"] for start in groups} == {origin}
 
 

@@ -2,7 +2,6 @@
 
 import json
 from datetime import UTC, date, datetime
-from functools import partial
 
 import fsspec
 import polars as pl
@@ -14,17 +13,13 @@ from optstream.ledger import ReleaseState
 from optstream.storage.s3 import S3Store
 from tasks.doctor import examine
 from tasks.ledger.export import export
-from tasks.ledger.verify import verify
 from tasks.monitoring import watch
 from tasks.monitoring.document import status_document
 from tasks.operations.purge import purge
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, Status
-from tasks.release.each import each
-from tasks.release.publish_again import publish_again
-from tasks.release.records.lineage import EVENTS
+from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.sample_data.simulate import simulate
+from tests.failing import Death
 from tests.memory_store import MemoryStore
 from tests.tasks.two_regions import STEPS
 
@@ -56,10 +51,6 @@ def statuses(done):
     return [work.outcome.status for work in done.values()]
 
 
-def problems(installation):
-    return list(verify(installation.settings, installation.ledger).problems)
-
-
 @pytest.mark.parametrize("moved", ["memory", "s3"], indirect=True)
 def test_days_are_released_published_and_read(moved):
     done = moved.release(*DAYS)
@@ -71,7 +62,7 @@ def test_days_are_released_published_and_read(moved):
     nation, regions = (totals.filter(level=level)["load_mw"] for level in (0, 1))
     assert (nation - regions).abs().max() < 1e-6
     assert not (moved.folder / "published").exists()
-    assert problems(moved) == []
+    assert moved.problems() == []
     settings, budget = moved.settings, budget_of(moved.settings, moved.ledger)
     for document in (
         outcomes_document(list(done.values()), settings, budget),
@@ -83,7 +74,7 @@ def test_days_are_released_published_and_read(moved):
 
 def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
     moved.release(DAY)
-    event = json.loads((moved.settings.lineage_folder / EVENTS).read_text())
+    (event,) = moved.lineage()
     bucket = moved.root.lstrip("/")
     protocol = moved.settings.input_folder.protocol
     (source, _) = event["inputs"]
@@ -117,12 +108,10 @@ def test_a_restated_and_a_withdrawn_day(moved):
     url = moved.settings.published_folder
     assert read_catalogue(url).entry(DAY).revision == 1
     assert [name for name in moved.filesystem.find(f"{moved.root}/public/superseded") if str(DAY) in name]
-    assert problems(moved) == []
-    give_up = partial(withdraw, moved.run(), reason="a wrong meter")
+    assert moved.problems() == []
     for _ in range(2):
-        (work,) = each([Requested(DAY)], Requested, give_up)
-        assert work.outcome.status is Status.WITHDRAWN
-        assert problems(moved) == []
+        assert moved.withdraw(DAY).status is Status.WITHDRAWN
+        assert moved.problems() == []
     assert read_published(url)["date"].unique().to_list() == [NEXT]
     assert not [name for name in moved.filesystem.find(f"{moved.root}/public") if str(DAY) in name]
 
@@ -132,15 +121,10 @@ def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
     moved.release(DAY, steps=STEPS[:7])
     assert moved.record(DAY).state is ReleaseState.DRAWN
     moved.later(hours=1)
-    (work,) = each([Requested(DAY)], Requested, partial(withdraw, moved.run(), reason="a wrong meter"))
-    assert work.outcome.status is Status.VOID
+    assert moved.withdraw(DAY).status is Status.VOID
     assert read_published(moved.settings.published_folder)["date"].unique().to_list() == [NEXT]
-    assert problems(moved) == []
+    assert moved.problems() == []
     assert statuses(moved.release(DAY)) == [Status.VOID]
-
-
-class DeathError(BaseException):
-    """Nothing may catch it."""
 
 
 @pytest.mark.parametrize("method", ["put_new", "put_instead", "delete"])
@@ -158,16 +142,16 @@ def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monk
                     return genuine(store, name, *rest)
                 if moment == "after":
                     genuine(store, name, *rest)
-                raise DeathError
+                raise Death
 
             patch.setattr(kind, method, dying)
-        with pytest.raises(DeathError):
+        with pytest.raises(Death):
             moved.release(DAY, restate=True)
     read_published(moved.settings.published_folder, verify=True)
     moved.later(hours=1)
     assert statuses(moved.release(DAY, restate=True)) == [Status.PUBLISHED]
     assert read_catalogue(moved.settings.published_folder).entry(DAY).revision == 1
-    assert problems(moved) == []
+    assert moved.problems() == []
 
 
 def test_an_older_copy_of_the_ledger_is_refused(moved):
@@ -227,8 +211,7 @@ def test_a_lost_or_damaged_object_comes_back(moved, harm, which):
         moved.filesystem.rm_file(path)
     else:
         moved.filesystem.pipe_file(path, before[:-3])
-    assert problems(moved)
-    (work,) = each([Requested(DAY)], Requested, partial(publish_again, moved.run()))
-    assert work.outcome.status is Status.PUBLISHED
+    assert moved.problems()
+    assert [one.status for one in moved.publish_again(DAY)] == [Status.PUBLISHED]
     assert moved.filesystem.cat_file(path) == before
-    assert problems(moved) == []
+    assert moved.problems() == []

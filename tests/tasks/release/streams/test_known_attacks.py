@@ -1,6 +1,6 @@
 """Owners that wake up, files that are lost, noise that others know, ledgers that are too old."""
 
-from dataclasses import replace
+import shutil
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -9,15 +9,15 @@ import pytest
 
 from optstream.catalogue import find_catalogue, read_published
 from optstream.errors import LedgerError
-from optstream.ledger import ReleaseState
+from optstream.ledger import Ledger, ReleaseState
+from optstream.mechanisms import Hierarchical
 from optstream.stream import PrivatePeriod
-from tasks.ledger.verify import verify
-from tasks.operations.compromise import compromise
-from tasks.operations.withdraw import withdraw
+from tasks.operations import withdraw as withdrawal
 from tasks.release import run
 from tasks.release.day import Judged, Requested, Status
 from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import terms_of
+from tests.failing import raising
 from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
@@ -30,19 +30,8 @@ def pegasus(installation):
     return installation
 
 
-def raws(installation):
-    return {path.as_posix() for path in installation.files("trusted") if path.suffix == ".raw"}
-
-
 def groups_of(installation, day):
-    from optstream.stream import Measured
-    from tasks.storage.private_files import read_verified
-
-    record = installation.record(day)
-    found = Measured.from_bytes(
-        read_verified(installation.settings.measurements_of(day, record.revision), record.measurements_hash)
-    )
-    return [part.choices["groups"] for part in found.parts]
+    return [part.choices["groups"] for part in installation.measured(day).parts]
 
 
 def opened_before(installation, day):
@@ -56,9 +45,9 @@ def test_no_threshold_of_a_compromised_day_is_used_again(pegasus):
     """aligned: the next day's windows are not lost, and it goes on with a threshold that others know."""
     pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
     pegasus.release(DAYS[0])
-    known = compromise(pegasus.settings, pegasus.ledger, DAYS[0], "a leak", pegasus.now)
+    known = pegasus.compromise(DAYS[0], "a leak")
     assert known == DAYS[:1]
-    assert raws(pegasus) == set()
+    assert pegasus.raw_files() == []
     done = pegasus.release(DAYS[1])[DAYS[1]]
     assert done.outcome.status is Status.PUBLISHED
     assert not opened_before(pegasus, DAYS[1])
@@ -69,7 +58,7 @@ def test_windows_whose_groups_rest_on_a_compromised_threshold_are_lost(pegasus):
     pegasus.release(*DAYS[:3])
     assert opened_before(pegasus, DAYS[1])
     assert opened_before(pegasus, DAYS[2])
-    known = compromise(pegasus.settings, pegasus.ledger, DAYS[0], "a leak", pegasus.now)
+    known = pegasus.compromise(DAYS[0], "a leak")
     assert known == DAYS[:3]
     calendar = pegasus.settings.calendar
     end = calendar.first_step(DAYS[2]) + calendar.n_steps(DAYS[2])
@@ -93,28 +82,24 @@ def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeyp
     # the first owner reserved; the second takes over once the lease is over, and draws
     judged = unreleased(stale)
     pegasus.later(hours=1)
-    awake = replace(stale, clock=lambda: pegasus.now)
-    first = reserve(awake, judged, look_at_folders(awake))
+    first = reserve(stale, judged, look_at_folders(stale))
     pegasus.later(hours=1)
     pegasus.release(DAYS[0], steps=STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
-    before = raws(pegasus)
+    before = pegasus.raw_files()
     assert before
     with pytest.raises(LedgerError):
         run.void(stale, first, "it raised")  # what `_give_up` does; the ledger refuses it
-    assert raws(pegasus) == before
+    assert pegasus.raw_files() == before
 
 
 def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypatch):
     """The successor is drawing: its `2.drawing.raw` is destroyed, its fill fails after the sample, VOID."""
-    from optstream.mechanisms import Hierarchical
-
     genuine = Hierarchical.measure
     pegasus.release(DAYS[0], steps=STEPS[:5])
     stale = pegasus.run(owner="stale")
     pegasus.later(hours=1)
-    awake = replace(stale, clock=lambda: pegasus.now)
-    first = reserve(awake, unreleased(stale), look_at_folders(awake))
+    first = reserve(stale, unreleased(stale), look_at_folders(stale))
     pegasus.later(hours=1)
 
     def measure(self, *arguments, **named):
@@ -129,22 +114,14 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
 
 
 def crash_before_recorded(installation, day, monkeypatch):
-    from optstream.ledger import Ledger
-
     with monkeypatch.context() as patch:
-
-        def dies(*_args, **_named):
-            raise LedgerError("away")
-
-        patch.setattr(Ledger, "record_published", dies)
+        patch.setattr(Ledger, "record_published", raising(LedgerError("away")))
         installation.release(day)
     installation.later(hours=1)
 
 
 def test_a_listed_day_is_not_made_void(installation, monkeypatch):
     """Crash between catalogue and ledger; then the trusted files are lost: VOID, while readers have it."""
-    import shutil
-
     day = date(2016, 6, 1)
     crash_before_recorded(installation, day, monkeypatch)
     assert find_catalogue(installation.settings.published_folder).entry(day)
@@ -159,9 +136,9 @@ def test_a_listed_day_that_is_void_can_be_withdrawn(installation, monkeypatch):
     day = date(2016, 6, 1)
     crash_before_recorded(installation, day, monkeypatch)
     installation.ledger.void("two-regions", day.isoformat(), 0, "measurements are gone", installation.now)
-    withdraw(installation.run(), Requested(day), "a wrong dump")
+    installation.withdraw(day)
     assert find_catalogue(installation.settings.published_folder).entry(day).withdrawn
-    assert list(verify(installation.settings, installation.ledger).problems) == []
+    assert installation.problems() == []
 
 
 def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waited(installation, monkeypatch):
@@ -169,16 +146,14 @@ def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waite
     installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
     day = date(2016, 6, 1)
     installation.release(day)
-    import tasks.operations.withdraw as module
-
-    genuine = module.withdraw_published
+    genuine = withdrawal.withdraw_published
 
     def waits(*arguments, **named):
         installation.release(day, restate=True)
         return genuine(*arguments, **named)
 
-    monkeypatch.setattr(module, "withdraw_published", waits)
-    withdraw(installation.run(), Requested(day), "a wrong dump")
+    monkeypatch.setattr(withdrawal, "withdraw_published", waits)
+    installation.withdraw(day)
     assert find_catalogue(installation.settings.published_folder).entry(day).withdrawn
     monkeypatch.undo()
     assert installation.release(day)[day].outcome.status is Status.WITHDRAWN
@@ -194,7 +169,7 @@ def test_a_withdrawal_writes_nothing_into_an_older_ledger(installation, monkeypa
     installation.later(hours=1)
     head = installation.ledger.head("two-regions")
     with pytest.raises(LedgerError):
-        withdraw(installation.run(), Requested(day), "a wrong dump")
+        installation.withdraw(day)
     assert installation.ledger.head("two-regions") == head
 
 

@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 
 from optstream.privacy import JointSpend
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, Status
+from tasks.release.day import Status
 from tasks.release.run import terms_of
 from tests.optstream.ledger.brute_force import Charged, above, broken
-from tests.tasks.release.vintage_nights import DAYS, night, sound, stored
+from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.two_regions import STEPS
 
 pytestmark = pytest.mark.slow
@@ -59,7 +58,7 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     joint.ledger.void("two-regions", VOID.isoformat(), 0, "given up", joint.now)
     night(joint, FOURTH)
     assert groups(joint, FOURTH) == full
-    sound(joint)
+    joint.assert_sound()
     # larger changes: what was drawn counts twice, so windows across midnight are full, and a day waits
     joint.configure('alpha = "1"', 'alpha = "2"')
     joint.ledger.amend(terms_of(joint.settings), "larger customers", joint.now)
@@ -68,15 +67,15 @@ def test_restated_void_and_amended_nights_keep_every_guarantee(joint):
     assert waits.outcome.status is Status.REFUSED, waits.outcome
     night(joint, SIXTH)
     assert groups(joint, SIXTH) == full
-    sound(joint)
+    joint.assert_sound()
     # what was drawn is what was charged, and no window of either guarantee is above it
     for day in (FIRST, SECOND, FOURTH, SIXTH):
-        assert stored(joint, day).spends == joint.record(day).spends
+        assert joint.measured(day).spends == joint.record(day).spends
     spends = charged(joint)
     assert not above(guarantees, spends)
     # the control: the same spends under half of epsilon
     assert list(broken([replace(one, epsilon=one.epsilon / 2) for one in guarantees], spends))
     # and a day that is withdrawn stays charged
-    withdraw(joint.run(), Requested(SECOND), "a test")
+    joint.withdraw(SECOND)
     assert charged(joint) == spends
-    sound(joint)
+    joint.assert_sound()

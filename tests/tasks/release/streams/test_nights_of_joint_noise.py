@@ -7,9 +7,7 @@ from datetime import date
 import pytest
 
 from optstream.privacy import JointSpend, StepSpend, worst_window
-from optstream.stream import Measured
 from tasks.release.build_mechanism import mechanism_for
-from tasks.storage.private_files import read_verified
 
 pytestmark = pytest.mark.slow
 
@@ -46,11 +44,8 @@ def test_the_night_of_the_change_leaves_out_groups_and_the_next_does_not(indepen
     spends = [spend for day in DAYS for spend in independent.record(day).spends]
     assert worst_window(spends, 48).epsilon <= 1
     # nothing but the plan was drawn, and an estimate from what is stored is the same
-    record = independent.record(DAYS[1])
-    stored = Measured.from_bytes(
-        read_verified(independent.settings.measurements_of(DAYS[1], 0), record.measurements_hash)
-    )
-    assert stored.spends == record.spends
+    stored = independent.measured(DAYS[1])
+    assert stored.spends == independent.record(DAYS[1]).spends
     assert mechanism_for(independent.settings, DAYS[1]).estimate(stored).values.min() >= 0
 
 

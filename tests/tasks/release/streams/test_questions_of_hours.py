@@ -1,7 +1,6 @@
 """Questions to a stream by the hour: windows go over hours and midnight, and end where an hour is missing."""
 
 from datetime import UTC, date, datetime
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -11,9 +10,6 @@ from optstream import ask, read_answers, read_published
 from optstream.catalogue import check_files
 from optstream.catalogue.questions.question import Question
 from optstream.stream import Hour
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested
-from tasks.release.each import each
 from tasks.release.records.close_days import close_over
 from tests.tasks.release.streams.conftest import hours
 
@@ -54,30 +50,27 @@ def test_windows_go_over_hours_and_midnight_and_end_at_a_gap(day_of_hours):
     assert found.filter(question="falls").height == 50 - 3
     assert found.filter(question="five", date=NEXT, node="84")["step"].to_list() == [0, 1]
     gone = Hour(DAY, 10)
-    run = day_of_hours.run()
-    each([Requested(gone)], Requested, partial(withdraw, run, reason="wrong", days=[gone]))
+    day_of_hours.withdraw(gone)
     found = check_answers(day_of_hours)
     assert found.filter(question="five", node="84").height == 20 - 4 + 28 - 4
 
 
 def test_answers_lie_beside_the_hours_a_file_a_day(day_of_hours):
-    installation = day_of_hours
-    path = installation.folder / "optstream.toml"
+    path = day_of_hours.folder / "optstream.toml"
     path.write_text(path.read_text() + '[questions.five]\nask = "sum"\nwindow = "150min"\nlevel = 1\n')
-    folder = str(installation.settings.published_folder)
-    installation.write_pages()
+    folder = str(day_of_hours.settings.published_folder)
+    day_of_hours.write_pages()
     before = read_answers(folder)
     assert before.equals(ask(folder, [SUM]))
-    assert len(installation.files("published/questions")) == 2
-    assert close_over(installation.run()) == (DAY,)
+    assert len(day_of_hours.files("published/questions")) == 2
+    assert close_over(day_of_hours.run()) == (DAY,)
     assert read_answers(folder).equals(before)
-    installation.write_pages()
+    day_of_hours.write_pages()
     assert check_files(folder) == []
     gone = Hour(DAY, 23)
-    run = installation.run()
-    each([Requested(gone)], Requested, partial(withdraw, run, reason="wrong", days=[gone]))
+    day_of_hours.withdraw(gone)
     assert read_answers(folder).is_empty(), "both days' windows reach the hour that was withdrawn"
-    installation.write_pages()
+    day_of_hours.write_pages()
     assert read_answers(folder).equals(ask(folder, [SUM]))
     assert check_files(folder) == []
 

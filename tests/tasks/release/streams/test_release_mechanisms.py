@@ -12,7 +12,6 @@ from optstream.errors import LedgerError
 from optstream.estimation.gaussian_process.history import unpacked
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
-from optstream.stream import Measured
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.release import draw
 from tasks.release.build_mechanism import mechanism_for
@@ -20,6 +19,7 @@ from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
 from tasks.storage.private_files import read_verified
 from tests.by_night import few
+from tests.failing import Death, raising
 from tests.tasks.release.streams.conftest import DAYS
 from tests.tasks.two_regions import STEPS
 
@@ -27,21 +27,10 @@ OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in sect
 ADAPTIVE = [name for name in OTHERS if getattr(mechanisms, name).adaptive]
 
 
-def measured(installation, day):
-    record = installation.record(day)
-    return Measured.from_bytes(
-        read_verified(installation.settings.measurements_of(day, record.revision), record.measurements_hash)
-    )
-
-
 def release_of(installation, day):
     """The release of a day, once more from its stored measurements, and its standard errors."""
-    release = mechanism_for(installation.settings, day).estimate(measured(installation, day))
+    release = mechanism_for(installation.settings, day).estimate(installation.measured(day))
     return release, (release.noise_standard_errors, release.standard_errors)
-
-
-def raw_files(installation):
-    return [path for path in installation.files("trusted") if path.suffix == ".raw"]
 
 
 DAILY = ("Laplace", "Uniform", "Fast", "BudgetDistribution", "BudgetAbsorption")
@@ -94,7 +83,7 @@ def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measureme
 def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
     installation = with_mechanism(name)
     installation.released(*DAYS[:2])
-    first, second = measured(installation, DAYS[0]), measured(installation, DAYS[1])
+    first, second = installation.measured(DAYS[0]), installation.measured(DAYS[1])
     assert first.before is None or "levels" in first.before
     for level, left in first.state["levels"].items():
         begun = second.before["levels"][level]
@@ -105,7 +94,7 @@ def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
 def test_what_was_measured_before_informs_the_next_day(with_mechanism):
     installation = with_mechanism("HistoryInformed")
     installation.released(*DAYS[:2])
-    first, second = measured(installation, DAYS[0]), measured(installation, DAYS[1])
+    first, second = installation.measured(DAYS[0]), installation.measured(DAYS[1])
     for level in first.state["levels"]:
         left, history = (one["levels"][level]["history"] for one in (first.state, second.state))
         n_blocks = len(left["starts"])
@@ -137,11 +126,11 @@ def test_a_late_day_is_released_after_the_days_around_it(with_mechanism, name):
 def test_the_open_groups_of_pegasus_lie_in_the_trusted_zone_until_the_next_day_takes_them(with_mechanism):
     installation = with_mechanism("PeGaSus")
     installation.released(DAYS[0])
-    (path,) = raw_files(installation)
+    (path,) = installation.raw_files()
     assert (installation.folder / path).stat().st_mode & 0o077 == 0
     assert path.parent == (installation.settings.measurements_of(DAYS[0], 0)).relative_to(installation.folder)
     installation.release(DAYS[1])
-    (later,) = raw_files(installation)
+    (later,) = installation.raw_files()
     assert str(DAYS[1]) in str(later)
 
 
@@ -149,7 +138,7 @@ def test_no_raw_state_is_in_the_measurements(with_mechanism):
     """The raw file's own values and thresholds, sought in the measurements; seeded, so never by chance."""
     installation = with_mechanism("PeGaSus")
     installation.release(DAYS[0], noise=simulated_noise(1), steps=STEPS[:6])
-    (path,) = raw_files(installation)
+    (path,) = installation.raw_files()
     raw = json.loads((installation.folder / path).read_text())
     groups = [
         group
@@ -167,23 +156,18 @@ def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
     """The raw state was taken before the first sample, so the redraw cannot ask the same threshold again."""
     installation = with_mechanism("PeGaSus")
     installation.release(DAYS[0])
-
-    class Died(BaseException):
-        pass
-
-    def die(self, *arguments):
-        raise Died
-
-    monkeypatch.setattr(draw.DrawingFile, "destroy_orphans", die)
-    with pytest.raises(Died):
+    monkeypatch.setattr(draw.DrawingFile, "destroy_orphans", raising(Death))
+    with pytest.raises(Death):
         installation.release(DAYS[1])
     monkeypatch.undo()
     assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
-    assert raw_files(installation) == [path for path in raw_files(installation) if str(DAYS[1]) in str(path)]
+    assert installation.raw_files() == [
+        path for path in installation.raw_files() if str(DAYS[1]) in str(path)
+    ]
     installation.later(hours=1)
     assert installation.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
-    origin = measured(installation, DAYS[1]).first_step
-    for part in measured(installation, DAYS[1]).parts:
+    origin = installation.measured(DAYS[1]).first_step
+    for part in installation.measured(DAYS[1]).parts:
         assert min(min(groups) for groups in part.choices["groups"]) >= origin
 
 
@@ -192,18 +176,18 @@ def test_groups_run_on_across_midnight(with_mechanism):
     installation.configure('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000000"')
     installation.release(*DAYS[:2])
     assert installation.record(DAYS[1]).state is ReleaseState.PUBLISHED
-    origin = measured(installation, DAYS[0]).first_step
-    for part in measured(installation, DAYS[1]).parts:
+    origin = installation.measured(DAYS[0]).first_step
+    for part in installation.measured(DAYS[1]).parts:
         assert {start for groups in part.choices["groups"] for start in groups} == {origin}
 
 
 def test_raw_state_that_belongs_to_other_measurements_is_not_taken(with_mechanism):
     installation = with_mechanism("PeGaSus")
     installation.released(DAYS[0])
-    (path,) = raw_files(installation)
+    (path,) = installation.raw_files()
     (installation.folder / path).rename((installation.folder / path).with_name("1-0000.raw"))
     installation.release(DAYS[1])
-    assert any(name.name == "1-0000.raw" for name in raw_files(installation))
+    assert any(name.name == "1-0000.raw" for name in installation.raw_files())
     with pytest.raises(LedgerError, match="gone"):
         read_verified(installation.settings.measurements_of(DAYS[0], 0), "0" * 64)
 
@@ -211,10 +195,10 @@ def test_raw_state_that_belongs_to_other_measurements_is_not_taken(with_mechanis
 def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_mechanism):
     installation = with_mechanism("PeGaSus")
     installation.released(DAYS[0])
-    assert raw_files(installation)
+    assert installation.raw_files()
     installation.configure('name = "PeGaSus"', 'name = "Laplace"')
     installation.release(DAYS[2])
-    assert raw_files(installation) == []
+    assert installation.raw_files() == []
 
 
 def test_raw_state_of_a_day_that_becomes_void_is_destroyed(with_mechanism):
@@ -225,4 +209,4 @@ def test_raw_state_of_a_day_that_becomes_void_is_destroyed(with_mechanism):
     installation.later(hours=1)
     installation.release(DAYS[0])
     assert installation.record(DAYS[0]).state is ReleaseState.VOID
-    assert raw_files(installation) == []
+    assert installation.raw_files() == []

@@ -1,7 +1,6 @@
 """Sums over a stream by the hour: each hour's file of errors tells of its noise, which is its own."""
 
 from datetime import date
-from functools import partial
 
 import numpy as np
 import polars as pl
@@ -14,9 +13,6 @@ from optstream.catalogue.sums.period_sums import period_sums
 from optstream.catalogue.sums.read_sum import errors_of_days
 from optstream.errors import ParameterError
 from optstream.stream import Hour
-from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested
-from tasks.release.each import each
 from tasks.release.records.close_days import close_over
 from tests.tasks.release.streams.conftest import hours
 
@@ -55,7 +51,7 @@ def test_a_sum_over_days_needs_each_of_their_hours(day_of_hours):
     with pytest.raises(ParameterError, match="from 0 to 47 on 2016-06-01"):
         read_sum(folder, ["84"], DAY, DAY, [48])
     gone = Hour(DAY, 5)
-    each([Requested(gone)], Requested, partial(withdraw, day_of_hours.run(), reason="x", days=[gone]))
+    day_of_hours.withdraw(gone)
     with pytest.raises(ParameterError, match="23 of their 24 hours are published"):
         read_sum(folder, ["84"], DAY, DAY)
 

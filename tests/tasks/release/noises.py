@@ -1,0 +1,32 @@
+"""Secure noise in whose samples something happens: a fault, a stop, another run."""
+
+from optstream.noise import secure_noise
+from tests.failing import raising
+
+
+class NoiseMeanwhile:
+    """Secure noise that counts its samples; the first of each draw is thrown away.
+
+    happens: called before the sample of number `at`, or before each; what it returns is kept in `came`.
+    """
+
+    simulated = False
+
+    def __init__(self, happens=lambda: None, at=2):
+        self._happens, self._at, self.calls, self.came = happens, at, 0, None
+
+    def discrete_laplace(self, scale, size):
+        self.calls += 1
+        if self._at in (self.calls, "each"):
+            self.came = self._happens()
+        return secure_noise().discrete_laplace(scale, size)
+
+
+def failing_noise(error):
+    """Noise that raises this after the first samples were drawn."""
+    return NoiseMeanwhile(raising(error), at=3)
+
+
+def no_noise():
+    """Noise that nobody may ask for."""
+    return NoiseMeanwhile(raising(AssertionError("nothing is drawn")), at="each")
