@@ -22,6 +22,7 @@ from optstream.catalogue.backends import Location, Readable, Storage, Transactio
 from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
 from optstream.catalogue.parquet import decode
+from optstream.catalogue.times import settle_signature_time
 from optstream.errors import ParameterError, PublicationError
 
 Keys = Mapping[str, Ed25519PublicKey]
@@ -59,12 +60,13 @@ class Signer:
         """Write the signature of a file of these bytes, also over a wrong one; return if it was needed."""
         name, signature = signature_file(data, self.name), self.key.sign(data)
         try:
-            if transaction.read(name, LENGTH) == signature:
-                return False
+            is_needed = transaction.read(name, LENGTH) != signature
         except (FileNotFoundError, PublicationError):
-            pass
-        transaction.replace_marked(name, signature, transaction.mark(name))
-        return True
+            is_needed = True
+        if is_needed:
+            transaction.replace_marked(name, signature, transaction.mark(name))
+        settle_signature_time(transaction, name)
+        return is_needed
 
     def take_up(self, transaction: Transaction, catalogue: Catalogue | None) -> None:
         """Raise PublicationError unless what this transaction has found may be signed, changed or not.

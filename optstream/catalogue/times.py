@@ -18,6 +18,11 @@ PARTS = (layout.DATA, layout.SUPERSEDED, layout.MEASUREMENTS, layout.ERRORS, lay
 HIDDEN = (layout.INCOMING, layout.LOCK)
 """What copies of the folder carry along too, though no reader needs it."""
 
+SIGNED = datetime(2000, 1, 1, tzinfo=UTC)
+"""Of every signature, and of their folder: a file is named by what it signs, so its bytes are always the
+same, and it need not look newer than another.
+"""
+
 MOST_CHANGES = 2**31
 """Seconds; nobody publishes so often, but anyone may have written the revisions of a catalogue."""
 
@@ -63,6 +68,11 @@ def settle_times(
     places |= {name: release_time(period) for period, name in beside}
     places |= dict.fromkeys((layout.CATALOGUE, layout.MANIFESTS, *PARTS, *HIDDEN, "."), listed)
     transaction.settle(places)
+
+
+def settle_signature_time(transaction: Transaction, name: str) -> None:
+    """A signature has the same time whenever it was made."""
+    transaction.settle({name: SIGNED, layout.SIGNATURES: SIGNED})
 
 
 def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Iterable[str] = ()) -> None:

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from optstream.catalogue.measurements.mechanism_document import describe
+from optstream.catalogue.measurements.mechanism_document import WRITTEN_OTHERWISE, describe
 from optstream.catalogue.measurements.queries import SCHEMA, levels_of, rows_of, with_numbers, without_numbers
 from optstream.catalogue.measurements.shared_history import blocks_of, remembered, with_sums, without_sums
 from optstream.errors import PublicationError
@@ -19,6 +21,8 @@ from optstream.stream.period import period_from
 FORMAT = "optstream.measurements/1"
 KEY = b"optstream.measurements"
 LIMITS = Limits(rows=2**28, columns=len(SCHEMA), group_rows=2**28, group_bytes=2**34)
+LONGEST_PERIOD, FARTHEST_STEP = 2**12, 2**40
+"""Steps of a day, of a minute at least; running index of its first, which anyone may have written."""
 _KEYS = {"period", "revision", "levels", "measured", "measured_hash", "mechanism", "rounding", "least_units"}
 
 
@@ -52,6 +56,17 @@ class Found:
         bare = [{**one, "state": None, "before": None} for one in self.document["parts"]]
         alone = {**self.document, "state": None, "before": None, "parts": bare}
         return Measured.from_bytes(json.dumps(alone).encode())
+
+
+@contextmanager
+def as_written() -> Iterator[None]:
+    """Raise PublicationError where what is read in the block, and anyone may have written, is not as
+    OptStream writes it, whatever a library raises over it.
+    """
+    try:
+        yield
+    except WRITTEN_OTHERWISE as error:
+        raise PublicationError(f"these bytes are no file of measurements of format {FORMAT}") from error
 
 
 def encode_measurements(
@@ -97,27 +112,41 @@ def decode_measurements(data: bytes) -> Found:
     Raises PublicationError for what is no such file, or claims more than `LIMITS`.
     """
     rows, metadata = decode_table(data, LIMITS, "a file of measurements")
-    try:
+    with as_written():
         footer = json.loads(metadata[KEY])
         if footer["format"] != FORMAT or dict(rows.schema) != SCHEMA:
             raise ValueError
         given = {key: footer[key] for key in _KEYS}
+        _check_steps(given["measured"])
         return Found(
             period=period_from(given.pop("period")),
             levels=tuple(given.pop("levels")),
             document=with_numbers(given.pop("measured"), rows),
             **given,
         )
-    except (ValueError, KeyError, TypeError, MemoryError, RecursionError) as error:
-        raise PublicationError(f"these bytes are no file of measurements of format {FORMAT}") from error
+
+
+def _check_steps(document: dict[str, Any]) -> None:
+    """Raise ValueError unless the steps of a document are those of one day: estimates hold all of them."""
+    n_steps, first_step = document["n_steps"], document["first_step"]
+    if type(n_steps) is not int or not 1 <= n_steps <= LONGEST_PERIOD or abs(first_step) > FARTHEST_STEP:
+        raise ValueError
+    for part in document["parts"]:
+        if (part["n_steps"], part["first_step"]) != (n_steps, first_step) or part["parts"]:
+            raise ValueError
 
 
 def completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int, ...]]) -> Measured:
     """Return the whole measurements, of which the ledger has the hash, with what they rest on put back.
 
     earlier: sums of blocks of earlier days (`blocks_of`). Raises PublicationError where a block is missing,
-    or one is of another measurement of its day.
+    or one is of another measurement of its day, and for a document of another form.
     """
+    with as_written():
+        return _completed(found, earlier)
+
+
+def _completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int, ...]]) -> Measured:
     known = earlier | blocks_of(found.measured, found.levels)
     missing = remembered(found.document, found.levels) - known.keys()
     if missing:

@@ -1,5 +1,6 @@
 """Measurements as rows, a noisy integer each: which sum of which node's readings it is, and its noise."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,10 @@ SCHEMA = {
 }
 """Columns of a file of measurements (docs/data/measurements.md)."""
 SHAPE = "shape"
+MOST_ENTRIES, ENTRIES_A_ROW = 2**20, 64
+"""Of the arrays of one day, which anyone may have written: a number was drawn of each leaf, or of a level
+above, so that few others stand beside it.
+"""
 
 
 @dataclass(frozen=True)
@@ -92,12 +97,16 @@ def with_numbers(document: Document, rows: pl.DataFrame) -> Document:
     """Return what `without_numbers` was given, with the numbers of `rows_of`; where nothing was drawn stands
     0.
 
-    Raises ValueError where there are other numbers than the shapes have.
+    Raises ValueError where there are other numbers than the shapes have, or far more entries than numbers.
     """
     left = rows["value"].to_numpy()
+    left_over = MOST_ENTRIES + ENTRIES_A_ROW * left.size
 
     def filled(shape: Sequence[int], variances: Any) -> list[Any]:
-        nonlocal left
+        nonlocal left, left_over
+        left_over -= math.prod(shape)
+        if min(shape) < 0 or left_over < 0:
+            raise ValueError
         values = np.zeros(shape, dtype=np.int64)
         if values.size:
             drawn = np.isfinite(np.broadcast_to(_floats(variances), shape))

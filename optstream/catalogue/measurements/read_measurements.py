@@ -15,7 +15,12 @@ from optstream.catalogue.layout import (
     measurements_file,
     measurements_name,
 )
-from optstream.catalogue.measurements.measurements_file import Found, completed, decode_measurements
+from optstream.catalogue.measurements.measurements_file import (
+    Found,
+    as_written,
+    completed,
+    decode_measurements,
+)
 from optstream.catalogue.measurements.mechanism_document import mechanism_from
 from optstream.catalogue.measurements.shared_history import Block, blocks_of, remembered
 from optstream.catalogue.reading.columns import read_statement
@@ -56,14 +61,14 @@ class DayMeasurements:
             The release before it was rounded.
 
         Raises:
-            PublicationError: The mechanism cannot be made from the file.
-            ParameterError: As `Mechanism.estimate`.
+            PublicationError: The mechanism cannot be made from the file, or is not of these measurements.
         """
         if self.mechanism is None:
             raise PublicationError("the mechanism's parameters are not in the file: make it, and estimate")
-        if self.later:
-            return self.mechanism.revise(self.measured, self.later)
-        return self.mechanism.estimate(self.measured)
+        with as_written():
+            if self.later:
+                return self.mechanism.revise(self.measured, self.later)
+            return self.mechanism.estimate(self.measured)
 
     def values(self) -> NDArray[np.float64]:
         """Return the values of the release as they are published; draws and costs nothing.
@@ -73,20 +78,21 @@ class DayMeasurements:
 
         Raises:
             PublicationError: As `release`.
-            ParameterError: Likewise.
         """
         found = self.release()
-        assert found.tree is not None  # what is published is of a tree
         unit = self.measured.resolution
-        units = rounded_units(
-            found.values,
-            found.tree,
-            unit,
-            self.rounding,
-            first_step=self.measured.first_step,
-            least=self.least_units,
-        )
-        return units.astype(np.float64) * unit.numerator / unit.denominator
+        with as_written():
+            if found.tree is None:
+                raise ValueError  # what is published is of a tree
+            units = rounded_units(
+                found.values,
+                found.tree,
+                unit,
+                self.rounding,
+                first_step=self.measured.first_step,
+                least=self.least_units,
+            )
+            return units.astype(np.float64) * unit.numerator / unit.denominator
 
 
 def read_measurements(
@@ -163,8 +169,10 @@ def _whole(storage: Storage, found: Found) -> Measured:
 
     Files that no catalogue lists are read too: the hash of the whole says whether they are right.
     """
-    missing = remembered(found.document, found.levels) - blocks_of(found.measured, found.levels).keys()
-    earliest = min((first_step for _, first_step, _, _ in missing), default=0)
+    with as_written():
+        own = blocks_of(found.measured, found.levels)
+        missing = remembered(found.document, found.levels) - own.keys()
+        earliest = min((first_step for _, first_step, _, _ in missing), default=0)
     known: dict[Block, tuple[int, ...]] = {}
     names = storage.names_below(MEASUREMENTS) if missing else []
     # newest day first, and of a day the newest revision
@@ -173,8 +181,10 @@ def _whole(storage: Storage, found: Found) -> Measured:
         if told is None or not "" < period < found.period.isoformat():
             continue
         one = read_found(storage, period_from(period), *told)
-        known = blocks_of(one.measured, one.levels) | known
-        if not missing - known.keys() or one.measured.first_step + one.measured.n_steps <= earliest:
+        with as_written():
+            measured = one.measured
+            known = blocks_of(measured, one.levels) | known
+        if not missing - known.keys() or measured.first_step + measured.n_steps <= earliest:
             break
     return completed(found, known)
 

@@ -171,7 +171,7 @@ def withdraw_answers(
     catalogue: as it is now, the day a tombstone, or not in it. Returns whether there were any.
     """
     mark = transaction.mark(ANSWERS_INDEX)
-    found, kept = False, frozenset[str]()
+    found, kept, days = False, frozenset[str](), list[date]()
     if mark is not None:
         try:
             index = parse_index(transaction.read(ANSWERS_INDEX, LARGEST_INDEX))
@@ -180,10 +180,12 @@ def withdraw_answers(
             index = AnswersIndex(catalogue.stream, catalogue.value_column, 1, (), {})
         right = index.still_right(catalogue)
         found, kept = _replace(transaction, catalogue, right, mark, signer), right.files
+        days = sorted(right.days)
     for after in range(MOST_DAYS_AFTER + 1):
         above = folder_of(QUESTIONS, day_of(period) + timedelta(days=after))
         gone = [name for name in transaction.names_in(above) if f"{above}/{name}" not in kept]
         found |= bool(gone)
         if gone:
             transaction.remove(above, gone)
+    settle_answers_time(transaction, catalogue, days, sorted(kept))
     return found

@@ -166,10 +166,9 @@ def _terms(
     rows: pl.DataFrame, period: date, nodes: tuple[str, ...], n_terms: int, n_steps: int, n_earlier: int
 ) -> ErrorTerms:
     """Return the terms that the rows are of. Raises ValueError for rows that are of none."""
-    if (
-        min(n_terms, n_steps, n_earlier) < 0
-        or n_terms * (len(nodes) + n_steps + n_earlier) ** 2 > MOST_ENTRIES
-    ):
+    # what was added has an entry for each node and step, also where there is no term
+    terms, added = n_terms * (len(nodes) + n_steps + n_earlier) ** 2, len(nodes) * n_steps
+    if min(n_terms, n_steps, n_earlier) < 0 or max(terms, added) > MOST_ENTRIES:
         raise ValueError
     if (rows.select("term", "step", "other_step").min_horizontal() < 0).any():
         raise ValueError  # numpy would count from the end

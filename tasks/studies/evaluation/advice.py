@@ -17,6 +17,7 @@ from optstream.errors import DumpError, ParameterError
 from optstream.noise import simulated_noise
 from optstream.stream import AggregationTree
 from tasks.config import Settings
+from tasks.config.paths import lies_within
 from tasks.planning.advice.candidates import Choice, mechanism_choices, share_choices
 from tasks.release.build_mechanism import mechanism_for
 from tasks.sample_data.load_shapes import daily_load, region_of
@@ -111,15 +112,30 @@ def public_days(
 ) -> dict[date, Values]:
     """Days that are public, from dumps in the stream's own layout, a row a step.
 
-    leaves: others than the stream's. Raises DumpError naming the dump that is not there or not whole.
+    leaves: others than the stream's. Raises DumpError naming the dump that is not there or not whole, and
+    ParameterError for one that is the stream's own.
     """
     found = {}
     for day in days:
         places = [
             folder / f"region={leaf}" / f"date={day}" for leaf in leaves or settings.tree_of(day).leaves
         ]
+        _refuse_own_dumps(settings, (folder, *places))
         found[day] = np.array([_row(settings, place, day) for place in places])
     return found
+
+
+def _refuse_own_dumps(settings: Settings, places: Iterable[Path]) -> None:
+    """Raise ParameterError if any of these is the stream's own input or lies in it, links followed. Whatever
+    is computed from raw readings, an error's size too, leaves the trusted zone uncharged.
+    """
+    files = (file for place in places for file in (place, *place.glob("*.parquet")))
+    for file in files:
+        if lies_within(file, settings.input_folder):
+            raise ParameterError(
+                f"{file} is the stream's own input: what is learned from it would leak, and no ledger would "
+                "see it; name dumps that are public"
+            )
 
 
 def _row(settings: Settings, place: Path, day: date) -> Values:

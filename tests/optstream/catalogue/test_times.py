@@ -4,9 +4,13 @@ import os
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from optstream.catalogue import digest_of, read_catalogue, replace_page
+from optstream.catalogue import digest_of, publish, read_catalogue, replace_page, stage, withdraw
 from optstream.catalogue.page import MARKER
+from optstream.catalogue.questions.published_answers import put_answers
+from optstream.catalogue.questions.question import Question
+from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import catalogue_time
 from tests.optstream.catalogue.folders import DAY, take_back
 
@@ -96,3 +100,31 @@ def test_nothing_in_the_folder_has_a_time_of_a_run_after_a_revision_a_page_or_a_
     put(tmp_path, DAY + timedelta(days=1))
     take_back(tmp_path)
     assert fresh() == set()
+
+
+def test_signatures_and_answers_have_no_time_of_a_run(tmp_path, rows, statement):
+    """A signature is written in the moment of its publication, which a draw's duration moves."""
+    signer = Signer(Ed25519PrivateKey.from_private_bytes(bytes(32)), lambda _entries: None)
+
+    def fresh():
+        return {name for name, time in all_times(tmp_path).items() if time.year > DAY.year}
+
+    def sign(period):
+        stated = statement(period)
+        publish(tmp_path, [(stage(rows(period), stated), stated)], lambda _: "h1", signer)
+
+    sign(DAY)
+    assert any((tmp_path / "signatures").iterdir())
+    assert fresh() == set()
+    sign(DAY + timedelta(days=1))
+    put_answers(tmp_path, [Question("sums", "sum", 2, level=1)], 30, signer)
+    assert fresh() == set()
+    stream = read_catalogue(tmp_path).stream
+    withdraw(tmp_path, DAY, lambda _entry, _known: "h2", stream=stream, signer=signer)
+    assert fresh() == set()
+    # of a manifest whose signature was written just before a crash, publishing again sets the time
+    for path in (tmp_path / "signatures").iterdir():
+        os.utime(path)
+    before = fresh()
+    sign(DAY + timedelta(days=1))
+    assert fresh() < before

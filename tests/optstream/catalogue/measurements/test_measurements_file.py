@@ -7,16 +7,28 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream import AggregationTree, HistoryInformed, HistoryInformedTree, PrivacyModel, simulated_noise
+from optstream import (
+    AggregationTree,
+    Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
+    Laplace,
+    PrivacyModel,
+    simulated_noise,
+)
 from optstream.catalogue.measurements.measurements_file import (
+    KEY,
+    LIMITS,
     completed,
     decode_measurements,
     encode_measurements,
 )
 from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
+from optstream.catalogue.measurements.queries import MOST_ENTRIES
 from optstream.catalogue.measurements.shared_history import blocks_of
 from optstream.errors import PublicationError
 from optstream.estimation.gaussian_process.prior import COMPONENTS
+from optstream.storage.parquet_table import decode_table, encode_table
 from optstream.stream import PublicDays
 
 MODEL = PrivacyModel(epsilon=1, window_length=24, alpha=1)
@@ -68,12 +80,89 @@ def test_other_bytes_are_refused(data):
         decode_measurements(data)
 
 
+def with_footer(file, change):
+    """The file with a footer that says something else of the same rows."""
+    rows, metadata = decode_table(file, LIMITS, "a file of measurements")
+    footer = json.loads(metadata[KEY])
+    change(footer)
+    return encode_table(rows, {KEY: json.dumps(footer).encode()})
+
+
+def of_part(**changed):
+    return lambda footer: footer["measured"]["parts"][0].update(changed)
+
+
+HOSTILE = {
+    "2 million entries of which none was drawn": of_part(
+        points={"shape": [1, 2 * MOST_ENTRIES]}, point_variances=None
+    ),
+    "many small arrays": of_part(sums=[{"shape": [1, MOST_ENTRIES // 4]}] * 8, sum_variances=[None] * 8),
+    "entries that no index counts": of_part(points={"shape": [10**30]}),
+    "a negative shape": of_part(points={"shape": [-1, -1]}),
+    "a day of a million steps": lambda footer: footer["measured"].update(n_steps=10**6),
+    "a part of other steps": of_part(n_steps=10**6),
+    "steps that no index counts": lambda footer: footer["measured"].update(first_step=10**30),
+    "no document": lambda footer: footer.update(measured=[]),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_a_footer_that_claims_too_much_is_refused_before_anything_is_held(days, change):
+    """Nine kilobytes took five gigabytes, and more for a larger number."""
+    with pytest.raises(PublicationError, match="no file of measurements"):
+        decode_measurements(with_footer(days[0][1], change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda footer: footer.update(levels=[0, 1, 2]),
+        lambda footer: footer.update(levels=[{}, {}]),
+        lambda footer: footer["measured"]["state"]["levels"]["0"].update(history={}),
+        lambda footer: footer["measured"]["state"]["levels"]["0"].update(history={"starts": 1}),
+        of_part(choices={"blocks": [[0]]}),
+        of_part(answers=None, spends=[{}]),
+    ],
+)
+def test_a_document_of_another_form_is_refused_in_words(days, change):
+    found = decode_measurements(with_footer(days[0][1], change))
+    with pytest.raises(PublicationError, match="no file of measurements"):
+        completed(found, {})
+
+
+def test_a_mechanism_with_numbers_of_no_stream_is_not_made():
+    plain = Hierarchical(Laplace(MODEL), TREE, (Fraction(1, 4), Fraction(3, 4)))
+    document = json.loads(json.dumps(describe(plain)))
+    assert mechanism_from(document) == plain
+    nodes, parents = document["tree"]["nodes"], document["tree"]["parents"]
+    for tree in (
+        {"nodes": [], "parents": []},
+        {"nodes": nodes, "parents": []},
+        {"nodes": nodes, "parents": [-1, 10**9, 0]},
+        {"nodes": nodes, "parents": [-1, 2, 0]},
+        {"nodes": nodes, "parents": [-1, 0.0, 0]},
+        {"nodes": nodes, "parents": {"kind": "range", "first": 0, "stop": 10**12}},
+        {"nodes": [1, 2, 3], "parents": parents},
+        {"nodes": "all", "parents": parents},
+    ):
+        with pytest.raises(PublicationError, match="no mechanism"):
+            mechanism_from({**document, "tree": {**document["tree"], **tree}})
+    document["mechanism"]["model"]["window_length"] = 10**12
+    with pytest.raises(PublicationError, match="no mechanism"):
+        mechanism_from(document)
+
+
 def test_a_mechanism_comes_back_equal_and_nothing_else_is_ever_made():
     document = json.loads(json.dumps(describe(MECHANISM)))
     assert mechanism_from(document) == MECHANISM
     for other in ({**document, "kind": "system"}, {"kind": "Feature", "parts": [], "name": "?"}, {}):
         with pytest.raises(PublicationError, match="no mechanism"):
             mechanism_from(other)
+
+
+def test_a_stream_of_a_million_leaves_comes_back():
+    laplace = Hierarchical(Laplace(MODEL, declared_leaves=10**6), TREE, ["1/2", "1/2"])
+    assert mechanism_from(json.loads(json.dumps(describe(laplace)))) == laplace
 
 
 def test_a_kernel_of_ones_own_has_no_document():

@@ -19,7 +19,12 @@ from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_terms import error_terms
 from tests.optstream.catalogue.conftest import make_statement
 from tests.optstream.catalogue.folders import take_back
-from tests.optstream.catalogue.measurements.test_measurements_file import MECHANISM, MODEL, TREE
+from tests.optstream.catalogue.measurements.test_measurements_file import (
+    MECHANISM,
+    MODEL,
+    TREE,
+    with_footer,
+)
 
 N_STEPS = 24
 DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]
@@ -43,11 +48,14 @@ def rows_of(day, release, vintage):
     return pl.DataFrame(whole, schema_overrides={"timestamp": pl.Datetime("us", "UTC"), **kinds})
 
 
-def put(folder, mechanism, day, measured, *, later=(), stated=True):
-    """Publish a day's release with the files beside it; later: what a new estimate is made of."""
+def put(folder, mechanism, day, measured, *, later=(), stated=True, change=None):
+    """Publish a day's release with the files beside it; later: what a new estimate is made of; change: what
+    another writer makes of its measurements' footer.
+    """
     release = mechanism.revise(measured, [one for _, one in later])
     facts = {"period": day, "revision": 0, "rounding": "nearest", "least_units": 0}
     file = encode_measurements(measured, mechanism, **facts)
+    file = file if change is None else with_footer(file, change)
     errors = encode_errors(error_terms(release.errors_together, TREE, N_STEPS), TREE.nodes, day, "whole")
     beside = {sha256(data).hexdigest(): data for data in (file, errors)}
     of_measured, of_errors = beside
@@ -174,3 +182,28 @@ def test_a_day_without_them_says_so(tmp_path, mechanism, days):
     put(tmp_path, mechanism, *days[0], stated=False)
     with pytest.raises(PublicationError, match="published without measurements"):
         read_measurements(tmp_path, DAYS[0])
+
+
+def of_tree(**changed):
+    return lambda footer: footer["mechanism"]["tree"].update(changed)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda footer: footer.update(levels=[0, 1, 2]),
+        lambda footer: footer["measured"].update(state={"levels": {"x": {"history": {}}}}),
+        lambda footer: footer["measured"]["parts"][1].update(spends=[]),
+        lambda footer: footer["measured"]["parts"].pop(),
+        lambda footer: footer["mechanism"].update(level_shares=[]),
+        lambda footer: footer["mechanism"].update(lower_bound={"kind": "range", "first": 0, "stop": 10**12}),
+        of_tree(nodes=["all", "a"], parents=[-1, 0]),
+        of_tree(parents=[-1, 10**9, 0]),
+        lambda footer: footer.update(rounding=["nearest"]),
+        lambda footer: footer.update(least_units=10**40),
+    ],
+)
+def test_what_another_wrote_is_refused_in_words_and_never_half_read(tmp_path, mechanism, days, change):
+    put(tmp_path, mechanism, *days[0], change=change)
+    with pytest.raises(PublicationError):
+        read_measurements(tmp_path, DAYS[0]).values()

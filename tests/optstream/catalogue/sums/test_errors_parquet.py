@@ -78,6 +78,7 @@ def test_a_file_that_claims_too_much_is_refused(monkeypatch):
     "changed",
     [
         {"shape": [10**30, 0, 0], "nodes": []},
+        {"shape": [0, 2**27, 0]},  # 128 MB for each node, of a file of 350 bytes
         {"shape": [2.0, 4, 2]},
         {"shape": [-1, -4, 2]},
         {"shape": ["2", "4", "2"]},

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import DumpError
+from optstream.errors import DumpError, ParameterError
 from tasks.config import load_settings
 from tasks.planning.advice.candidates import mechanism_choices, share_choices
 from tasks.release.build_mechanism import mechanism_for
@@ -91,3 +91,16 @@ def test_public_dumps_are_read_in_the_streams_own_layout(small, tmp_path):
     stream.write("11", stream.rows(4.0).with_columns(load=pl.lit(None, pl.Float64)))
     with pytest.raises(DumpError, match="a number for each step"):
         public_days(stream.settings, folder, DAYS)
+
+
+def test_the_streams_own_dumps_are_refused_links_followed(small, tmp_path):
+    """How far releases miss them, and their mean, would be told without any noise or charge."""
+    settings = small().settings
+    dumps = settings.input_folder
+    (tmp_path / "link").symlink_to(dumps)
+    (tmp_path / "parts").mkdir()
+    for region in dumps.glob("region=*"):
+        (tmp_path / "parts" / region.name).symlink_to(region)
+    for folder in (dumps, tmp_path / "link", tmp_path / "parts"):
+        with pytest.raises(ParameterError, match=r"stream's own input: .* would leak"):
+            public_days(settings, folder, DAYS)
