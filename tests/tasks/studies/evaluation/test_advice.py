@@ -1,5 +1,6 @@
 """The recommendation for a stream: tried on public days, by keys that the configuration takes."""
 
+import shutil
 import tomllib
 from datetime import date
 
@@ -79,24 +80,32 @@ def test_public_dumps_are_read_in_the_streams_own_layout(small, tmp_path):
     for region, level in (("84", 3.0), ("11", 4.0)):
         for day in DAYS:
             stream.write(region, stream.rows(level, day), day)
-    folder = stream.settings.input_folder
-    days = public_days(stream.settings, folder, DAYS)
+    folder = tmp_path / "public"
+
+    def published():
+        shutil.rmtree(folder, ignore_errors=True)
+        return shutil.copytree(stream.settings.input_folder, folder)
+
+    days = public_days(stream.settings, published(), DAYS)
     leaves = stream.settings.tree_of(date.min).leaves
     assert np.array_equal(days[DAYS[1]], [[3.0 if leaf == "84" else 4.0] * 48 for leaf in leaves])
     with pytest.raises(DumpError, match=r"date=2025-01-17 holds no dump"):
         public_days(stream.settings, folder, [date(2025, 1, 17)])
     stream.write("11", stream.rows(4.0).head(47))
     with pytest.raises(DumpError, match="a number for each step"):
-        public_days(stream.settings, folder, DAYS)
+        public_days(stream.settings, published(), DAYS)
     stream.write("11", stream.rows(4.0).with_columns(load=pl.lit(None, pl.Float64)))
     with pytest.raises(DumpError, match="a number for each step"):
-        public_days(stream.settings, folder, DAYS)
+        public_days(stream.settings, published(), DAYS)
 
 
 def test_the_streams_own_dumps_are_refused_links_followed(small, tmp_path):
     """How far releases miss them, and their mean, would be told without any noise or charge."""
-    settings = small().settings
-    dumps = settings.input_folder
+    stream = small()
+    settings, dumps = stream.settings, stream.settings.input_folder
+    for region in ("84", "11"):
+        for day in DAYS:
+            stream.write(region, stream.rows(3.0, day), day)
     (tmp_path / "link").symlink_to(dumps)
     (tmp_path / "parts").mkdir()
     for region in dumps.glob("region=*"):
