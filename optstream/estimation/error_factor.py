@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.holding import UNKNOWN
@@ -149,8 +148,8 @@ def separable_factor(
     What a number does to the values is then what its row does to the series, times what its column does to
     the steps. So the first row is moved column by column; then as many rows at once as there are columns
     which do different things, each in a column of its own. Whether it holds is seen by moving all numbers at
-    once by random amounts: linear maps that agree there differ nowhere, with probability 1. None where it
-    does not hold, and as in `noise_factor`; for more than `MOST_DRAWN` numbers.
+    once, by amounts in no simple proportion: linear maps that agree there agree everywhere, but for a
+    coincidence. None where it does not hold, and as in `noise_factor`; for more than `MOST_DRAWN` numbers.
     """
     if not fits_separable_factor(measured) or not np.isfinite(variances).all():
         return None
@@ -162,8 +161,8 @@ def separable_factor(
     rest = estimate(measured)
 
     def moved(numbers: Iterable[Number], by: Iterable[float]) -> Floats:
-        amounts = {one: PUSH * deviation[one] * amount for one, amount in zip(numbers, by, strict=True)}
-        return (estimate(_moved_by(measured, amounts)) - rest) / PUSH
+        every = {one: PUSH * deviation[one] * amount for one, amount in zip(numbers, by, strict=True)}
+        return (estimate(_moved_by(measured, every)) - rest) / PUSH
 
     effects = [moved([(rows[0], column)], [1.0]) for column in columns]
     leaf, step = np.unravel_index(np.argmax(np.abs(effects[0])), effects[0].shape)
@@ -178,20 +177,32 @@ def separable_factor(
         numbers = [(row, columns[place]) for row, place in zip(some, own, strict=True)]
         both = moved(numbers, [1.0] * len(some))
         series[:, first : first + len(some)] = both @ np.linalg.pinv(steps[:, own]).T
-    chance = np.random.default_rng(0).normal(size=(len(rows), len(columns)))
-    found = moved(product(rows, columns), chance.flat)
+    # in no simple proportion to each other, and the same each time
+    amounts = np.cos(np.sqrt(2.0) * np.arange(1.0, 1.0 + len(deviation)) ** 2).reshape(len(rows), -1)
+    found = moved(product(rows, columns), amounts.flat)
     largest = variances.max(initial=0.0)
-    holds = np.allclose(found, series @ chance @ steps.T, rtol=0.0, atol=SAME * np.sqrt(largest))
+    holds = np.allclose(found, series @ amounts @ steps.T, rtol=0.0, atol=SAME * np.sqrt(largest))
     squares = np.outer((series**2).sum(axis=1), (steps**2).sum(axis=1))
     exact = np.allclose(squares, variances, rtol=SAME, atol=SAME * largest)
     return SeparableFactor(series, steps) if holds and exact else None
 
 
 def _apart(columns: Floats) -> list[int]:
-    """Return the places of columns none of which is about a sum of the others, as many as there are."""
-    _, triangle, order = qr(columns, mode="economic", pivoting=True)
-    left = np.abs(np.diag(triangle))
-    return [int(place) for place in order[: int((left > APART * left[0]).sum())]]
+    """Return the places of columns none of which is about a sum of the others, as many as there are.
+
+    Gram-Schmidt with the longest column that is left next.
+    """
+    left, found, longest = columns.copy(), list[int](), 0.0
+    for _ in range(min(columns.shape)):
+        lengths = np.linalg.norm(left, axis=0)
+        place = int(np.argmax(lengths))
+        longest = longest or lengths[place]
+        if lengths[place] <= APART * longest:
+            break
+        found.append(place)
+        one = left[:, place] / lengths[place]
+        left -= np.outer(one, one @ left)
+    return found
 
 
 def fits_factor(measured: Measured, n_series: int) -> bool:

@@ -231,7 +231,7 @@ def _show_end(
     *,
     waits: bool,
 ) -> None:
-    """waits: whether anything was to do, if only new estimates."""
+    """Say what is left, or that nothing was to do. waits: whether anything was, if only new estimates."""
     budget = budget_of(settings, open_ledger(settings.ledger_url))
     left = [day for day in works if not day.outcome.status.is_good]
     if left:

@@ -129,8 +129,14 @@ class HistoryInformed(BlockPlan):
         return self._with_errors(measured, self._estimate(measured, belief, nothing), belief)
 
     def is_far(self, measured: Measured, last: Measured) -> bool:
-        """Return whether the last period that a new estimate is made of came so long after the period itself
-        that what the last one remembers does not reach far enough back; then the period's own state does.
+        """Return whether what a later period remembers does not reach back to what came before this one.
+
+        Args:
+            measured: Of the period that is estimated anew.
+            last: Of the last period that the new estimate is made of.
+
+        Returns:
+            Whether there are more than `NEAR_DAYS` between them; then the period's own state is looked at.
         """
         return last.first_step - measured.first_step > NEAR_DAYS * self.public_days.steps_per_day
 

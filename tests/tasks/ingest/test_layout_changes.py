@@ -176,5 +176,6 @@ def test_public_days_for_advice_are_read_in_each_days_layout(small):
     for day in DAYS:
         for region in ("84", "11"):
             write(stream, region, stream.rows(2.5, day), day)
-    days = public_days(stream.settings, stream.settings.input_folder, DAYS)
+    copy = stream.settings.input_folder.rename(stream.settings.input_folder.with_name("public"))
+    days = public_days(stream.settings, copy, DAYS)
     assert [float(values.mean()) for values in days.values()] == [2.5] * 4

@@ -60,7 +60,7 @@ def test_errors_say_what_to_do_and_repeat_nothing(failing, put, make_error, word
         lambda: read_published(folder.name),
         lambda: check_files(folder.name),
         lambda: put(folder.name, NEXT),
-        lambda: take_back(folder),
+        lambda: take_back(folder.name),
     ):
         with pytest.raises(PublicationError, match=words) as caught:
             work()
