@@ -21,8 +21,8 @@ from tasks.release.run import Run
 
 AFTER_ALL = 2**62
 """A step after all others."""
-MARGIN_DAYS = 31
-"""How much longer a night remembers that a day is due: its run may have died, the newest draws be held."""
+MARGIN = timedelta(days=31)
+"""How far before the newest draw the newest published day may lie: held, void or failed days between."""
 
 LONGEST = timedelta(days=366)
 """For so long at most a day gets new estimates: the most that `release.revise_days` may be."""
@@ -47,33 +47,33 @@ def due(run: Run, asked: Iterable[date] = ()) -> list[Due]:
     """The days whose estimate is older than what is known of them, rising: those whose newest vintage was
     made of fewer measurements of the `release.revise_days` after them than there are by now.
 
-    Looked at are the days before the newest draw, and those that were asked for, wherever a backfill lies,
-    with the days before them.
+    Looked at are so many days before the newest that is published, and those that were asked for, wherever a
+    backfill lies, with the days before them.
 
     asked: what this run was to release.
     """
-    n_days = run.settings.revise_days
+    n_days, calendar = run.settings.revise_days, run.settings.calendar
     newest = run.ledger.drawn_before(run.stream, AFTER_ALL) if n_days else None
     if newest is None:
         return []
-    before = [(period_from(newest.period), n_days + MARGIN_DAYS), *((day, n_days) for day in asked)]
-    looked_at = {day_of(day) - timedelta(days=ago) for day, most in before for ago in range(most + 1)}
-    return list(_due(run, looked_at, timedelta(days=n_days)))
+    reach, last = timedelta(days=n_days), day_of(period_from(newest.period))
+    looked_at = {day_of(day) - timedelta(days=ago) for day in asked for ago in range(n_days + 1)}
+    first = min({last - reach - MARGIN, *looked_at})
+    steps = range(calendar.first_step(first), newest.first_step + 1)
+    return list(_due(run, steps, looked_at, reach))
 
 
-def _due(run: Run, looked_at: Collection[date], reach: timedelta) -> Iterator[Due]:
-    calendar = run.settings.calendar
-    first, stop = min(looked_at), max(looked_at) + reach + timedelta(days=1)
-    steps = range(calendar.first_step(first), calendar.first_step(stop))
+def _due(run: Run, steps: range, looked_at: Collection[date], reach: timedelta) -> Iterator[Due]:
     days, known = _days_at(run, steps), run.ledger.vintages(run.stream, steps=steps)
     guarantee = run.ledger.guarantee_number(run.stream)
-    for day, found in days.items():
-        if not (day_of(day) in looked_at and _is_as_published(found, guarantee)):
+    published = [day for day, found in days.items() if _is_as_published(found, guarantee)]
+    for day in published:
+        if not (day_of(day) in looked_at or day_of(day) >= day_of(published[-1]) - reach):
             continue
         later = tuple(_smoothed(run, days, day, guarantee, day_of(day) + reach))
         if not later:
             continue
-        basis = _basis(day, found[-1].measurements_hash, later)
+        basis = _basis(day, days[day][-1].measurements_hash, later)
         vintages = known.get((day.isoformat(), 0))
         if not vintages or (vintages[-1].basis, vintages[-1].published) != (basis, True):
             yield Due(day, 0, basis, later)
@@ -132,9 +132,7 @@ def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
     day, calendar = period_from(record.period), run.settings.calendar
     days = _days_at(
         run,
-        range(
-            calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + timedelta(days=MARGIN_DAYS))
-        ),
+        range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)),
     )
     after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
     for length in range(1, len(after) + 1):

@@ -65,18 +65,15 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
 
 def test_days_that_are_filled_in_are_sharpened_wherever_they_lie_by_the_days_after_them_that_count(learning):
     """Those of a span of two months before the newest are due as soon as they are asked for, each by the two
-    days after it; a night looks at its own last weeks alone, and makes good what an earlier one left undone.
+    days after it; a night looks at the two days before the newest alone.
     """
     old = [date(2016, 3, 29), *(date(2016, 4, 1) + timedelta(days=number) for number in range(5))]
     learning.simulate(*old)
     learning.released(*DAYS[:4])
     learning.released(*old)
     nightly, filled = due(learning.run()), due(learning.run(), old[2:])
-    assert {one.day: [day for day, _ in one.later] for one in nightly} == {
-        DAYS[0]: DAYS[1:3],
-        DAYS[1]: DAYS[2:4],
-        DAYS[2]: DAYS[3:4],
-    }
+    told = {one.day: [day for day, _ in one.later] for one in nightly}
+    assert told == {DAYS[1]: DAYS[2:4], DAYS[2]: DAYS[3:4]}
     of_the_span = {one.day: [day for day, _ in one.later] for one in filled if one.day < DAYS[0]}
     assert of_the_span == {old[1]: old[2:4], old[2]: old[3:5], old[3]: old[4:6], old[4]: old[5:6]}
     assert [one for one in filled if one.day >= DAYS[0]] == nightly
@@ -202,16 +199,16 @@ def test_a_few_days_at_a_time_are_held_in_memory_the_newest_first(learning, monk
     learning.assert_sound()
 
 
-def test_measurements_are_read_once_and_once_more_for_what_they_remember(learning, monkeypatch):
-    """The last that a new estimate is made of is parsed whole; two new estimates are made of the newest."""
+def test_measurements_are_read_once_but_for_the_newest(learning, monkeypatch):
+    """The newest alone is parsed whole, for what it remembers."""
     learning.released(*DAYS[:4])
     read = []
     monkeypatch.setattr(
         revise, "read_verified", lambda folder, digest: read.append(folder) or read_verified(folder, digest)
     )
-    assert len(revised(learning)) == 3
-    folders = [learning.settings.measurements_of(day, 0) for day in DAYS[:4]]
-    assert sorted(read) == sorted([*folders, *folders[2:]])
+    assert len(revised(learning)) == 2
+    folders = [learning.settings.measurements_of(day, 0) for day in DAYS[1:4]]
+    assert sorted(read) == [*folders, folders[-1]]
 
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
