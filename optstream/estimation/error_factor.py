@@ -236,7 +236,11 @@ def _drawn(measured: Measured, within: tuple[int, ...] = ()) -> Iterator[tuple[R
 def _moved_by(measured: Measured, amounts: Mapping[Number, float]) -> Measured:
     """Return the measurements with these numbers moved, each by its amount."""
     parts: dict[int, dict[Number, float]] = {}
-    arrays = [np.array(entry, dtype=np.float64) for entry in (measured.points, *measured.answers.values)]
+    touched = {number for (within, _), (number, _) in amounts if not within}
+    arrays = [
+        np.array(entry, dtype=np.float64) if number in touched else entry
+        for number, entry in enumerate((measured.points, *measured.answers.values))
+    ]
     for ((within, row), (number, column)), amount in amounts.items():
         if within:
             parts.setdefault(within[0], {})[(within[1:], row), (number, column)] = amount

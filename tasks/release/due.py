@@ -63,6 +63,14 @@ def due(run: Run, asked: Iterable[date] = ()) -> list[Due]:
     return list(_due(run, steps, looked_at, reach))
 
 
+def _days_at(run: Run, steps: range) -> Days:
+    """The days that begin at one of these steps and have a release."""
+    days: dict[date, list[ReleaseOutline]] = {}
+    for one in run.ledger.outlines(run.stream, steps):
+        days.setdefault(period_from(one.period), []).append(one)
+    return days
+
+
 def _due(run: Run, steps: range, looked_at: Collection[date], reach: timedelta) -> Iterator[Due]:
     days, known = _days_at(run, steps), run.ledger.vintages(run.stream, steps=steps)
     guarantee = run.ledger.guarantee_number(run.stream)
@@ -77,14 +85,6 @@ def _due(run: Run, steps: range, looked_at: Collection[date], reach: timedelta) 
         vintages = known.get((day.isoformat(), 0))
         if not vintages or (vintages[-1].basis, vintages[-1].published) != (basis, True):
             yield Due(day, 0, basis, later)
-
-
-def _days_at(run: Run, steps: range) -> Days:
-    """The days that begin at one of these steps and have a release."""
-    days: dict[date, list[ReleaseOutline]] = {}
-    for one in run.ledger.outlines(run.stream, steps):
-        days.setdefault(period_from(one.period), []).append(one)
-    return days
 
 
 def _basis(day: date, digest: str | None, later: Sequence[tuple[date, str]]) -> str:
@@ -130,10 +130,7 @@ def check_later(run: Run, due: Due) -> None:
 def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
     """The day as due for this basis; raises LedgerError if what it was made of was taken back or restated."""
     day, calendar = period_from(record.period), run.settings.calendar
-    days = _days_at(
-        run,
-        range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)),
-    )
+    days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)))
     after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
     for length in range(1, len(after) + 1):
         if _basis(day, record.measurements_hash, after[:length]) == basis:

@@ -136,17 +136,13 @@ def _check_steps(document: dict[str, Any]) -> None:
             raise ValueError
 
 
+@as_written()
 def completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int, ...]]) -> Measured:
     """Return the whole measurements, of which the ledger has the hash, with what they rest on put back.
 
     earlier: sums of blocks of earlier days (`blocks_of`). Raises PublicationError where a block is missing,
     or one is of another measurement of its day, and for a document of another form.
     """
-    with as_written():
-        return _completed(found, earlier)
-
-
-def _completed(found: Found, earlier: dict[tuple[int, int, int, float], tuple[int, ...]]) -> Measured:
     known = earlier | blocks_of(found.measured, found.levels)
     missing = remembered(found.document, found.levels) - known.keys()
     if missing:

@@ -100,12 +100,12 @@ def with_numbers(document: Document, rows: pl.DataFrame) -> Document:
     Raises ValueError where there are other numbers than the shapes have, or far more entries than numbers.
     """
     left = rows["value"].to_numpy()
-    left_over = MOST_ENTRIES + ENTRIES_A_ROW * left.size
+    allowed = MOST_ENTRIES + ENTRIES_A_ROW * left.size
 
     def filled(shape: Sequence[int], variances: Any) -> list[Any]:
-        nonlocal left, left_over
-        left_over -= math.prod(shape)
-        if min(shape) < 0 or left_over < 0:
+        nonlocal left, allowed
+        allowed -= math.prod(shape)
+        if min(shape) < 0 or allowed < 0:
             raise ValueError
         values = np.zeros(shape, dtype=np.int64)
         if values.size:
