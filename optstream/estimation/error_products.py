@@ -47,6 +47,13 @@ class ErrorProducts:
         """Return a multiple."""
         return replace(self, times=factor * self.times, forms=factor * self.forms)
 
+    def of_sums(self, nodes: Floats, times: Floats) -> "ErrorProducts":
+        """Return the same of sums of these sums, by weights (n_sums, p) and (n_spans, q)."""
+        across = np.tensordot(self.forms @ times.T, times, axes=(1, 1)).transpose(0, 3, 1, 2)
+        return ErrorProducts(
+            nodes @ self.nodes @ nodes.T, times @ self.times @ times.T, nodes @ self.columns, across
+        )
+
     def between(self) -> Floats:
         """Return the covariances, (p, q, p, q): the mean of both orders of a pair."""
         found = np.tensordot(self.nodes, self.times, axes=(0, 0)).transpose(0, 2, 1, 3)

@@ -51,7 +51,17 @@ class DoubtOfDays:
 
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
         """Return what the covariance of weighted sums of leaves and of steps adds up from."""
-        n = self.n_steps
+        return self.every.of_sums(leaves, times)
+
+    def variances(self, leaves: Floats, times: Floats) -> Floats:
+        """Return the variances of the same sums, (p, q)."""
+        return self.every.variances(leaves, times)
+
+    @cached_property
+    def every(self) -> ErrorProducts:
+        """What the covariance of all leaves at all that is asked adds up from: rows and their file ask it."""
+        n, leaves = self.n_steps, np.eye(len(self.doubt.fitted.posterior.seen.sizes))
+        times = np.eye(self.doubt.asked.clock.size)
         of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
         even = times.copy()
         even[:, :n] = of_day[:, None] / n
@@ -59,10 +69,6 @@ class DoubtOfDays:
         together = of_day[:, None] * before[:, None, :]
         shared = np.concatenate([np.outer(of_day, of_day)[None], together + together.transpose(0, 2, 1)])
         return self.doubt.products(leaves, trusted).plus(self.more(leaves), shared)
-
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums, (p, q)."""
-        return self.products(leaves, times).variances()
 
     def more(self, leaves: Floats) -> Floats:
         """Return by what the covariances of leaves' mean over the day, by weights (p, n_leaves), are larger,
