@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from great_expectations.core import ExpectationSuiteValidationResult
 from great_expectations.expectations import Expectation
 from polars import selectors
 
@@ -25,16 +26,19 @@ HOLDS: dict[Any, Any] = {}
 IDENTITIES: dict[int, Any] = {}
 VERDICTS: dict[Any, Any] = {}
 PAGES: dict[Any, bytes] = {}
+DOCUMENTS: dict[int, Any] = {}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def verdicts_once() -> Iterator[None]:
     """Ask the library once for each expectation and content of a frame, as far as the expectation sees it.
 
-    Only that it holds is kept, and the page of a frame for which all hold: what is broken is judged anew.
+    Only that it holds is kept, and page and document of a frame for which all hold: what is broken is judged
+    anew.
     """
     kept, pages = VERDICTS, PAGES  # of all modules, but in place only while one that imports this runs
     real, real_page = module.validated, judging.page_of
+    real_document = ExpectationSuiteValidationResult.to_json_dict
 
     def validated(name, suite, metrics, result_format):
         seen = [(id(one), *_seen(one, metrics)) for one in suite]
@@ -63,17 +67,29 @@ def verdicts_once() -> Iterator[None]:
             kept[name, *seen] = result, suite
         return copy(kept[name, *seen][0])
 
+    def is_kept(result):
+        return any(one.results is result.results for one, _ in kept.values())  # which copies share
+
     def page_of(result, told):
-        place = (id(result.results), *told)  # which copies share
-        if all(one.results is not result.results for one, _ in kept.values()):
+        place = (id(result.results), *told)
+        if not is_kept(result):
             return real_page(result, told)
         if place not in pages:
             pages[place] = real_page(result, told)
         return pages[place]
 
+    def to_json_dict(result):
+        place = id(result.results)
+        if not is_kept(result):
+            return real_document(result)
+        if place not in DOCUMENTS:
+            DOCUMENTS[place] = real_document(result)
+        return {**DOCUMENTS[place], "meta": dict(result.meta)}
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "validated", validated)
         patch.setattr(judging, "page_of", page_of)
+        patch.setattr(ExpectationSuiteValidationResult, "to_json_dict", to_json_dict)
         yield
 
 
