@@ -7,7 +7,12 @@ from itertools import chain
 from typing import Any
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPONENTS, Component
+from optstream.estimation.gaussian_process.prior import (
+    COMPONENTS,
+    COUNT_COMPONENTS,
+    DAY_OF_THE_WEEK,
+    Component,
+)
 from optstream.measurement.blocks import BLOCKS
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.measurement.priced import LinearSpend
@@ -95,7 +100,10 @@ class BlockPlan(OnlineMechanism):
     @property
     def prior_components(self) -> tuple[Component, ...]:
         """The `components`, or the general ones of what is measured."""
-        return self.components or (COUNT_COMPONENTS if self.counts else COMPONENTS)
+        if self.components or not self.counts:
+            return self.components or COMPONENTS
+        has_week = self.public_days.first_weekday is not None
+        return (*COUNT_COMPONENTS, DAY_OF_THE_WEEK) if has_week else COUNT_COMPONENTS
 
     @property
     def joint_groups(self) -> BlockGroups | None:

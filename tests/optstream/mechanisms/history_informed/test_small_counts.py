@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.prior import COMPONENTS
+from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed import tree_levels as module
 from optstream.noise import simulated_noise
@@ -333,3 +333,27 @@ def test_counts_are_expected_to_move_more_within_a_day_than_a_load():
     assert counts.figures.components == counts.prior_components
     given = COMPONENTS[:3]
     assert replace(counts, components=given).prior_components == given
+
+
+def test_counts_know_the_day_of_the_week_where_days_have_one():
+    def names(**given):
+        return {one.name for one in informed(**given).prior_components}
+
+    assert DAY_OF_THE_WEEK.name in names()
+    assert DAY_OF_THE_WEEK.name not in names(days=PublicDays(SLOTS))
+    assert DAY_OF_THE_WEEK.name not in names(counts=False)
+
+
+@pytest.mark.parametrize("busiest", [0, 4])
+def test_a_workday_that_differs_each_week_is_learned(busiest):
+    """Twice as many on one workday in the evening: nothing of it is in a model of kinds of day."""
+    hours = np.arange(42 * SLOTS)
+    rates = np.where((hours // SLOTS % 7 == busiest) & (hours % SLOTS >= 12), 80.0, 40.0)
+    stream = np.random.default_rng(busiest).poisson(rates)[None].astype(float)
+    own = {"n_blocks": 4, "block_length": 2, "scale": 40.0}
+    missed = []
+    for components in ((), COUNT_COMPONENTS):
+        last = draw(informed(components=components, **own), stream)[-14:]
+        found = np.hstack([informed(components=components, **own).estimate(one).values for one in last])
+        missed.append(np.abs(found - rates[-14 * SLOTS :]).mean())
+    assert missed[0] < 0.9 * missed[1]
