@@ -16,7 +16,7 @@ FACTOR = 10.0
 DEVIATIONS = 8.0
 """Of the day's noise; a Laplace value is so far from its mean once in 80,000 times."""
 DEVIATIONS_OF_ERRORS = 4.0
-"""Of the whole error, where a model tells that and nobody the noise; a normal one is so far once in 16,000."""
+"""Of the whole error, where a model tells that and not the noise; a normal one is so far once in 16,000."""
 LEAST_DAYS, MOST_DAYS = 7, 28
 
 
