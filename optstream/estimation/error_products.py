@@ -89,18 +89,18 @@ class ErrorProducts:
         basis, rest = np.linalg.qr(self.columns / scales[:, None])
         first, second, forms = self._pairs
         turned = rest.T[first][:, :, None] * rest.T[second][:, None, :]
-        of_columns = _halves(0.5 * (turned + turned.transpose(0, 2, 1))).T @ _halves(forms)
+        of_columns = halves(0.5 * (turned + turned.transpose(0, 2, 1))).T @ halves(forms)
         nodes = self.nodes / np.outer(scales, scales)
         within = basis.T @ nodes @ basis
-        left, beside = np.linalg.qr(_halves(nodes - basis @ within @ basis.T).T)
-        times = _halves(self.times)
-        rows = np.vstack([of_columns + _halves(within).T @ times, beside @ times])
+        left, beside = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
+        times = halves(self.times)
+        rows = np.vstack([of_columns + halves(within).T @ times, beside @ times])
         small = np.asarray(np.linalg.qr(rows.T, mode="r"))
         weights = np.linalg.svd(small.T)[0]
         for weight in weights.T[:most]:
             inside, outside = np.split(weight, [len(of_columns)])
-            found = basis @ _whole(inside, basis.shape[1]) @ basis.T + _whole(left @ outside, len(scales))
-            yield found * np.outer(scales, scales), _whole(weight @ rows, self.times.shape[1])
+            found = basis @ wholes(inside, basis.shape[1]) @ basis.T + wholes(left @ outside, len(scales))
+            yield found * np.outer(scales, scales), wholes(weight @ rows, self.times.shape[1])
 
 
 def _forms(matrices: Floats, weights: Floats | None) -> Floats:
@@ -110,15 +110,16 @@ def _forms(matrices: Floats, weights: Floats | None) -> Floats:
     return np.asarray(((weights @ matrices) * weights).sum(axis=-1))
 
 
-def _halves(matrices: Floats) -> Floats:
+def halves(matrices: Floats) -> Floats:
     """Return each pair once, so that lengths are those of whole matrices, (..., n_pairs)."""
     first, second = np.triu_indices(matrices.shape[-1])
     return np.asarray(matrices[..., first, second] * np.where(first == second, 1.0, np.sqrt(2.0)))
 
 
-def _whole(half: Floats, size: int) -> Floats:
-    """Return a symmetric matrix, (size, size), from what `_halves` made of it."""
+def wholes(half: Floats, size: int) -> Floats:
+    """Return the symmetric matrices, (..., size, size), from what `halves` made of them."""
     first, second = np.triu_indices(size)
-    found = np.empty((size, size))
-    found[first, second] = found[second, first] = half * np.where(first == second, 1.0, np.sqrt(0.5))
+    found = np.empty((*half.shape[:-1], size, size))
+    once = half * np.where(first == second, 1.0, np.sqrt(0.5))
+    found[..., first, second] = found[..., second, first] = once
     return found

@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.error_products import ErrorProducts
+from optstream.estimation.error_products import ErrorProducts, halves, wholes
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -177,7 +177,7 @@ def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> Iterable[t
     if n_leaves * n_times <= MOST_EXACT:
         every = _weighted(below, _pairs(covariance.between(leaves, times)))
         scale = _scales(every, n_steps)
-        left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
+        left, strengths, right = _principal(every / scale[:, None])
         steps = strengths[:, None] * right
     else:
         few_leaves = _waves(probed[1], n_leaves)
@@ -185,15 +185,26 @@ def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> Iterable[t
         along = _pairs(covariance.between(few_leaves, times))
         every = _weighted(below, across)
         scale = _scales(every, probed[0])
-        left, strengths, right = np.linalg.svd(every / scale[:, None], full_matrices=False)
+        left, strengths, right = _principal(every / scale[:, None])
         kept = strengths > 1e-10 * strengths[0]
-        left, strengths, right = left[:, kept], strengths[kept], right[kept]
+        strengths, right = strengths[kept], right[kept]
         # what few leaves say in the same basis tells what the columns of `along` are made of
         inner = _weighted(few_leaves, across) @ right.T / strengths
         steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
-    nodes = (left * scale[:, None])[:, :MOST_TERMS].T
     of_steps = steps[:MOST_TERMS].reshape(-1, n_times, n_times)
+    nodes = left[: len(of_steps)] * scale
     return zip(nodes.reshape(-1, n_nodes, n_nodes), of_steps, strict=True)
+
+
+def _principal(pairs: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the singular vectors and values of pairs by pairs, (p^2, q^2), alike in both orders of each, the
+    largest first: of p `MOST_TERMS` at most, (m, p^2), then (n,) and (n, q^2). Each pair is worked with once,
+    which is an eighth of the work.
+    """
+    p, q = (int(np.sqrt(size)) for size in pairs.shape)
+    once = halves(halves(pairs.reshape(-1, q, q)).T.reshape(-1, p, p)).T
+    left, strengths, right = np.linalg.svd(once, full_matrices=False)
+    return wholes(left.T[:MOST_TERMS], p).reshape(-1, p * p), strengths, wholes(right, q).reshape(-1, q * q)
 
 
 def _fewest(
@@ -233,6 +244,8 @@ def _pairs(covariance: Floats) -> Floats:
 def _weighted(weights: Floats, pairs: Floats) -> Floats:
     """Return the pairs of sums of what (n^2, m) has pairs of; weights: (p, n)."""
     n = weights.shape[1]
+    if len(weights) == n and np.array_equal(weights, np.eye(n)):
+        return pairs
     cube = pairs.reshape(n, n, -1)
     found = np.einsum("pi,ijm->pjm", weights, cube, optimize=True)
     found = np.einsum("qj,pjm->pqm", weights, found, optimize=True)

@@ -15,6 +15,7 @@ from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import AggregationTree, Measured
+from optstream.stream.aggregation_tree import several
 from optstream.stream.covariate import Covariate
 
 if TYPE_CHECKING:
@@ -144,11 +145,11 @@ class Release:
     def _rows(self, nodes: Sequence[str] | None) -> tuple[list[int], NDArray[np.float64]]:
         """Return the places of nodes, and for each leaf, or plain series, whether it lies in one of them."""
         if self.tree is not None:
-            chosen = self.tree.nodes[:1] if nodes is None else tuple(nodes)
+            chosen = self.tree.nodes[:1] if nodes is None else tuple(several(nodes))
             covered = self.tree.leaves_in(chosen)
             return [self.tree.nodes.index(name) for name in chosen], covered
         known = self._names
-        chosen = known if nodes is None else tuple(nodes)
+        chosen = known if nodes is None else tuple(several(nodes))
         if not chosen or not {*chosen} <= {*known} or len({*chosen}) < len(chosen):
             raise ParameterError(f"nodes of a sum must be some of the series {known[0]!r} to {known[-1]!r}")
         rows = [known.index(name) for name in chosen]
@@ -215,7 +216,7 @@ class Release:
             raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
         frame = self.to_frame()
         known = frame["node"].unique(maintain_order=True).to_list()
-        chosen = known[:MOST_PLOTTED] if nodes is None else list(nodes)
+        chosen = known[:MOST_PLOTTED] if nodes is None else list(several(nodes))
         for name in chosen:
             if name not in known:
                 raise ParameterError(f"nodes must be names of the release's nodes; got {name!r:.80}")

@@ -92,6 +92,9 @@ def _in_order(values: Any, leaves: Sequence[str] | None) -> ArrayLike:
         labels = {*frame.columns, *(frame.index if has_index else ())}
         missing = [leaf for leaf in leaves if leaf not in labels]
         named = f"; missing: {', '.join(map(repr, missing[:MOST_NAMED]))}" if missing else ""
+        if not missing and {*leaves} <= {*frame.columns}:
+            others = [f"{label!r:.80}" for label in frame.columns if label not in leaves]
+            named = f"; no leaf: {', '.join(others[:MOST_NAMED])}" if others else ""
         more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
         raise ParameterError(
             "a frame must have each leaf of the hierarchy once, and nothing else, in its columns, or in the "

@@ -54,6 +54,11 @@ class AggregationTree:
         Raises:
             ParameterError: For no root, two roots, an unknown parent, a cycle or an empty name.
         """
+        if not isinstance(parents, Mapping):
+            raise ParameterError(
+                'a hierarchy must be given as {node: parent}, such as {"all": None, "84": "all"}; '
+                f"got {type(parents).__name__}"
+            )
         roots = [name for name, parent in parents.items() if parent is None]
         if len(roots) != 1:
             found = "none" if not roots else some_of(roots)
@@ -202,7 +207,7 @@ class AggregationTree:
             ParameterError: For a name that is no node, and for a node within another one.
         """
         covered = np.zeros(len(self.nodes))
-        for name in nodes:
+        for name in several(nodes):
             if name not in self.nodes:
                 raise ParameterError(f"nodes must be names of the release's nodes; got {name!r:.80}")
             covered[self.nodes.index(name)] += 1.0
@@ -241,6 +246,18 @@ class AggregationTree:
             sums = self.parts_of_levels[level - 1] @ parts.reshape(len(parts), math.prod(parts.shape[1:]))
             by_node[above] += sums.reshape(len(sums), *parts.shape[1:])
         return totals
+
+
+Names = TypeVar("Names", bound=Collection[str])
+
+
+def several(nodes: Names) -> Names:
+    """Return names of nodes as they are. Raises ParameterError for one text, whose letters would be names."""
+    if isinstance(nodes, str):
+        raise ParameterError(
+            f"nodes must be several names, such as [{nodes!r:.80}]; got the text {nodes!r:.80}"
+        )
+    return nodes
 
 
 def some_of(names: Sequence[str]) -> str:

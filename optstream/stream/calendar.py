@@ -121,8 +121,10 @@ class Calendar:
         elapsed = _midnight(period, self.time_zone) - _midnight(ORIGIN, self.time_zone)
         steps, rest = divmod(elapsed, timedelta(minutes=self.step_minutes))
         if rest:
+            # `period` begins within a step, for the day before it ends so
+            before = period - timedelta(days=1)
             raise ParameterError(
-                f"{period} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes"
+                f"{before} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes"
                 '; use a shorter step, or day "fixed"'
             )
         return steps

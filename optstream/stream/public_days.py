@@ -56,7 +56,14 @@ class PublicDays:
 
         Returns:
             The days, with their week.
+
+        Raises:
+            ParameterError: For a first day that is no date, and no steps a day.
         """
+        if not isinstance(first_day, date):
+            raise ParameterError(
+                f"first_day of PublicDays must be a day such as date(2016, 2, 1); got {first_day!r:.80}"
+            )
         numbers = frozenset((day - first_day).days for day in holidays)
         return cls(steps_per_day, first_day.weekday(), numbers)
 

@@ -15,6 +15,8 @@ FACTOR = 10.0
 """Between the published mean of a day and the median of those before."""
 DEVIATIONS = 8.0
 """Of the day's noise; a Laplace value is so far from its mean once in 80,000 times."""
+DEVIATIONS_OF_ERRORS = 4.0
+"""Of the whole error, where a model tells that and not the noise; a normal one is so far once in 16,000."""
 LEAST_DAYS, MOST_DAYS = 7, 28
 
 
@@ -23,7 +25,8 @@ class Comparison:
     """A region, which is a leaf, on a day, by published figures alone, in the unit of the values.
 
     mean: of the day's values. usual: the median of such means of the days before, which is not zero. noise:
-    the most that the standard deviation of the noise in `mean` can be; 0 where no file says.
+    the most that the standard deviation of the noise in `mean` can be; 0 where no file says. error: the same
+    of the whole error.
     """
 
     day: date
@@ -31,6 +34,7 @@ class Comparison:
     mean: float
     usual: float
     noise: float
+    error: float = 0.0
 
     @property
     def ratio(self) -> float:
@@ -39,9 +43,11 @@ class Comparison:
 
     @property
     def is_far(self) -> bool:
-        """Whether it is ten times as much, a tenth, or of the other sign, by more than noise explains."""
-        by_noise = abs(self.mean - self.usual) <= DEVIATIONS * self.noise
-        return not by_noise and not 1 / FACTOR < self.ratio < FACTOR
+        """Whether it is ten times as much, a tenth, or of the other sign, by more than errors explain: a zone
+        of one trip a day has days without.
+        """
+        explained = DEVIATIONS * self.noise if self.noise else DEVIATIONS_OF_ERRORS * self.error
+        return abs(self.mean - self.usual) > explained and not 1 / FACTOR < self.ratio < FACTOR
 
     @property
     def distance(self) -> float:
@@ -80,7 +86,9 @@ def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]
     )
     day = kept.filter(of_leaves & (pl.col("file_hash") == newest.file_hash)).join(usual, on="node")
     return tuple(
-        Comparison(newest.period, row["node"], row["mean"], row["usual"], row["noise"] or 0.0)
+        Comparison(
+            newest.period, row["node"], row["mean"], row["usual"], row["noise"] or 0.0, row["model"] or 0.0
+        )
         for row in day.sort("node").iter_rows(named=True)
         if isfinite(row["mean"]) and row["usual"]
     )
@@ -88,7 +96,7 @@ def compare(kept: pl.DataFrame, listed: Sequence[Entry], leaves: Collection[str]
 
 def far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[Comparison, ...]:
     """The leaves whose published mean of the newest listed day is ten times the median of the up to 28 listed
-    days before, or a tenth, or of the other sign, and by more than noise explains.
+    days before, or a tenth, or of the other sign, and by more than errors explain.
 
     A region in another unit, or negated, published within its bounds. Of published figures alone, as the
     pages keep them: it costs no privacy. Empty before a week is listed.

@@ -21,6 +21,7 @@ from optstream.catalogue.sums.errors_parquet import DayErrors, decode_errors
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import SumOfValues
 from optstream.stream import Calendar
+from optstream.stream.aggregation_tree import several
 from optstream.stream.period import Hour, day_of
 
 Floats = NDArray[np.float64]
@@ -57,6 +58,12 @@ def read_sum(
             day has not the steps; for a URL or key that cannot be one.
         PublicationError: As for `read_published`, and where a file of errors is missing or altered.
     """
+    several(nodes)
+    for day, name in ((first, "first"), (last, "last")):
+        if not isinstance(day, date):
+            raise ParameterError(f"{name} of a sum must be a day such as date(2016, 2, 1); got {day!r:.80}")
+    if last < first:
+        raise ParameterError(f"the last day of a sum, {last}, is before the first, {first}")
     storage = open_storage(folder)
     catalogue = catalogue_reader(storage, public_key)()
     listed = {entry.period: entry for entry in catalogue.listed}

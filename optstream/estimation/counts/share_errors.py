@@ -49,15 +49,18 @@ class LeafDoubt:
         """
         found = np.zeros((len(leaves), len(times), len(leaves), len(times)))
         for one, moved, power, gain in self._parts(times):
-            w = leaves[:, one.leaves]
+            # of all nodes of a tree few have a part in a family, and the others' covariances are 0
+            own = np.flatnonzero(leaves[:, one.leaves].any(axis=1))
+            w = leaves[np.ix_(own, one.leaves)]
             sums, bent = moved.sum(axis=1), moved @ one.across
             joined = w @ self.estimate.joined[one.leaves]
             of_sizes = (w * self._sizes[one.leaves]) @ w.T - np.outer(joined, joined)
             of_own = (w * power) @ w.T
-            found += np.einsum("ij,s,t->isjt", of_sizes, sums, sums)
-            found += np.einsum("ij,st->isjt", of_own, moved @ self.alone @ moved.T)
+            added = np.einsum("ij,s,t->isjt", of_sizes, sums, sums)
+            added += np.einsum("ij,st->isjt", of_own, moved @ self.alone @ moved.T)
             explained = np.einsum("ik,jk,km->ijm", w, w, gain, optimize=True)
-            found -= np.einsum("ijm,sm,tm->isjt", explained, bent, bent, optimize=True)
+            added -= np.einsum("ijm,sm,tm->isjt", explained, bent, bent, optimize=True)
+            found[np.ix_(own, range(len(times)), own, range(len(times)))] += added
         return self.estimate.factor * found
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:

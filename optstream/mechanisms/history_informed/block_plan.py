@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
+from numbers import Real
 from typing import Any
 
 from optstream.errors import ParameterError
@@ -71,7 +72,8 @@ class BlockPlan(OnlineMechanism):
                 "days of HistoryInformed must be optstream.PublicDays, such as "
                 f"PublicDays.from_date(first_day, steps_per_day, holidays), or None; got {self.days!r:.80}"
             )
-        if self.scale is not None and not 0 < self.scale < float("inf"):
+        is_number = isinstance(self.scale, Real) and not isinstance(self.scale, bool)
+        if self.scale is not None and not (is_number and 0 < self.scale < float("inf")):
             raise ParameterError(
                 f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
             )

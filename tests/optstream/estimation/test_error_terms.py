@@ -102,6 +102,17 @@ def test_any_sum_over_nodes_and_steps_has_the_variance_of_the_covariance(known, 
         assert terms.variance(nodes, steps) == pytest.approx(exact, rel=1e-3)
 
 
+@pytest.mark.parametrize("most_exact", [0, module.MOST_EXACT])
+def test_a_pair_is_factorised_once_whatever_its_order(most_exact, monkeypatch):
+    """Pairs of both sides are alike in both orders: of 300 leaves that is 10 seconds of a night, or one."""
+    sizes, svd = [], np.linalg.svd
+    monkeypatch.setattr(module, "MOST_EXACT", most_exact)
+    monkeypatch.setattr(np.linalg, "svd", lambda of, **how: sizes.append(of.shape) or svd(of, **how))
+    assert error_terms(factor(1), TREE, N_STEPS) is not None
+    times = N_STEPS if most_exact else module.PROBED[0]
+    assert sizes == [(12 * 13 // 2, times * (times + 1) // 2)]
+
+
 @pytest.mark.parametrize("known", ["whole", "products"])
 def test_a_day_hangs_together_with_the_days_before_it(known):
     errors = factor(3, n_earlier=2)

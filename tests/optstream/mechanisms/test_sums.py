@@ -183,6 +183,7 @@ def test_of_too_many_leaves_nothing_is_claimed(monkeypatch):
     ("nodes", "steps", "words"),
     [
         (["x"], None, "nodes must be names of the release's nodes; got 'x'"),
+        ("A", None, r"several names, such as \['A'\]; got the text 'A'"),
         (["A", "a"], None, "none may lie in another"),
         ([], None, "at least one"),
         (None, [6], "of this period: 0 to 5"),

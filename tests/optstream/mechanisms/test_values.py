@@ -77,7 +77,7 @@ def test_a_frames_types_are_those_of_its_columns(type_name):
 
 WRONG = {
     "a leaf is missing": (pl.DataFrame(READINGS).drop("south"), "missing: 'south'"),
-    "a column is no leaf": (pl.DataFrame({**READINGS, "all": [0.0] * 4}), "nothing else"),
+    "a column is no leaf": (pl.DataFrame({**READINGS, "all": [0.0] * 4}), "no leaf: 'all'"),
     "a leaf has another name": (pd.DataFrame(READINGS).rename(columns={"west": "vest"}), "missing: 'west'"),
     "a leaf comes twice": (pd.DataFrame(READINGS)[[*ORDER, "north"]], "each leaf of the hierarchy once"),
     "leaves on both axes": (pd.DataFrame(ARRAY[:, :3], index=ORDER, columns=ORDER), "each leaf of the"),

@@ -39,6 +39,7 @@ def test_every_node_is_the_sum_of_its_children():
         ({"r": None, "a": "x"}, "parent 'x' of node 'a'"),
         ({"": None}, "not empty"),
         ({}, "exactly one root"),
+        ([("a", None)], r"given as \{node: parent\}, such as .*; got list"),
     ],
 )
 def test_what_is_not_a_tree_is_refused(parents, message):

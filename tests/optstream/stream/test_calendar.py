@@ -32,8 +32,10 @@ def test_fixed_slots_mark_what_does_not_exist():
 
 
 def test_a_step_that_a_day_does_not_hold_is_refused():
-    with pytest.raises(ParameterError, match="whole number of steps"):
+    with pytest.raises(ParameterError, match="2016-03-27 in Europe/Paris is not a whole number of steps"):
         Calendar(120, "Europe/Paris").n_steps(date(2016, 3, 27))
+    with pytest.raises(ParameterError, match="2024-04-07 in Australia/Lord_Howe is not a whole number"):
+        Calendar(60, "Australia/Lord_Howe").n_steps(date(2024, 4, 7))
     with pytest.raises(ParameterError, match="divide a day"):
         Calendar(7 * 11, "UTC")
     with pytest.raises(ParameterError, match="IANA"):

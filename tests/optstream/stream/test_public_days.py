@@ -66,6 +66,8 @@ def test_without_a_week_all_days_are_alike():
 def test_what_does_not_fit_is_refused(given, message):
     with pytest.raises(ParameterError, match=message):
         PublicDays(**given)
+    with pytest.raises(ParameterError, match=r"first_day of PublicDays must be a day such as .*'2024-03-01'"):
+        PublicDays.from_date("2024-03-01", steps_per_day=24)
 
 
 @pytest.mark.parametrize("zone", ["Europe/Paris", "America/New_York", "Australia/Lord_Howe"])

@@ -16,10 +16,11 @@ def entries(n_days):
     return [Entry(FIRST + timedelta(days=number), 0, 0, f"f{number}", "", "") for number in range(n_days)]
 
 
-def figures(**means):
+def figures(noise=1.0, model=None, **means):
     """Of each node its means by day; noise of 1 MW."""
-    rows = [(f"f{day}", node, mean, 1.0) for node, own in means.items() for day, mean in enumerate(own)]
-    return pl.DataFrame(rows, schema=["file_hash", "node", "mean", "noise"], orient="row")
+    rows = [(f"f{day}", node, mean) for node, own in means.items() for day, mean in enumerate(own)]
+    named = pl.DataFrame(rows, schema=["file_hash", "node", "mean"], orient="row")
+    return named.with_columns(noise=pl.lit(noise, pl.Float64), model=pl.lit(model, pl.Float64))
 
 
 def compared(*means):
@@ -48,6 +49,15 @@ def test_far_is_ten_times_a_tenth_or_the_other_sign(mean, is_far, words):
 def test_what_noise_explains_is_not_far():
     assert not compared(*[0.5] * LEAST_DAYS, 8.0)[0].is_far
     assert compared(*[0.5] * LEAST_DAYS, 9.0)[0].is_far
+
+
+def test_what_a_model_does_not_know_is_not_far():
+    """A zone of one trip a day has days without; nobody knows the noise in what `HistoryInformed` says."""
+    hourly = [1 / 24] * LEAST_DAYS
+    for mean, model, is_far in ((0.0, 0.3, False), (0.0, 0.01, True), (0.0, None, True), (2.0, 0.3, True)):
+        kept = figures(None, model, a=[*hourly, mean])
+        (found,) = compare(kept, entries(LEAST_DAYS + 1), ["a"])
+        assert found.is_far == is_far, (mean, model)
 
 
 def test_twice_is_as_far_as_half_and_another_sign_is_the_farthest():

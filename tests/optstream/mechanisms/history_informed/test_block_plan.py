@@ -53,6 +53,7 @@ def test_blocks_are_chosen_from_public_figures():
         ({"history_days": 0}, "history_days of HistoryInformed must be an integer of at least 1; got 0"),
         ({"relearn_days": -1}, "relearn_days of HistoryInformed must be an integer of at least 0; got -1"),
         ({"days": 24}, r"days of HistoryInformed must be optstream.PublicDays, such as .*; got 24"),
+        ({"scale": "3"}, "scale of HistoryInformed must be a finite number greater than 0; got '3'"),
         ({"scale": 0.0}, "scale of HistoryInformed must be a finite number greater than 0; got 0.0"),
     ],
 )

@@ -67,6 +67,14 @@ def test_noise_of_days_is_independent_and_doubts_of_a_model_are_not(published):
     [
         (["11"], LAST + timedelta(days=1), None, "needs every day from 2016-06-01 to 2016-06-04; 3 of them"),
         (["12"], LAST, None, "has no node '12'"),
+        ("11", LAST, None, r"several names, such as \['11'\]; got the text '11'"),
+        (
+            ["11"],
+            "2016-06-03",
+            None,
+            r"last of a sum must be a day such as date\(2016, 2, 1\); got '2016-06-03'",
+        ),
+        (["11"], DAY - timedelta(days=1), None, "2016-05-31, is before the first, 2016-06-01"),
         (["FR", "11"], LAST, None, "none may lie in another"),
         (["11"], LAST, [48], "steps of a sum|of this period"),
     ],
