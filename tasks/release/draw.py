@@ -127,8 +127,8 @@ def _refuse_known_noise(run: Run, day: Reserved) -> None:
     before = run.ledger.drawn_before(run.stream, day.period.first_step)
     if before is None or before.compromised or before.measurements_hash != day.memory.digest:
         raise LedgerError(
-            "the noise of the period before became known, or that period was given up, while this one was "
-            "made ready; nothing was drawn: run it again, and its groups begin anew"
+            "the noise of the period before became known, or that period was given up or is another, while "
+            "this one was made ready; nothing was drawn: run it again, and its groups begin anew"
         )
 
 
