@@ -17,6 +17,8 @@ from optstream.privacy.exact import make_plain, whole
 from optstream.privacy.model import Calibration
 from optstream.stream import Measured, PrivatePeriod, State
 
+LONGEST_WINDOW = 2**14
+"""Steps of a sliding window: the time to find the noise grows with their square."""
 ROOT_BITS = 32
 """Binary places of a square root, before a scale is rounded up to a float."""
 
@@ -65,6 +67,11 @@ class Fourier(SeriesMechanism):
     def __post_init__(self) -> None:
         make_plain(self)
         whole(self.n_coefficients, "n_coefficients of Fourier", 1)
+        if self.model.windows == "sliding" and self.model.window_length > LONGEST_WINDOW:
+            raise ParameterError(
+                f"window_length of Fourier must be at most {LONGEST_WINDOW:,} steps where windows slide; got "
+                f"{self.model.window_length:,}: take a longer step, or another mechanism"
+            )
         if self.calibration not in ("strict", "paper"):
             raise ParameterError(
                 f'calibration of Fourier must be "strict" or "paper"; got {self.calibration!r}'

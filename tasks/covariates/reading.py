@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, timedelta
-from pathlib import Path
 from resource import RLIMIT_AS, RLIMIT_CPU, setrlimit
 from threading import Timer
 from typing import Any
@@ -18,6 +17,7 @@ from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.config.paths import absolute
+from tasks.covariates.private_zones import private_zones
 from tasks.covariates.public_series import LONGEST_PAST, Asked, covariate_of
 from tasks.storage.failures import is_failure
 
@@ -50,16 +50,16 @@ def read_covariates(
 ) -> Covariates:
     """Return the configured covariates up to a day, and those whose files cannot be used.
 
-    A file under the stream's own input or trusted folder is not read, links followed: what is learned from
-    it would leak. Raises nothing over any file. read: how; None for in a process of its own.
+    A file under an input or trusted folder is not read, links followed (`private_zones`). Raises nothing over
+    any file. read: how; None for in a process of its own.
     """
     found, unread = [], []
     for given in settings.covariates.given:
-        zones = {"input": settings.input_folder, "trusted": settings.trusted_folder}
+        place = absolute(given.path, settings.folder)
         asked = Asked(
             given=given,
-            place=absolute(given.path, settings.folder),
-            private={key: zone for key, zone in zones.items() if isinstance(zone, Path)},
+            place=place,
+            private=private_zones(settings, place),
             time_zone=settings.stream.time_zone,
             parents=settings.tree_of(until).parents_by_name(),
             until=until,

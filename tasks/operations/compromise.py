@@ -30,19 +30,27 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
     cannot be told.
     """
     refuse_older(settings, ledger)
-    stream = settings.stream.name
-    records = [record for record in ledger.releases(stream) if _was_begun(record)]
+    stream, known = settings.stream.name, dict[tuple[str, int], ReleaseRecord]()
+    # looked at again after the last mark: a draw that began before a mark is found, one that begins after it
+    # is refused, or goes on from nothing (`tasks.release.draw`)
+    while more := [one for one in _sharing(settings, ledger, day) if (one.period, one.revision) not in known]:
+        for record in more:
+            ledger.compromise(stream, record.period, record.revision, reason, now)
+            destroy_raw(settings.measurements_of(period_from(record.period), record.revision))
+            known[record.period, record.revision] = record
+    bear_witness(settings, ledger)
+    return sorted({period_from(record.period) for record in known.values()})
+
+
+def _sharing(settings: Settings, ledger: Ledger, day: date) -> list[ReleaseRecord]:
+    """The releases of a day, and those that share noise with its first."""
+    records = [record for record in ledger.releases(settings.stream.name) if _was_begun(record)]
     own = [record for record in records if record.period == day.isoformat()]
     if not own:
         raise LedgerError(f"nothing was drawn for {day}: no noise of it can be known; check the date")
     # a restatement has groups of its own, which go on from nothing and into nothing
     first = [record for record in records if record.revision == 0]
-    known = [*_before(settings, own[0], first), *own, *_after(settings, own[0], first)]
-    for record in known:
-        ledger.compromise(stream, record.period, record.revision, reason, now)
-        destroy_raw(settings.measurements_of(period_from(record.period), record.revision))
-    bear_witness(settings, ledger)
-    return sorted({period_from(record.period) for record in known})
+    return [*_before(settings, own[0], first), *own, *_after(settings, own[0], first)]
 
 
 def _was_begun(record: ReleaseRecord) -> bool:

@@ -87,7 +87,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     file.preallocate(size, 2**12 + len(raw or b"") + _cells(settings, day))
     try:
         keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs)
-        _begin(run, day, file)
+        _begin(run, day, file, goes_on=bool(is_kept))
     except BaseException:
         with suppress(OSError):  # else it is taken for the draw of another run
             file.free()
@@ -100,10 +100,15 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
         raise
 
 
-def _begin(run: Run, day: Reserved, file: DrawingFile) -> None:
-    """Say in the ledger, and beside it, that the first sample is next. Raises where that cannot be said."""
+def _begin(run: Run, day: Reserved, file: DrawingFile, goes_on: bool) -> None:
+    """Say in the ledger, and beside it, that the first sample is next. Raises where that cannot be said.
+
+    goes_on: whether the draw has raw state of the period before.
+    """
     run.ledger.begin_draw(day.reservation, run.clock())
     try:
+        if goes_on:
+            _refuse_known_noise(run, day)
         file.destroy_orphans()
         # after the event that says so, before the first sample: a ledger that forgets it is noticed
         bear_witness(run.settings, run.ledger)
@@ -111,6 +116,20 @@ def _begin(run: Run, day: Reserved, file: DrawingFile) -> None:
         with suppress(LedgerError):  # else it counts as a death
             run.ledger.call_off_draw(day.reservation, run.clock())
         raise
+
+
+def _refuse_known_noise(run: Run, day: Reserved) -> None:
+    """Raise LedgerError if the period that this one goes on from was taken back since, or its noise is known.
+
+    Its windows may have lost nothing. Asked only once the ledger has the draw as begun: who declares noise
+    known after this question finds the draw, and marks it too (`tasks.operations.compromise`).
+    """
+    before = run.ledger.drawn_before(run.stream, day.period.first_step)
+    if before is None or before.compromised or before.measurements_hash != day.memory.digest:
+        raise LedgerError(
+            "the noise of the period before became known, or that period was given up or is another, while "
+            "this one was made ready; nothing was drawn: run it again, and its groups begin anew"
+        )
 
 
 def _informed(run: Run, day: Reserved, mechanism: Mechanism) -> Mechanism:

@@ -35,12 +35,17 @@ Days = Mapping[date, Sequence[ReleaseOutline]]
 class Due(Stage):
     """A published day that is due a new estimate.
 
-    later: the days after it that the estimate is made of, each with the hash of its measurements. basis: what
-    identifies these and the day's own.
+    later: the days after it that the estimate is made of, each with the hash of its measurements; none where
+    it is the first estimate again. basis: what identifies these and the day's own.
     """
 
     basis: str
     later: tuple[tuple[date, str], ...]
+
+    @property
+    def last(self) -> date:
+        """The last day that the estimate is made of."""
+        return self.later[-1][0] if self.later else self.day
 
 
 def due(run: Run, asked: Iterable[date] = ()) -> list[Due]:
@@ -79,10 +84,11 @@ def _due(run: Run, steps: range, looked_at: Collection[date], reach: timedelta) 
         if not (day_of(day) in looked_at or day_of(day) >= day_of(published[-1]) - reach):
             continue
         later = tuple(_smoothed(run, days, day, guarantee, day_of(day) + reach))
-        if not later:
+        vintages = known.get((day.isoformat(), 0), ())
+        # where all that a vintage was made of was taken back, the first estimate takes its place
+        if not later and not any(one.published for one in vintages):
             continue
         basis = _basis(day, days[day][-1].measurements_hash, later)
-        vintages = known.get((day.isoformat(), 0))
         if not vintages or (vintages[-1].basis, vintages[-1].published) != (basis, True):
             yield Due(day, 0, basis, later)
 
@@ -116,8 +122,8 @@ def _is_as_published(found: Sequence[ReleaseOutline], guarantee: int) -> bool:
 
 def check_later(run: Run, due: Due) -> None:
     """Raise LedgerError unless all days that the new estimate is made of are published as they were."""
-    calendar = run.settings.calendar
-    steps = range(calendar.first_step(due.day), calendar.first_step(due.later[-1][0]) + 1)
+    first_step = run.settings.calendar.first_step
+    steps = range(first_step(due.day), first_step(due.last) + 1)
     now = set(_smoothed(run, _days_at(run, steps), due.day, run.ledger.guarantee_number(run.stream)))
     gone = [day for day, digest in due.later if (day, digest) not in now]
     if gone:
@@ -132,7 +138,7 @@ def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
     day, calendar = period_from(record.period), run.settings.calendar
     days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)))
     after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
-    for length in range(1, len(after) + 1):
+    for length in range(len(after) + 1):
         if _basis(day, record.measurements_hash, after[:length]) == basis:
             return Due(day, record.revision, basis, after[:length])
     raise LedgerError(f"a day that the new estimate of {day} was made of was taken back or restated since")

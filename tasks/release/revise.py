@@ -109,15 +109,20 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
             kept = read_verified(settings.staging_of(day, revision), known[-1].staged_hash)
             staged, said = read_staged(kept)
             mechanism, own, later = rests_on
-            whole = with_files(run, day, staged, said, lambda: mechanism.revise(own, later))
+            whole = with_files(run, day, staged, said, lambda: _estimate(mechanism, own, later))
             return StagedVintage(day, revision, lease, whole, said, due, known[-1].number)
     # a function of the stored measurements and the configuration alone
     mechanism, own, later = rests_on
-    release, number = mechanism.revise(own, later), known[-1].number + 1 if known else 1
+    release, number = _estimate(mechanism, own, later), known[-1].number + 1 if known else 1
     rows = published_rows(settings, day, release, revision, number)
     beside = files_beside(settings, day, revision, mechanism, release, _days(due, later))
     statement = statement_of(settings, day, release, revision, number, beside)
     return Revised(day, revision, lease, rows, statement, due, number, beside=beside.data)
+
+
+def _estimate(mechanism: Mechanism, own: Measured, later: Sequence[Measured]) -> Release:
+    """The new estimate; without later days the first one, as who has the measurements makes it."""
+    return mechanism.revise(own, later) if later else mechanism.estimate(own)
 
 
 def _days(due: Due, later: Sequence[Measured]) -> list[date]:
@@ -138,17 +143,19 @@ def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, 
     record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
     mechanism = run.mechanism_of(due.day, due.revision)
     # a file of its measurements says what it remembers, too; and long after, nothing else does
-    is_far = day_of(due.later[-1][0]) - day_of(due.day) > timedelta(days=NEAR_DAYS)
-    stored_of = stored.whole if run.settings.published.measurements or is_far else stored.alone
+    is_far = day_of(due.last) - day_of(due.day) > timedelta(days=NEAR_DAYS)
+    is_whole = run.settings.published.measurements or is_far or not due.later
+    stored_of = stored.whole if is_whole else stored.alone
     own = stored_of(due.day, record.measurements_hash if record else None)
     if not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
     after = (stored.alone(one, digest) for one, digest in due.later)
     later = list(takewhile(mechanism.measured, after))
-    if not later:
+    if due.later and not later:
         return "what came after was measured by another mechanism"
-    later[-1] = stored.whole(*due.later[len(later) - 1])
-    for one in (own, later[-1]):
+    if later:
+        later[-1] = stored.whole(*due.later[len(later) - 1])
+    for one in (own, *later[-1:]):
         if rests_on_known_noise(run.settings, run.ledger, one.state, one.first_step):
             return "what is remembered rests on noise that others know"
     return mechanism, own, later
@@ -167,6 +174,6 @@ def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Relea
     if isinstance(rests_on, str):
         raise LedgerError(rests_on)
     mechanism, own, later = rests_on
-    release = mechanism.revise(own, later)
+    release = _estimate(mechanism, own, later)
     days = _days(due, later)
     return release, files_beside(run.settings, due.day, due.revision, mechanism, release, days)

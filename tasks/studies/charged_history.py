@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from optstream.errors import ConfigurationError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState
 from optstream.privacy.leakage import period_charge, step_charges
-from optstream.stream import Calendar, days_from
+from optstream.stream import Calendar, day_of, days_from, period_from
 from tasks.config import Settings
 
 Floats = NDArray[np.float64]
@@ -22,9 +22,9 @@ LONGEST_HISTORY = 10_000_000
 class History:
     """What a stream was charged, time point by time point, from its first released day to its last.
 
-    by: whether a time point is a step or a period. epsilons: (n,), 0 where nothing was released. days: all of
-    them, also those without release. starts: (n_days + 1,), the time points at which days begin.
-    n_releases: counted; n_reserved: left out, for nothing is drawn yet.
+    by: whether a time point is a step or a day ("period"), whose hours add up. epsilons: (n,), 0 where
+    nothing was released. days: all of them, also those without release. starts: (n_days + 1,), the time
+    points at which days begin. n_releases: counted; n_reserved: left out, for nothing is drawn yet.
     """
 
     by: By
@@ -53,8 +53,8 @@ def history_of(settings: Settings, ledger: Ledger, by: By) -> History | None:
 
     Counts every release that was drawn, PUBLISHED, DRAWN or VOID, and each revision: all are charged. With
     by="step" a spend counts what one step is charged, a period spend at each of its steps; with by="period"
-    what its period is charged when all of its steps change. A customer is in one node of each level, so
-    levels add up. Streams that share the population are not counted.
+    what its period is charged when all of its steps change, the hours of a day together. A customer is in
+    one node of each level, so levels add up. Streams that share the population are not counted.
     Raises ConfigurationError if the calendar is not the ledger's, and for more than 10 million time points.
     """
     records = ledger.releases(settings.stream.name)
@@ -62,8 +62,8 @@ def history_of(settings: Settings, ledger: Ledger, by: By) -> History | None:
     if not drawn:
         return None
     calendar = settings.calendar
-    periods = [date.fromisoformat(record.period) for record in drawn]
-    days = tuple(days_from(min(periods), max(periods)))
+    released = [day_of(period_from(record.period)) for record in drawn]
+    days = tuple(days_from(min(released), max(released)))
     steps = np.array([calendar.first_step(day) for day in (*days, days[-1] + timedelta(days=1))])
     starts = steps - steps[0] if by == "step" else np.arange(len(days) + 1)
     if starts[-1] > LONGEST_HISTORY:
@@ -72,13 +72,13 @@ def history_of(settings: Settings, ledger: Ledger, by: By) -> History | None:
             "are followed one by one: use --by period"
         )
     epsilons = np.zeros(int(starts[-1]))
-    for record, period in zip(drawn, periods, strict=True):
-        _check_calendar(record, period, calendar)
+    for record, day in zip(drawn, released, strict=True):
+        _check_calendar(record, day, calendar)
         if by == "step":
             _add_steps(epsilons, record, int(steps[0]))
         else:
             window = settings.privacy.window
-            epsilons[(period - days[0]).days] += sum(period_charge(one, window) for one in record.spends)
+            epsilons[(day - days[0]).days] += sum(period_charge(one, window) for one in record.spends)
     return History(by, calendar, epsilons, days, starts, len(drawn), len(records) - len(drawn))
 
 

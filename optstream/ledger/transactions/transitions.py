@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from math import inf
 
 from sqlalchemy import Connection
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger.accounting.charges import cost_touching
-from optstream.ledger.accounting.kept_guarantees import outcome_is_covered
-from optstream.ledger.accounting.spends import charged_to_release, spends_hash, store
+from optstream.ledger.accounting.amendments import guarantees_of
+from optstream.ledger.accounting.charges import planned_near, window_reach
+from optstream.ledger.accounting.kept_guarantees import losses_with, outcome_is_covered
+from optstream.ledger.accounting.spends import charged_to_release, hull, spends_hash, store
 from optstream.ledger.database.engine import lease_time
 from optstream.ledger.database.schema import GrantRow, ReleaseRow
 from optstream.ledger.hash_chain import move
@@ -73,9 +75,19 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
 
 
 def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow, grant: GrantRow) -> None:
-    """Raise BudgetError if noise in a window of the release became known, maybe after it was reserved."""
-    steps = range(release.first_step, release.first_step + release.n_steps)
-    if cost_touching(connection, grant, steps, (), ReleaseRow.compromised.is_not(None)).epsilon > 0:
+    """Raise BudgetError if noise in a window of the release became known, maybe after it was reserved.
+
+    By the same guarantees as a plan is judged before it is reserved: the one in force, and those that days in
+    the release's windows were released under.
+    """
+    plan = charged_to_release(connection, release.id)
+    longest = max(guarantees_of(connection, grant).by_number.values(), key=lambda one: one.window_length)
+    if not planned_near(
+        connection, grant, window_reach(longest, hull(plan)), ReleaseRow.compromised.is_not(None)
+    ):
+        return  # what all but the rarest days find, without adding anything up
+    # its own spends are among those near, and count twice: what is asked is whether anything lost everything
+    if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
         raise BudgetError(
             f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
             "everything: it is not drawn; give it up with `optstream withdraw`"

@@ -138,7 +138,8 @@ class HistoryInformed(BlockPlan):
         Returns:
             Whether there are more than `NEAR_DAYS` between them; then the period's own state is looked at.
         """
-        return last.first_step - measured.first_step > NEAR_DAYS * self.public_days.steps_per_day
+        day_of = self.public_days.day_of
+        return day_of(last.first_step) - day_of(measured.first_step) > NEAR_DAYS
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
         """Return the memory that these consecutive periods leave, from their stored measurements alone; free.

@@ -144,3 +144,27 @@ def test_a_link_into_the_trusted_zone_is_refused(products):
     electricity.configure("../gas/published", "elsewhere")
     unread = read_covariates(electricity.settings, DAY, covariate_of).unread
     assert "leads into trusted.folder, which is private" in unread[0].why
+
+
+@pytest.mark.parametrize("named", ["by the population file", "by a folder above"])
+@pytest.mark.parametrize("place", ["dumps/region=84/date=2016-06-01", "trusted/copy.csv"])
+def test_what_is_private_to_another_stream_is_refused(products, tmp_path, named, place):
+    """Its readings would leak by the estimates of this one, and no ledger would see it."""
+    gas, electricity = products["gas"], products["electricity"]
+    gas.release(DAY)
+    rows = pl.DataFrame({"date": [DAY], "load_mw": [1.0]})
+    rows.write_csv(gas.folder / "trusted/copy.csv")
+    if named == "by the population file":
+        for zone in ("dumps", "trusted"):
+            (gas.folder / zone).rename(tmp_path / zone)
+            gas.configure(f'folder = "{zone}"', f'folder = "{tmp_path / zone}"')
+        electricity.configure("../gas/published", str(tmp_path / place))
+    else:
+        (tmp_path / "gas").rename(tmp_path / "water")
+        electricity.configure("../gas/published", f"../water/{place}")
+    unread = read_covariates(electricity.settings, DAY, covariate_of).unread
+    assert unread
+    assert ".folder, which is private" in unread[0].why
+    rows.write_csv(tmp_path / "public.csv")
+    electricity.configure(str(electricity.settings.covariates.given[0].path), "../public.csv")
+    assert read_covariates(electricity.settings, DAY, covariate_of).read

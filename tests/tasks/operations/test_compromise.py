@@ -8,10 +8,12 @@ from math import inf
 
 import pytest
 
-from optstream.ledger import ReleaseState
+from optstream.ledger import Ledger, ReleaseState
+from tasks.release import draw
 from tasks.release.day import Status
+from tasks.storage.private_files import take_raw
 from tests.by_night import few
-from tests.tasks.release.streams.test_known_attacks import pegasus
+from tests.tasks.release.streams.test_known_attacks import opened_before, pegasus
 from tests.tasks.two_regions import STEPS
 
 __all__ = ["pegasus"]
@@ -130,6 +132,45 @@ def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
     assert work.outcome.status is not Status.PUBLISHED
     record = pegasus.record(DAYS[1])
     assert (record.state, record.compromised) == (ReleaseState.VOID, "a stolen disk")
+    assert pegasus.raw_files() == []
+
+
+def test_a_day_goes_on_with_no_threshold_that_became_known_before_its_draw_began(pegasus, monkeypatch):
+    """Its own windows have lost nothing, and the raw state is in its hands already."""
+    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.release(DAYS[0])
+
+    def taken_too_early(folder, digest):
+        raw = take_raw(folder, digest)
+        assert pegasus.compromise(DAYS[0]) == DAYS[:1]
+        return raw
+
+    with monkeypatch.context() as patched:
+        patched.setattr(draw, "take_raw", taken_too_early)
+        outcome = pegasus.release(DAYS[1])[DAYS[1]].outcome
+    assert outcome.status is Status.FAILED, outcome
+    record = pegasus.record(DAYS[1])
+    assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
+    pegasus.later(hours=1)
+    assert pegasus.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    assert not opened_before(pegasus, DAYS[1])
+    assert pegasus.record(DAYS[1]).compromised is None
+
+
+def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_too(pegasus, monkeypatch):
+    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.release(DAYS[0])
+    genuine = Ledger.releases
+
+    def releases(self, stream):
+        found = genuine(self, stream)
+        monkeypatch.setattr(Ledger, "releases", genuine)
+        assert pegasus.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+        return found
+
+    monkeypatch.setattr(Ledger, "releases", releases)
+    assert pegasus.compromise(DAYS[0]) == DAYS[:2]
+    assert pegasus.record(DAYS[1]).compromised == "a stolen disk"
     assert pegasus.raw_files() == []
 
 

@@ -2,12 +2,14 @@
 
 import json
 from datetime import date, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import ConfigurationError
+from optstream.estimation.gaussian_process.filter import NEAR_DAYS
 from optstream.estimation.gaussian_process.history import unpacked
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
@@ -137,8 +139,8 @@ def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learni
     learning.once(night, *DAYS[:3])
     (work,) = learning.release(DAYS[1], restate=True).values()
     assert work.outcome.status is Status.PUBLISHED
-    assert set(night(learning, DAYS[3])) == {DAYS[2]}
-    assert listed(learning) == {DAYS[0]: 1, DAYS[1]: 0, DAYS[2]: 1, DAYS[3]: 0}
+    assert set(night(learning, DAYS[3])) == {DAYS[0], DAYS[2]}
+    assert listed(learning) == {DAYS[0]: 2, DAYS[1]: 0, DAYS[2]: 1, DAYS[3]: 0}
     assert read_catalogue(learning.folder / "published").entry(DAYS[1]).revision == 1
     learning.assert_sound()
 
@@ -169,6 +171,25 @@ def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
         assert not list((learning.folder / f"published/{part}/date={DAYS[0]}").glob("*.parquet"))
     assert read_published(learning.folder / "published")["date"].min() == DAYS[1]
     assert DAYS[0] not in night(learning, DAYS[3])
+    learning.assert_sound()
+
+
+def test_a_day_whose_next_was_taken_back_has_its_first_estimate_again(learning):
+    """The dump of the day after was wrong: no estimate rests on it, also where nothing is left beside it."""
+    learning.once(night, DAYS[0])
+    folder, values = learning.folder / "published", ["node", "step", "load_mw", "load_mw_se"]
+    first = read_published(folder)
+    night(learning, *DAYS[1:3])
+    assert listed(learning)[DAYS[0]] == 1
+    learning.withdraw(DAYS[1])
+    assert {day: one.status for day, one in revised(learning).items()} == {DAYS[0]: Status.PUBLISHED}
+    assert listed(learning)[DAYS[0]] == 2
+    found = read_published(folder, verify=True).filter(date=DAYS[0])
+    assert found.select(values).equals(first.select(values))
+    assert revised(learning) == {}
+    again, _ = revise.estimated_again(learning.run(), learning.record(DAYS[0]), 2)
+    mechanism = mechanism_for(learning.settings, DAYS[0])
+    assert np.array_equal(again.values, mechanism.estimate(learning.measured(DAYS[0])).values)
     learning.assert_sound()
 
 
@@ -209,6 +230,17 @@ def test_measurements_are_read_once_but_for_the_newest(learning, monkeypatch):
     assert len(revised(learning)) == 2
     folders = [learning.settings.measurements_of(day, 0) for day in DAYS[1:4]]
     assert sorted(read) == [*folders, folders[-1]]
+
+
+@pytest.mark.parametrize("first", [date(2016, 3, 20), date(2016, 5, 2), date(2016, 10, 23)])
+def test_mechanism_and_flow_count_the_same_days_between_also_where_the_clock_changes(learning, first):
+    """As many days later a memory reaches back, or the day's own is read: both must say the same."""
+    mechanism, calendar = mechanism_for(learning.settings, first).pattern, learning.settings.calendar
+
+    def at(n_days):
+        return SimpleNamespace(first_step=calendar.first_step(first + timedelta(days=n_days)))
+
+    assert [mechanism.is_far(at(0), at(NEAR_DAYS + more)) for more in (-1, 0, 1)] == [False, False, True]
 
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):

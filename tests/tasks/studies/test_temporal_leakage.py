@@ -12,6 +12,7 @@ from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.privacy import PeriodSpend, StepSpend
 from optstream.privacy.leakage import backward_leakage, forward_leakage, supremum
+from optstream.stream import Hour
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.run import Run, enrol
 from tasks.studies import charged_history
@@ -19,6 +20,7 @@ from tasks.studies.charged_history import history_of
 from tasks.studies.leakage_chart import points_of, write_chart
 from tasks.studies.temporal_leakage import chain_of, leakage_document, leakage_of
 from tasks.studies.transition_file import TransitionFile
+from tests.tasks.two_regions import released_by
 
 pytestmark = pytest.mark.slow
 
@@ -28,30 +30,43 @@ FORWARD = np.array([[0.9, 0.1], [0.3, 0.7]])
 
 
 @pytest.fixture
-def stream(small):
-    """A stream whose ledger takes days as they are charged; nothing is drawn."""
-    settings = small().settings
-    ledger = open_ledger(settings.ledger_url)
-    enrol(Run(settings, ledger, None, "test", lambda: NOW))
+def charging():
+    """`charging(settings)`: a stream whose ledger takes periods as they are charged; nothing is drawn."""
+    ledgers = []
 
-    def charge(day, spends=None, state="drawn", revision=0):
-        calendar = settings.calendar
-        first, n_steps = calendar.first_step(day), calendar.n_steps(day)
-        spends = (
-            mechanism_for(settings, day).plan(n_steps, first) if spends is None else spends(first, n_steps)
-        )
-        lease = timedelta(hours=1)
-        held = ledger.reserve("small", day.isoformat(), revision, spends, "test", NOW, lease)
-        if state != "reserved":
-            ledger.begin_draw(held, NOW)
-        if state == "void":
-            ledger.void("small", day.isoformat(), revision, "the test says so", NOW, held)
-        elif state == "drawn":
-            ledger.record_drawn(held, "0" * 64, spends, NOW)
-        return spends
+    def make(settings):
+        ledger = open_ledger(settings.ledger_url)
+        ledgers.append(ledger)
+        enrol(Run(settings, ledger, None, "test", lambda: NOW))
 
-    yield SimpleNamespace(settings=settings, ledger=ledger, charge=charge)
-    ledger.close()
+        def charge(day, spends=None, state="drawn", revision=0):
+            calendar = settings.calendar
+            first, n_steps = calendar.first_step(day), calendar.n_steps(day)
+            spends = (
+                mechanism_for(settings, day).plan(n_steps, first)
+                if spends is None
+                else spends(first, n_steps)
+            )
+            key = (settings.stream.name, day.isoformat(), revision)
+            held = ledger.reserve(*key, spends, "test", NOW, timedelta(hours=1))
+            if state != "reserved":
+                ledger.begin_draw(held, NOW)
+            if state == "void":
+                ledger.void(*key, "the test says so", NOW, held)
+            elif state == "drawn":
+                ledger.record_drawn(held, "0" * 64, spends, NOW)
+            return spends
+
+        return SimpleNamespace(settings=settings, ledger=ledger, charge=charge)
+
+    yield make
+    for ledger in ledgers:
+        ledger.close()
+
+
+@pytest.fixture
+def stream(small, charging):
+    return charging(small().settings)
 
 
 def flat(charge):
@@ -85,6 +100,21 @@ def test_days_as_steps_count_what_changes_in_all_of_the_day(stream):
     history = history_of(stream.settings, stream.ledger, "period")
     np.testing.assert_allclose(history.epsilons, [0.48, 0, 0.24], rtol=1e-12)
     assert [history.when(index) for index in range(3)] == ["2025-03-29", "2025-03-30", "2025-03-31"]
+
+
+def test_hours_are_steps_of_their_days_and_add_up_to_them(load_text, charging):
+    by_the_hour = load_text(released_by("PeGaSus"), ("[mechanism]", 'period = "hour"\n[mechanism]'))
+    stream = charging(by_the_hour)
+    stream.charge(Hour(DAY, 13), flat("1/100"))
+    stream.charge(Hour(DAY, 14), flat("1/200"))
+    stream.charge(Hour(DAY + timedelta(days=1), 0), flat("1/50"))
+    history = history_of(stream.settings, stream.ledger, "step")
+    expected = [0.0] * 26 + [0.01] * 2 + [0.005] * 2 + [0.0] * 18 + [0.02] * 2 + [0.0] * 44
+    assert history.epsilons.tolist() == expected
+    assert (history.n_releases, history.when(26)) == (3, "2025-03-29 13:00")
+    days = history_of(stream.settings, stream.ledger, "period")
+    np.testing.assert_allclose(days.epsilons, [0.03, 0.04], rtol=1e-12)
+    assert days.when(1) == "2025-03-30"
 
 
 def test_levels_and_stages_add_up_and_a_period_spend_counts_at_each_step(stream):

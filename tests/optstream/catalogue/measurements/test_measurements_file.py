@@ -9,6 +9,7 @@ import pytest
 
 from optstream import (
     AggregationTree,
+    Fourier,
     Hierarchical,
     HistoryInformed,
     HistoryInformedTree,
@@ -23,7 +24,7 @@ from optstream.catalogue.measurements.measurements_file import (
     decode_measurements,
     encode_measurements,
 )
-from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
+from optstream.catalogue.measurements.mechanism_document import LARGEST_NUMBER, describe, mechanism_from
 from optstream.catalogue.measurements.queries import MOST_ENTRIES
 from optstream.catalogue.measurements.shared_history import blocks_of
 from optstream.errors import PublicationError
@@ -158,6 +159,14 @@ def test_a_mechanism_comes_back_equal_and_nothing_else_is_ever_made():
     for other in ({**document, "kind": "system"}, {"kind": "Feature", "parts": [], "name": "?"}, {}):
         with pytest.raises(PublicationError, match="no mechanism"):
             mechanism_from(other)
+
+
+def test_a_window_whose_noise_would_take_long_to_find_is_refused():
+    document = json.loads(json.dumps(describe(Fourier(MODEL))))
+    assert mechanism_from(document) == Fourier(MODEL)
+    document["model"]["window_length"] = LARGEST_NUMBER
+    with pytest.raises(PublicationError, match="no mechanism"):
+        mechanism_from(document)
 
 
 def test_a_stream_of_a_million_leaves_comes_back():

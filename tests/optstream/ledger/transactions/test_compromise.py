@@ -1,11 +1,14 @@
 """Noise that others know: what is drawn is void, what is reserved in its windows is never drawn."""
 
 import math
+from dataclasses import replace
+from random import Random
 
 import pytest
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState
+from tests.optstream.ledger.brute_force import Charged, broken
 
 
 @pytest.mark.slow
@@ -37,3 +40,50 @@ def test_a_plan_that_was_reserved_before_is_not_drawn(ledger, publish, reserve, 
     assert not ledger.find("load", "day 1").drawing
     ledger.begin_draw(far, kit.now)
     assert ledger.verify() == []
+
+
+def test_a_plan_in_a_window_of_an_earlier_guarantee_is_not_drawn_either(ledger, publish, reserve, kit):
+    """By the guarantee in force no window holds both days; the first keeps the longer windows that it has."""
+    ledger.enrol(kit.terms("wide", "people", window_length=8), kit.now)
+    publish("day 0", kit.plan(0, "1/8"), stream="wide")
+    ledger.amend(kit.terms("wide", "people", window_length=2), "shorter windows", kit.now)
+    held = reserve("day 2", kit.plan(8, "1/8"), stream="wide")
+    ledger.compromise("wide", "day 0", 0, "stolen", kit.now)
+    with pytest.raises(BudgetError, match="was compromised after"):
+        ledger.begin_draw(held, kit.now)
+    assert not ledger.find("wide", "day 2").drawing
+    assert ledger.verify() == []
+
+
+def test_what_is_not_drawn_after_amendments_is_as_brute_force_finds(ledger, publish, reserve, kit):
+    """What the ledger refuses to reserve beside known noise it also refuses to draw, and nothing else."""
+    refused = []
+    for number in range(40):
+        random, stream = Random(number), f"load {number}"
+        chosen = [
+            kit.terms(stream, f"people {number}", window_length=length, windows=windows)
+            for length in (1, 2, 6, 12)
+            for windows in ("sliding", "aligned")
+        ]
+        guarantees, charged = [random.choice(chosen)], {}
+        ledger.enrol(guarantees[0], kit.now)
+        places = random.sample(range(6), 4)
+        for place in places:
+            wanted = random.choice(chosen)
+            if random.random() < 0.5 and wanted != guarantees[-1]:
+                guarantees.append(wanted)
+                ledger.amend(wanted, "another guarantee", kit.now)
+            charged[place] = Charged(kit.plan(4 * place, "1/100"), len(guarantees) - 1)
+            take = publish if place != places[-1] else reserve
+            held = take(f"day {place}", charged[place].spends, stream=stream)
+        known = random.choice(places[:-1])
+        ledger.compromise(stream, f"day {known}", 0, "stolen", kit.now)
+        charged[known] = replace(charged[known], known=True)
+        models, beside = [one.model for one in guarantees], charged[places[-1]]
+        try:
+            ledger.begin_draw(held, kit.now)
+            refused.append(False)
+        except BudgetError:
+            refused.append(True)
+        assert refused[-1] == any(broken(models, list(charged.values()), beside)), number
+    assert sum(refused) in range(10, 30)
