@@ -71,6 +71,7 @@ def _index(facts: PublicFacts) -> dict[str, Any]:
         "steps": [int(n) for n in daily.steps],
         "block": BLOCK,
         "z": Z,
+        "least": facts.least,
         "margin": facts.margin if facts.explored == facts.nodes else None,
         "nodes": [
             _row(node, places, facts.about.nodes.get(node.name, NodeFacts())) for node in facts.explored

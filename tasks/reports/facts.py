@@ -136,6 +136,11 @@ class PublicFacts:
         return 0 if self.daily is None else int(self.daily.mean.shape[0])
 
     @property
+    def least(self) -> float | None:
+        """What no value of the newest release lies below; None where nothing says."""
+        return None if self.statement is None else least_of(self.statement)
+
+    @property
     def margin(self) -> str | None:
         """What the last level is called, where the newest release states that it is a margin; else None."""
         stated = None if self.statement is None else self.statement.mechanism.get(MARGIN)
@@ -161,6 +166,11 @@ class PublicFacts:
     def has_total(self) -> bool:
         """Whether any drawn value says how far it may be from the truth."""
         return self.daily is not None and bool(np.isfinite(self.daily.model).any())
+
+
+def least_of(statement: ReleaseStatement) -> float | None:
+    """Return what no value of a release lies below: 0 where they are counts, None where nothing says."""
+    return None if statement.bands is None else 0.0
 
 
 def as_values(column: pl.Series) -> Values:

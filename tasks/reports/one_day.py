@@ -17,7 +17,7 @@ from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.errors import PublicationError
 from tasks.reports.drawing.figures import Plot, plot_of
 from tasks.reports.drawing.picture import curve_picture, data_uri, lineage_picture
-from tasks.reports.facts import as_values
+from tasks.reports.facts import as_values, least_of
 from tasks.reports.numbers import amount, day_in_words, quantity_of, unit_of
 
 _MARKS = re.compile(r"[\\`*_{}\[\]()<>#+!|~]")
@@ -41,7 +41,7 @@ def day_in_markdown(folder: Location, day: date) -> str:
     statement = read_statement(place, entry)
     title = f"{quantity_of(value)} of {name}, {day_in_words(day)}{f' ({unit})' if unit else ''}"
     title = title[:1].upper() + title[1:]
-    plot = _plot(root, value, f"{quantity_of(value)} of {name}", unit, statement.step_minutes)
+    plot = _plot(root, value, f"{quantity_of(value)} of {name}", unit, statement)
     about = (
         "The band is the total error, as the mechanism's own model has it."
         if plot.band
@@ -67,8 +67,8 @@ def _plain(text: str) -> str:
     return _MARKS.sub(r"\\\g<0>", text)
 
 
-def _plot(root: pl.DataFrame, value: str, subject: str, unit: str, step_minutes: int) -> Plot:
-    n_steps = root.height
+def _plot(root: pl.DataFrame, value: str, subject: str, unit: str, statement: ReleaseStatement) -> Plot:
+    n_steps, step_minutes = root.height, statement.step_minutes
     every = max(1, 180 // step_minutes)
     labels = tuple(
         (f"{step * step_minutes // 60} h", round(100 * step / n_steps, 2))
@@ -76,7 +76,7 @@ def _plot(root: pl.DataFrame, value: str, subject: str, unit: str, step_minutes:
     )
     places = 100 * (np.arange(n_steps, dtype=np.float64) + 0.5)
     values, errors = as_values(root[value]), as_values(root[error_columns(value)[1]])
-    return plot_of(subject, 100 * n_steps, places, values, errors, labels, subject, unit)
+    return plot_of(subject, 100 * n_steps, places, values, errors, labels, subject, unit, least_of(statement))
 
 
 def _lineage(statement: ReleaseStatement) -> str:

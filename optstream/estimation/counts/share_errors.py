@@ -60,7 +60,8 @@ class LeafDoubt:
             added += np.einsum("ij,st->isjt", of_own, moved @ self.alone @ moved.T)
             explained = np.einsum("ik,jk,km->ijm", w, w, gain, optimize=True)
             added -= np.einsum("ijm,sm,tm->isjt", explained, bent, bent, optimize=True)
-            found[np.ix_(own, range(len(times)), own, range(len(times)))] += added
+            every = np.arange(len(times))
+            found[np.ix_(own, every, own, every)] += added
         return self.estimate.factor * found
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:

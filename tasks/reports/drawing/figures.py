@@ -69,7 +69,7 @@ def figures_of(facts: PublicFacts, unit: str, quantity: str, most: int | None = 
     if facts.daily is None or facts.recent is None:
         return ()
     named = partial(called, facts=facts.about.nodes)
-    draw = partial(_figure, facts.daily, facts.recent, unit)
+    draw = partial(_figure, facts.daily, facts.recent, unit, facts.least)
     return tuple(
         draw(number, node, f"{quantity} of {named(node.name)}", _place(facts, node))
         for number, node in enumerate(facts.nodes[: facts.n_drawn][:most])
@@ -84,12 +84,19 @@ def _place(facts: PublicFacts, node: Node) -> str:
 
 
 def _figure(
-    daily: Daily, recent: Recent, unit: str, number: int, node: Node, subject: str, place: str
+    daily: Daily,
+    recent: Recent,
+    unit: str,
+    least: float | None,
+    number: int,
+    node: Node,
+    subject: str,
+    place: str,
 ) -> Figure:
-    plots = [_recent_plot(recent, number, subject, unit)]
+    plots = [_recent_plot(recent, number, subject, unit, least)]
     n_recent = (recent.last - recent.first).days + 1
     if daily.n_days > n_recent:
-        plots.append(_daily_plot(daily, number, subject, unit))
+        plots.append(_daily_plot(daily, number, subject, unit, least))
     split = daily.n_days - n_recent
     days = tuple(
         _row(daily, number, day_in_words(daily.first + timedelta(days=column)), column, column + 1)
@@ -100,7 +107,7 @@ def _figure(
     return Figure(node, place, tuple(plots), days, months[::-1])
 
 
-def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
+def _recent_plot(recent: Recent, number: int, subject: str, unit: str, least: float | None) -> Plot:
     n_days = (recent.last - recent.first).days + 1
     known = {
         (day - recent.first).days: (values[number], errors[number])
@@ -120,10 +127,12 @@ def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
     all_places, all_values, all_errors = map(np.concatenate, (places, *zip(*days, strict=True)))
     title = f"Step by step{_in(unit)}, {day_in_words(recent.first)} to {day_in_words(recent.last)}"
     words = f"{subject}, step by step"
-    return plot_of(title, UNITS_A_DAY * n_days, all_places, all_values, all_errors, x_labels, words, unit)
+    return plot_of(
+        title, UNITS_A_DAY * n_days, all_places, all_values, all_errors, x_labels, words, unit, least
+    )
 
 
-def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:
+def _daily_plot(daily: Daily, number: int, subject: str, unit: str, least: float | None) -> Plot:
     last = daily.first + timedelta(days=daily.n_days - 1)
     title = f"Daily means{_in(unit)}, {day_in_words(daily.first)} to {day_in_words(last)}"
     places = np.arange(daily.n_days) + 0.5
@@ -136,6 +145,7 @@ def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:
         _that_fit(_date_labels(daily.first, daily.n_days)),
         f"daily means of {subject}",
         unit,
+        least,
     )
 
 
@@ -168,12 +178,16 @@ def plot_of(
     x_labels: tuple[tuple[str, float], ...],
     subject: str,
     unit: str,
+    least: float | None = None,
 ) -> Plot:
     """Values and the band of their errors, (n,) each, at places from 0 to width; NaN where nothing is known.
 
-    subject: what the values are, for the sentence that stands for the picture.
+    subject: what the values are, for the sentence that stands for the picture. least: what no value lies
+    below, nor a band.
     """
     lower, upper = values - Z * errors, values + Z * errors
+    if least is not None:
+        lower = np.maximum(lower, least)
     seen = np.concatenate([values, lower, upper])
     seen = seen[np.isfinite(seen)]
     marks = ticks(float(seen.min()), float(seen.max())) if seen.size else ticks(0.0, 1.0)

@@ -73,12 +73,14 @@ def node_curve(
     begin: int,
     replaced: Mapping[str, pl.DataFrame] | None = None,
     called: Callable[[str], str] = str,
+    least: float | None = None,
 ) -> NodeCurve:
     """Return the lines of a node, over the times at which it is published. Pure.
 
     rows: as `tasks.ui.node_facts.read_nodes` gives them, of the node and the children that are stacked, which
     are in the order of the stack; those before `begin` are for the day and the week before. replaced: what
     was published of the node before, by vintage and revision. called: what a person is told of a node.
+    least: what no value lies below, nor a band.
     """
     stacked = children[:MOST_CHILDREN]
     by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *stacked)}
@@ -88,7 +90,7 @@ def node_curve(
     stack = [Series(called(child), "child", _on(at, by_node[child])) for child in stacked]
     if n_others := len(children) - len(stack):
         stack.append(Series(f"{n_others} others", "child", _left(own["value"].to_list(), stack)))
-    lines = _lines(own, by_node[node], called(node), at)
+    lines = _lines(own, by_node[node], called(node), at, least)
     return NodeCurve(tuple(at), (*lines, *stack, *before))
 
 
@@ -98,13 +100,15 @@ def _on(at: Sequence[int], rows: pl.DataFrame) -> tuple[float | None, ...]:
     return tuple(values.get(one) for one in at)
 
 
-def _lines(own: pl.DataFrame, whole: pl.DataFrame, label: str, at: Sequence[int]) -> Iterator[Series]:
-    """The node's own. whole: with the days before."""
+def _lines(
+    own: pl.DataFrame, whole: pl.DataFrame, label: str, at: Sequence[int], least: float | None
+) -> Iterator[Series]:
+    """The node's own. whole: with the days before. least: as `node_curve`."""
     yield Series(label, "value", tuple(own["value"].to_list()))
     for kind in ("error", "noise"):
         if own[kind].null_count() < own.height:
             low, high = own["value"] - Z * own[kind], own["value"] + Z * own[kind]
-            yield Series(f"{kind}, from", f"{kind}-low", tuple(low.to_list()))
+            yield Series(f"{kind}, from", f"{kind}-low", tuple(low.clip(lower_bound=least).to_list()))
             yield Series(f"{kind}, to", f"{kind}-high", tuple(high.to_list()))
     for before, kind, days in (("the day before", "day-before", 1), ("a week before", "week-before", 7)):
         moved = _on([one - days * DAY for one in at], whole)

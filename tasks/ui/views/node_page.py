@@ -68,7 +68,8 @@ def curve_of(settings: Settings, node: str, span: Span) -> NodeCurve:
     rows = read_nodes(settings, {node, *stacked}, span.with_week_before())
     short = span.n_days <= MOST_DAYS_REPLACED
     replaced = read_replaced(settings, node, span.days()) if short else {}
-    return node_curve(rows, node, children, _begin(settings, span), replaced, settings.called)
+    least = 0.0 if settings.counts_known else None
+    return node_curve(rows, node, children, _begin(settings, span), replaced, settings.called, least)
 
 
 def _tree_with(settings: Settings, node: str, span: Span) -> AggregationTree:

@@ -65,6 +65,14 @@ def test_a_week_s_sum_is_of_its_days_and_its_band_the_widest(ask):
     assert np.sqrt(covariance.sum()) <= np.sqrt(np.diag(covariance)).sum() + 1e-12
 
 
+@pytest.mark.parametrize(("least", "found"), [("-Infinity", [-3, 5]), ("0", [0, 5])])
+def test_a_band_of_counts_does_not_lie_below_zero(ask, least, found):
+    lines, deviation = "[{points: [{x: 0, value: 1}]}]", "() => 4"
+    assert ask(f"return extentOf({lines}, {deviation}, {least})") == found
+    (column,) = ask(f"return columnsOf([{{x: 0, value: 1}}], (x) => x, {deviation}, {least})")
+    assert [column["lower"], column["upper"]] == found
+
+
 def test_a_sum_that_lacks_a_day_or_a_deviation_is_not_shown_or_has_no_band(ask):
     steps = [0 if number == 7 else 48 for number in range(N_DAYS)]
     noise = np.full((2, N_DAYS), 2.0)

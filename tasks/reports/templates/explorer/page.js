@@ -37,7 +37,7 @@ const start = () => {
     const lines = linesOf(), unit = unitOf(index, view.measure);
     const what = `${index.quantity}${unit ? ` in ${unit}` : ""}, ${MEASURES[view.measure].title.toLowerCase()}`;
     scale = draw(canvas, store, {
-      view: view.days, lines, deviation, reading, title: what[0].toUpperCase() + what.slice(1),
+      view: view.days, lines, deviation, least: index.least ?? -Infinity, reading, title: what[0].toUpperCase() + what.slice(1),
       colours: { ...colours, font: style.fontFamily },
     });
     tellReading(lines, unit);

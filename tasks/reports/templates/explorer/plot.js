@@ -43,11 +43,11 @@ const runsOf = (points) => {
 };
 
 // A run as columns of pixels: of many points in one column the last, and what they span.
-const columnsOf = (run, xOf, deviation) => {
+const columnsOf = (run, xOf, deviation, least) => {
   const columns = [], dense = run.length > xOf(run.at(-1).x) - xOf(run[0].x) && run.length > 100;
   for (const point of run) {
     const x = dense ? Math.round(xOf(point.x)) : xOf(point.x);
-    const wide = deviation(point), lower = point.value - wide, upper = point.value + wide, last = columns.at(-1);
+    const wide = deviation(point), lower = Math.max(point.value - wide, least), upper = point.value + wide, last = columns.at(-1);
     if (last && last.x === x) {
       last.low = Math.min(last.low, point.value);
       last.high = Math.max(last.high, point.value);
@@ -62,13 +62,13 @@ const columnsOf = (run, xOf, deviation) => {
 };
 
 // The least and the most of what is seen, bands included.
-const extentOf = (lines, deviation) => {
+const extentOf = (lines, deviation, least) => {
   let low = Infinity, high = -Infinity;
   for (const { points } of lines) {
     for (const point of points) {
       if (!Number.isFinite(point.value)) continue;
       const wide = deviation(point) || 0;
-      low = Math.min(low, point.value - wide);
+      low = Math.min(low, Math.max(point.value - wide, least));
       high = Math.max(high, point.value + wide);
     }
   }
@@ -84,17 +84,17 @@ const nearest = (points, x) => {
 };
 
 // Draws; returns what turns pixels into days. picture: view, lines (points, colour, number), deviation, unit,
-// reading (a day, or null), colours.
+// least (below which nothing lies), reading (a day, or null), colours.
 const draw = (canvas, store, picture) => {
   const ratio = window.devicePixelRatio || 1, wide = canvas.clientWidth, tall = canvas.clientHeight;
   if (canvas.width !== Math.round(wide * ratio)) canvas.width = Math.round(wide * ratio);
   if (canvas.height !== Math.round(tall * ratio)) canvas.height = Math.round(tall * ratio);
-  const pen = canvas.getContext("2d"), { colours, deviation, lines } = picture, [from, to] = picture.view;
+  const pen = canvas.getContext("2d"), { colours, deviation, least, lines } = picture, [from, to] = picture.view;
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.fillStyle = colours.ground;
   pen.fillRect(0, 0, wide, tall);
   pen.font = `12px ${colours.font}`;
-  const marks = ticks(...extentOf(lines, deviation), tall < 260 ? 4 : 6), labels = marks.map(shown);
+  const marks = ticks(...extentOf(lines, deviation, least), tall < 260 ? 4 : 6), labels = marks.map(shown);
   const left = 10 + Math.max(...labels.map((text) => pen.measureText(text).width));
   const box = { left, right: wide - 10, top: 26, bottom: tall - 26 };
   const xOf = (x) => box.left + ((x - from) / (to - from)) * (box.right - box.left);
@@ -124,7 +124,7 @@ const draw = (canvas, store, picture) => {
   pen.beginPath();
   pen.rect(box.left, box.top - 4, box.right - box.left, box.bottom - box.top + 8);
   pen.clip();
-  const drawn = lines.map((line) => ({ ...line, runs: runsOf(line.points).map((run) => columnsOf(run, xOf, deviation)) }));
+  const drawn = lines.map((line) => ({ ...line, runs: runsOf(line.points).map((run) => columnsOf(run, xOf, deviation, least)) }));
   for (const { runs, colour } of drawn) {
     pen.fillStyle = colour;
     pen.globalAlpha = 0.22;

@@ -36,6 +36,12 @@ def test_bands_stand_on_both_sides_and_only_where_they_are_known():
     }
 
 
+def test_a_band_of_counts_does_not_lie_below_zero():
+    found = rows((0, "FR", 1.0, None, 2.0))
+    lines = {one.kind: one.values for one in node_curve(found, "FR", (), BEGIN, least=0.0).series}
+    assert (lines["error-low"], lines["error-high"]) == ((0.0,), (1.0 + 2 * Z,))
+
+
 def test_children_have_their_own_figures_in_the_order_of_the_stack():
     found = rows((0, "FR", 10.0, None, None), (0, "84", 4.0, None, None), (0, "11", 6.0, None, None))
     curve = node_curve(found, "FR", ("84", "11"), BEGIN)
