@@ -47,7 +47,7 @@ class LeafDoubt:
         """Return the covariance of weighted sums, (p, q, p, q), by weights of leaves, (p, n_leaves), and of
         times, (q, n_asked).
         """
-        found = np.zeros((len(leaves), len(times), len(leaves), len(times)))
+        found, every = np.zeros((len(leaves), len(times)) * 2), np.arange(len(times))
         for one, moved, power, gain in self._parts(times):
             # of all nodes of a tree few have a part in a family, and the others' covariances are 0
             own = np.flatnonzero(leaves[:, one.leaves].any(axis=1))
@@ -60,7 +60,6 @@ class LeafDoubt:
             added += np.einsum("ij,st->isjt", of_own, moved @ self.alone @ moved.T)
             explained = np.einsum("ik,jk,km->ijm", w, w, gain, optimize=True)
             added -= np.einsum("ijm,sm,tm->isjt", explained, bent, bent, optimize=True)
-            every = np.arange(len(times))
             found[np.ix_(own, every, own, every)] += added
         return self.estimate.factor * found
 

@@ -143,3 +143,16 @@ def test_what_sums_to_nothing_over_the_day_is_as_sure_as_the_factor_says():
     times -= (times * shares).mean(axis=1, keepdims=True)
     single = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes))
     assert np.allclose(doubt.variances(single, times), doubt.doubt.variances(single, times), rtol=1e-9)
+
+
+def test_sums_of_sums_have_the_variances_of_their_leaves_and_steps():
+    """What a file of errors is made from beside what rows are."""
+    doubt, rng = doubt_of(), np.random.default_rng(1)
+    leaves = rng.normal(size=(3, len(doubt.doubt.fitted.posterior.seen.sizes)))
+    times = rng.normal(size=(4, doubt.n_steps))
+    whole = doubt.products(leaves, times)
+    assert np.allclose(whole.variances(), doubt.variances(leaves, times), rtol=1e-9)
+    parts = rng.normal(size=(2, 3)), rng.normal(size=(2, 4))
+    assert np.allclose(
+        whole.variances(*parts), doubt.variances(parts[0] @ leaves, parts[1] @ times), rtol=1e-9
+    )
