@@ -4,14 +4,11 @@ import atexit
 import gc
 import importlib.util
 import os
-import shutil
-import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from psutil import virtual_memory
 from xdist.scheduler import LoadFileScheduling
 
 os.environ.setdefault("POLARS_MAX_THREADS", "1")  # before polars: frames of tests are small, processes many
@@ -23,6 +20,7 @@ from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium
 from tests.cheap_ledgers import ledgers_made_once  # noqa: F401
 from tests.memory_store import MemoryStore
+from tests.temporary_memory import keep_in_memory
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
 FOLDERS = {"faults": "faults", "docs": "docs", "benchmarks": "nightly"}
@@ -47,17 +45,11 @@ TOGETHER = {
     "tests/tasks/release/streams/": "a day of hours",
 }
 """Folders whose files one process of several runs all, for they share what is long in starting."""
-MEMORY, LEAST_FREE = Path("/dev/shm"), 6 * 2**30
-"""Linux keeps what lies there in memory; with fewer bytes free, there or of all memory, it is left alone."""
 
 
 def pytest_configure() -> None:
-    """Put temporary files into memory, unless TMPDIR says where: releases sync so often that a disk is what
-    the tests would wait for.
-    """
-    if MEMORY.is_dir() and min(shutil.disk_usage(MEMORY).free, virtual_memory().available) > LEAST_FREE:
-        os.environ.setdefault("TMPDIR", str(MEMORY))
-        tempfile.tempdir = None
+    """Put temporary files into memory."""
+    keep_in_memory()
 
 
 class FilesTogether(LoadFileScheduling):

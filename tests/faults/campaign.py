@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.faults.kept import Kept
 from tests.faults.points import scenarios
 from tests.faults.points.acts import REFUSALS
 from tests.faults.points.attacks import AT_ONCE, Tally, kill_at_each, refusable, refuse_at_each
+from tests.temporary_memory import keep_in_memory
 from tests.temporary_postgresql import find_binaries, temporary_cluster
 
 Row = tuple[str, str, Tally]
@@ -132,21 +134,26 @@ def _counts(tally: Tally) -> str:
 
 def run(kills: int, flows: int, seed: int | None, kept: Kept, say: Callable[[str], None] = print) -> bool:
     """Try everything that is not kept already; whether nothing was broken."""
-    seed = kept.begin(kills, flows, seed)
-    rows: list[Row] = []
-    say(f"seed {seed}, {kills} random kills and {flows} through the real flow on each database")
+    first_seed = kept.begin(kills, flows, seed)
+    say(f"seed {first_seed}, {kills} random kills and {flows} through the real flow on each database")
+
+    def tried(number: int, database: str, bench: Bench, api: str) -> list[Row]:
+        rows: list[Row] = []
+        for fault, attack in on_one_database(bench, kills, flows, first_seed + number, api):
+            tally = kept.row(database, fault) or attack()
+            kept.keep(database, fault, tally)
+            rows.append((database, fault, tally))
+            say("\n  ".join([f"{database:11}{fault:90}{_counts(tally)}", *tally.broken]))
+        return rows
+
     with tempfile.TemporaryDirectory(prefix="optstream-faults-") as name:
         folder = Path(name)
         with both_databases(folder) as benches, running_server(folder / "prefect") as api:
             os.environ["PREFECT_API_URL"] = api
-            for number, (database, bench) in enumerate(benches):
-                for fault, attack in on_one_database(bench, kills, flows, seed + number, api):
-                    tally = kept.row(database, fault) or attack()
-                    kept.keep(database, fault, tally)
-                    rows.append((database, fault, tally))
-                    say(f"{database:11}{fault:90}{_counts(tally)}")
-                    for line in tally.broken:
-                        say(f"  {line}")
+            # both at once: each waits for its processes and for disks
+            with ThreadPoolExecutor(len(benches)) as pool:
+                under_way = [pool.submit(tried, number, *one, api) for number, one in enumerate(benches)]
+                rows = [row for one in under_way for row in one.result()]
     say("\n" + table(rows))
     return not any(tally.broken for _, _, tally in rows)
 
@@ -158,4 +165,5 @@ if __name__ == "__main__":
     asked.add_argument("--seed", type=int, default=None)
     asked.add_argument("--into", type=Path, default=Path("faults"), help="where rows that are done are kept")
     given = asked.parse_args()
+    keep_in_memory()
     sys.exit(0 if run(given.kills, given.flows, given.seed, Kept(given.into / "rows.json")) else 1)

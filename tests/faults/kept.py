@@ -5,6 +5,7 @@ import json
 import secrets
 from dataclasses import asdict
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from tests.faults.points.attacks import Tally
@@ -20,6 +21,7 @@ class Kept:
         self._file = file
         self._code = digest_of_code() if code is None else code
         self._said: dict[str, Any] = {}
+        self._writing = Lock()
 
     def begin(self, kills: int, flows: int, seed: int | None) -> int:
         """The seed: of what is kept, or a new one where nothing fits."""
@@ -38,11 +40,12 @@ class Kept:
 
     def keep(self, database: str, fault: str, tally: Tally) -> None:
         """Write it down, the whole file anew."""
-        self._said["rows"][f"{database}: {fault}"] = asdict(tally)
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        staged = self._file.with_suffix(".new")
-        staged.write_text(json.dumps(self._said, indent=1))
-        staged.replace(self._file)
+        with self._writing:
+            self._said["rows"][f"{database}: {fault}"] = asdict(tally)
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            staged = self._file.with_suffix(".new")
+            staged.write_text(json.dumps(self._said, indent=1))
+            staged.replace(self._file)
 
 
 def digest_of_code() -> str:
