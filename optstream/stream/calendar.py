@@ -122,7 +122,7 @@ class Calendar:
         steps, rest = divmod(elapsed, timedelta(minutes=self.step_minutes))
         if rest:
             # `period` begins within a step, for the day before it ends so
-            before = period - timedelta(days=1)
+            before = max(period, date.min + timedelta(days=1)) - timedelta(days=1)
             raise ParameterError(
                 f"{before} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes"
                 '; use a shorter step, or day "fixed"'

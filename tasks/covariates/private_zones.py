@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from optstream.errors import ConfigurationError, OptStreamError
+from optstream.errors import OptStreamError
 from tasks.config import Settings
 from tasks.config.paths import absolute, located
 from tasks.config.tables.population import stream_files
@@ -16,19 +16,22 @@ from tasks.config.toml_file import read_toml
 
 CONFIGURATION = "optstream.toml"
 ZONES = ("input", "trusted")
+MOST_ABOVE = 64
+"""Folders above a place: what was delivered may be a link into thousands, each with a long file to read."""
+UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, TypeError)
+"""What is raised over a file that is none or names no folder, and over a link to itself."""
 
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
     """Return folders that a covariate's place must not lead into, by configuration key: those of the stream,
     of the streams that its population file and `budget.shared_with` name, and of each configuration that has
-    its usual name and lies in a folder above the place.
+    its usual name and lies in the place or in a folder above it.
     """
     own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
     zones = {key: zone for key, zone in own.items() if isinstance(zone, Path)}
     for file in _configurations(settings, place):
         for key in ZONES:
-            # a file that is none, or is not usable, names no folder
-            with suppress(OptStreamError, OSError, RuntimeError, ValueError, LookupError, TypeError):
+            with suppress(*UNUSABLE):
                 zone = located(read_toml(file)[key]["folder"], file.parent)
                 if isinstance(zone, Path):
                     zones[f"{file}: {key}"] = zone
@@ -36,9 +39,18 @@ def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
 
 
 def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
-    named = [settings.privacy.population_file, *settings.budget.shared_with]
-    with suppress(ConfigurationError):
-        yield from stream_files([absolute(path, settings.folder) for path in named if path])
-    with suppress(OSError, RuntimeError, ValueError):  # a link to itself
-        above = {*place.parents, *place.resolve().parents}
-        yield from (found for folder in above if (found := folder / CONFIGURATION).is_file())
+    for named in (settings.privacy.population_file, *settings.budget.shared_with):
+        with suppress(*UNUSABLE):
+            yield from stream_files([absolute(named, settings.folder)] if named else [])
+    for start in (place, _resolved(place)):
+        for folder in (start, *start.parents)[:MOST_ABOVE]:
+            with suppress(*UNUSABLE):
+                if (found := folder / CONFIGURATION).is_file():
+                    yield found
+
+
+def _resolved(place: Path) -> Path:
+    """Return the place, links followed; as it is where they lead nowhere."""
+    with suppress(*UNUSABLE):
+        return place.resolve()
+    return place

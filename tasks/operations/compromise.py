@@ -54,8 +54,9 @@ def _sharing(settings: Settings, ledger: Ledger, day: date) -> list[ReleaseRecor
 
 
 def _was_begun(record: ReleaseRecord) -> bool:
-    """Whether noise was drawn for it, by its owner or one that died."""
-    return record.state is not ReleaseState.RESERVED or record.drawing or record.redraws > 0
+    """Whether noise was drawn for it, by its owner or one that died, or it was found so and marked."""
+    begun = record.state is not ReleaseState.RESERVED or record.drawing or record.redraws > 0
+    return begun or record.compromised is not None
 
 
 def _before(

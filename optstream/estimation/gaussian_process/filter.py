@@ -65,16 +65,18 @@ class FilterState:
 
         components: those of the prior, with the medians that it starts from.
 
-        A prior of other components, which another version learned, is forgotten. Raises ParameterError for
-        another number of series.
+        A prior of other components, which another version learned, is forgotten, and that it was learned: the
+        next night learns its own. Raises ParameterError for another number of series.
         """
         given = document or {}
         prior = TemporalPrior.broad(days.steps_per_day, components)
+        began, learned, events = (given.get(key) for key in ("began", "learned", "events"))
         logs = given.get("prior")
         if logs is not None and len(logs) == prior.logs.size:
             prior = replace(prior, logs=np.array(logs, dtype=np.float64))
+        else:
+            learned = None  # no day is judged by what nothing was learned of
         history = BlockHistory.from_document(given.get("history"), n_series)
-        began, learned, events = (given.get(key) for key in ("began", "learned", "events"))
         covariates = tuple(Covariate.from_document(one) for one in given.get("covariates", ()))
         return cls(history, prior, days, began, learned, tuple(events or ()), covariates)
 

@@ -192,3 +192,22 @@ def test_groups_from_below_are_groups_too(installation):
     configure(installation, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
     installation.released(*DAYS[:3])
     assert installation.compromise(DAYS[1]) == DAYS[:3]
+
+
+def test_a_draw_that_is_called_off_while_it_is_marked_stays_marked_and_is_told(pegasus, monkeypatch):
+    """Nothing was drawn, which nobody can know who found the draw begun: the command says what it did."""
+    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.release(DAYS[0])
+    run, (day,) = pegasus.through(STEPS[:5], DAYS[1])
+    pegasus.ledger.begin_draw(day.reservation, run.clock())
+    genuine = Ledger.compromise
+
+    def compromise(self, *arguments):
+        if pegasus.record(DAYS[1]).drawing:
+            pegasus.ledger.call_off_draw(day.reservation, run.clock())
+        return genuine(self, *arguments)
+
+    monkeypatch.setattr(Ledger, "compromise", compromise)
+    assert DAYS[1] in pegasus.compromise(DAYS[1])
+    assert pegasus.record(DAYS[1]).compromised == "a stolen disk"
+    assert pegasus.raw_files() == []

@@ -357,3 +357,15 @@ def test_a_workday_that_differs_each_week_is_learned(busiest):
         found = np.hstack([informed(components=components, **own).estimate(one).values for one in last])
         missed.append(np.abs(found - rates[-14 * SLOTS :]).mean())
     assert missed[0] < 0.9 * missed[1]
+
+
+def test_what_a_version_with_other_components_learned_is_learned_anew_the_next_night():
+    """And not after as many days as it had been known: until then each day would be judged by medians."""
+    before, after = on_tree(components=COUNT_COMPONENTS), on_tree()
+    state = draw(before, trips(10))[-1].state
+    assert state["learned"] < 10
+    ready = after.prepared(state, 10 * SLOTS)
+    medians = after.pattern._belief(None, 0).prior.logs
+    assert ready["learned"] == 10
+    assert len(ready["prior"]) == len(medians)
+    assert not np.allclose(ready["prior"], medians)

@@ -1,0 +1,69 @@
+"""Folders that a covariate's place must not lead into, as files on the machine tell of them."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tasks.covariates import private_zones as module
+from tasks.covariates.private_zones import private_zones
+
+
+def settings_of(folder, shared_with=(), population_file=None):
+    return SimpleNamespace(
+        folder=folder,
+        input_folder=folder / "dumps",
+        trusted_folder=folder / "trusted",
+        privacy=SimpleNamespace(population_file=population_file),
+        budget=SimpleNamespace(shared_with=shared_with),
+    )
+
+
+def stream(folder, zone="dumps"):
+    """A configuration that says this input folder."""
+    folder.mkdir(parents=True)
+    (folder / "optstream.toml").write_text(f'[input]\nfolder = "{zone}"\n')
+    return folder / "optstream.toml"
+
+
+def zones(settings, place):
+    return {zone.resolve() for zone in private_zones(settings, Path(place)).values()}
+
+
+def test_a_folder_that_is_a_streams_own_is_known_by_the_configuration_in_it(tmp_path):
+    """Its dumps lie beside its configuration, and the covariate is the folder itself."""
+    stream(tmp_path / "gas", ".")
+    assert tmp_path / "gas" in zones(settings_of(tmp_path / "load"), tmp_path / "gas")
+
+
+@pytest.mark.parametrize("damaged", ["no population", "link to itself"])
+def test_one_file_that_is_not_usable_hides_no_other(tmp_path, damaged):
+    bad, gas = tmp_path / "bad.toml", stream(tmp_path / "gas")
+    if damaged == "no population":
+        bad.write_text("streams = 1\n")
+    else:
+        bad.symlink_to(bad)
+    found = zones(settings_of(tmp_path / "load", (str(bad), str(gas))), tmp_path / "weather.csv")
+    assert tmp_path / "gas/dumps" in found
+
+
+def test_a_link_into_very_many_folders_is_looked_at_in_the_nearest(tmp_path, monkeypatch):
+    """Whoever delivers a file may have it lead anywhere, and each folder may hold a long configuration."""
+    deep = tmp_path.joinpath("water", *"a" * 300)
+    stream(tmp_path / "water")
+    stream(deep / "near")
+    (deep / "near/file.csv").touch()
+    (tmp_path / "link.csv").symlink_to(deep / "near/file.csv")
+    read, genuine = [], module.read_toml
+
+    def counted(path):
+        read.append(path)
+        return genuine(path)
+
+    monkeypatch.setattr(module, "read_toml", counted)
+    for folder in deep.parents:
+        (folder / "optstream.toml").exists() or (folder / "optstream.toml").touch()
+        if folder == tmp_path:
+            break
+    assert deep / "near/dumps" in zones(settings_of(tmp_path / "load"), tmp_path / "link.csv")
+    assert len(read) <= 2 * module.MOST_ABOVE
