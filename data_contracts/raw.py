@@ -53,7 +53,11 @@ _FIRST: tuple[Expectation, ...] = (
     ),
     none_of("unknown_region", "must be a leaf of the hierarchy", "region margin"),
     none_of("no_timestamp", "must not be null", "timestamp"),
-    none_of("outside_day", "must lie inside the day; this may be a dump of another day", "timestamp"),
+    none_of(
+        "outside_day",
+        "must lie inside the day; this may be a dump of another day, or in another time zone",
+        "timestamp",
+    ),
     none_of("off_grid", "must be the start of a step", "timestamp"),
     equal("steps_found", "steps_expected", "every step of the day must have a row", "timestamp"),
 )
