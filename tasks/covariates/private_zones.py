@@ -42,7 +42,7 @@ def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
     for named in (settings.privacy.population_file, *settings.budget.shared_with):
         with suppress(*UNUSABLE):
             yield from stream_files([absolute(named, settings.folder)] if named else [])
-    for start in (place, _resolved(place)):
+    for start in dict.fromkeys((place, _resolved(place))):
         for folder in (start, *start.parents)[:MOST_ABOVE]:
             with suppress(*UNUSABLE):
                 if (found := folder / CONFIGURATION).is_file():

@@ -33,8 +33,7 @@ def losses_with(
     steps, guarantees = hull(plan), guarantees_of(connection, grant)
     if amended is not None:
         guarantees = guarantees.amended(amended)
-    longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
-    near = planned_near(connection, grant, window_reach(longest, steps), *only)
+    near = planned_in_reach(connection, grant, guarantees, steps, *only)
     found = [_loss(guarantees, near, plan, [steps])]
     for number in sorted({one.guarantee for one in near} - {guarantees.now}):
         under = guarantees.by(number)
@@ -45,6 +44,16 @@ def losses_with(
         free_from = own[-1].stop - 1 + under.in_force.window_length
         found.append(_loss(under, near, priced, both, free_from))
     return found
+
+
+def planned_in_reach(
+    connection: Connection, grant: GrantRow, guarantees: Guarantees, steps: range, *only: Condition
+) -> list[Planned]:
+    """Return what is planned in the windows of any privacy guarantee that have some of these steps. only:
+    conditions on the releases to look at.
+    """
+    longest = max(guarantees.by_number.values(), key=lambda model: model.window_length)
+    return planned_near(connection, grant, window_reach(longest, steps), *only)
 
 
 def _loss(

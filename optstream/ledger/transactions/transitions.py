@@ -8,8 +8,11 @@ from sqlalchemy import Connection
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger.accounting.amendments import guarantees_of
-from optstream.ledger.accounting.charges import planned_near, window_reach
-from optstream.ledger.accounting.kept_guarantees import losses_with, outcome_is_covered
+from optstream.ledger.accounting.kept_guarantees import (
+    losses_with,
+    outcome_is_covered,
+    planned_in_reach,
+)
 from optstream.ledger.accounting.spends import charged_to_release, hull, spends_hash, store
 from optstream.ledger.database.engine import lease_time
 from optstream.ledger.database.schema import GrantRow, ReleaseRow
@@ -81,10 +84,8 @@ def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow
     the release's windows were released under.
     """
     plan = charged_to_release(connection, release.id)
-    longest = max(guarantees_of(connection, grant).by_number.values(), key=lambda one: one.window_length)
-    if not planned_near(
-        connection, grant, window_reach(longest, hull(plan)), ReleaseRow.compromised.is_not(None)
-    ):
+    known = ReleaseRow.compromised.is_not(None)
+    if not planned_in_reach(connection, grant, guarantees_of(connection, grant), hull(plan), known):
         return  # what all but the rarest days find, without adding anything up
     # its own spends are among those near, and count twice: what is asked is whether anything lost everything
     if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
