@@ -1,13 +1,15 @@
 """Measures how far published counts are from the truth: trips of a city by the hour, mostly zeros.
 
     python -m benchmarks.small_counts --data FOLDER [--seed 11] [--every 4] [--days 121] [--epsilon 1]
-                                      [--shares 1/3 1/6 1/2 | model]
+                                      [--shares 1/3 1/6 1/2 | model] [--made-up 300]
 
 City, boroughs and zones of taxi_trips_nyc_hourly_2024.parquet, w = 24, alpha 1 trip, HistoryInformed with
 `counts`; rounded as published, resolution 1, bound 0; every so many days after the
 first 28. Mean absolute errors in trips an hour, the bias of the city, how many true counts the bands of 95 %
-held. Beside it what publishing 0 everywhere misses by, and a noisy sum a day and zone over 28 days times the
-city's true shape. The trips are public, so errors may be printed. Noise is simulated.
+held. Beside it what `Laplace` with the same shares misses by, what publishing 0 everywhere does, and a noisy
+sum a day and zone over 28 days times the city's true shape. made-up: instead of the trips counters of people
+in a city, 4 districts and 12 places with so many an hour at a typical one, made up. The trips are public, so
+errors may be printed. Noise is simulated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +24,7 @@ from numpy.typing import NDArray
 from benchmarks.harness.measure import command, parser, show, table, timed, tracked
 from optstream import PrivacyModel, simulated_noise
 from optstream.estimation.hierarchy.rounding import rounded_units
-from optstream.mechanisms import HistoryInformed, HistoryInformedTree
+from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -51,6 +53,38 @@ def read_trips(folder: Path, n_days: int) -> tuple[AggregationTree, Values]:
     of_zone = np.array([place[f"zone {zone}"] for zone in trips["zone"]])
     np.add.at(values, (of_zone[inside], hours[inside]), trips["trips"].to_numpy()[inside])
     return tree, values
+
+
+def made_up_people(mean: float, n_days: int, seed: int) -> tuple[AggregationTree, Values]:
+    """Return a city, its districts and places as a tree, and people who pass a place in an hour, (12,
+    n_hours).
+
+    Places of very different sizes share a shape of the day and of the week; weather moves all of a day by an
+    eighth, and each place by a tenth of its own. Around that counts are Poisson.
+    """
+    random = np.random.default_rng([seed, 1])
+    parents = {"city": None} | {f"district {number}": "city" for number in range(4)}
+    tree = AggregationTree.from_parents(
+        parents | {f"place {number}": f"district {number // 3}" for number in range(12)}
+    )
+    hour = np.arange(SLOTS)
+    peaks = ((8.5, 2.0, 0.8), (13.0, 2.5, 1.0), (17.5, 2.0, 1.2))
+    shape = 0.15 + sum(height * np.exp(-(((hour - at) / width) ** 2)) for at, width, height in peaks)
+    of_days = np.where(np.arange(n_days) % 7 >= 5, 0.7, 1.1) * np.exp(random.normal(0.0, 0.125, n_days))
+    sizes = np.exp(random.normal(0.0, 0.8, (12, 1)))
+    own = np.exp(random.normal(0.0, 0.1, (12, n_days)))
+    rates = mean * (sizes / sizes.mean() * of_days * own)[:, :, None] * shape / shape.mean()
+    return tree, random.poisson(rates.reshape(12, -1)).astype(np.float64)
+
+
+def noise_alone(laplace: Hierarchical, trips: Values, days: Sequence[int], seed: int) -> Values:
+    """Return the mean absolute errors of each node, (n_nodes,), where every hour is measured by itself."""
+    missed = []
+    for day in days:
+        truth = trips[:, day * SLOTS : (day + 1) * SLOTS]
+        found = laplace.release(truth, noise=simulated_noise([seed, day, 1]), first_step=day * SLOTS)
+        missed.append(np.abs(found.values - laplace.tree.add_up(truth)).mean(axis=1))
+    return np.asarray(np.mean(missed, axis=0))
 
 
 def released(
@@ -86,10 +120,14 @@ def peer(tree: AggregationTree, trips: Values, days: Sequence[int], seed: int, e
 def main(arguments: Sequence[str] | None = None) -> None:
     """Release the days, compare with the truth and print."""
     options = parser(__doc__, data=True, seed=11, every=4, days=121, epsilon="1", shares=SHARES)
+    options.add_argument("--made-up", type=float, help="people an hour at a typical place")
     given = options.parse_args(arguments)
-    tree, trips = read_trips(given.data, given.days)
+    if given.made_up is None:
+        known, (tree, trips) = KNOWN_TRIPS, read_trips(given.data, given.days)
+    else:
+        known, (tree, trips) = given.made_up, made_up_people(given.made_up, given.days, given.seed)
     model = PrivacyModel(given.epsilon, SLOTS, 1, resolution=1)
-    pattern = HistoryInformed(model, scale=KNOWN_TRIPS, days=PublicDays.from_date(FIRST, SLOTS), counts=True)
+    pattern = HistoryInformed(model, scale=known, days=PublicDays.from_date(FIRST, SLOTS), counts=True)
     shares = "model" if given.shares == ["model"] else given.shares
     mechanism = HistoryInformedTree(pattern, tree, shares)
     taken, found = timed(lambda: released(mechanism, trips, given.every, given.seed))
@@ -108,10 +146,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "zones, middling": zones & (size >= EMPTY) & (size < BUSY),
         "zones, busy": zones & (size >= BUSY),
     }
-    rows = table(["nodes"], ["number", "trips an hour", "error", "0 everywhere", "peer", "bands hold %"])
+    shares = mechanism.level_shares
+    alone = noise_alone(Hierarchical(Laplace(model), tree, shares, 0.0), trips, days, given.seed)
+    rows = table(["nodes"], ["number", "an hour", "error", "Laplace", "0 everywhere", "peer", "bands hold %"])
     for name, which in groups.items():
         beside = f"{peer(tree, trips, days, given.seed, float(model.epsilon)):.3f}" if name == "zones" else ""
-        figures = (size[which].mean(), missed[which].mean(), np.abs(truth[:, which]).mean())
+        if not which.any():
+            continue
+        figures = [one[which].mean() for one in (size, missed, alone)] + [np.abs(truth[:, which]).mean()]
         rows.add_row(
             name, str(int(which.sum())), *(f"{one:.3f}" for one in figures), beside,
             f"{100 * held[which].mean():.1f}",

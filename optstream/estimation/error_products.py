@@ -54,6 +54,28 @@ class ErrorProducts:
             nodes @ self.nodes @ nodes.T, times @ self.times @ times.T, nodes @ self.columns, across
         )
 
+    def folded(self, n_parts: int) -> "ErrorProducts":
+        """Return the same of sums of parts, each of nodes weighed in its way over times weighed in its way.
+
+        p and q are those of the first part, then of the next ones, `n_parts` in all.
+        """
+        p, q = self.nodes.shape[1] // n_parts, self.times.shape[1] // n_parts
+        first, second = np.triu_indices(n_parts)
+        nodes, times = (
+            part.reshape(len(part), n_parts, size, n_parts, size)[:, first, :, second].reshape(-1, size, size)
+            for part, size in ((self.nodes, p), (self.times, q))
+        )
+        once = np.repeat(np.where(first == second, 0.25, 0.5), len(self.nodes))[:, None, None]
+        c = self.columns.shape[1]
+        columns = self.columns.reshape(n_parts, p, c).transpose(1, 0, 2).reshape(p, n_parts * c)
+        forms = self.forms.reshape(c, n_parts, q, c, n_parts, q).transpose(1, 0, 2, 4, 3, 5)
+        return ErrorProducts(
+            once * (nodes + nodes.transpose(0, 2, 1)),
+            times + times.transpose(0, 2, 1),
+            columns,
+            forms.reshape(n_parts * c, q, n_parts * c, q),
+        )
+
     def between(self) -> Floats:
         """Return the covariances, (p, q, p, q): the mean of both orders of a pair."""
         found = np.tensordot(self.nodes, self.times, axes=(0, 0)).transpose(0, 2, 1, 3)

@@ -61,11 +61,12 @@ class DriftingBlocks:
         return tuple(found)
 
 
-def drift_for(window_length: int, steps_per_day: int) -> int:
-    """Return the least drift, up to w, with which w + drift is coprime to an ordinary day's steps; 0 where
-    none is.
+def drifting_blocks(window_length: int, n_blocks: int, length: int, steps_per_day: int) -> DriftingBlocks:
+    """Return the blocks with the least drift, up to w, with which w + drift is coprime to an ordinary day's
+    steps; 0 where none is, and where every step is a block: nothing lies between, and all can be measured.
 
-    Privacy: none; a public rule.
+    Arguments as `DriftingBlocks`. Privacy: none; a public rule.
     """
-    drifts = range(window_length + 1)
-    return next((drift for drift in drifts if gcd(window_length + drift, steps_per_day) == 1), 0)
+    drifts = range(window_length + 1 if n_blocks < window_length else 0)
+    drift = next((drift for drift in drifts if gcd(window_length + drift, steps_per_day) == 1), 0)
+    return DriftingBlocks(window_length, n_blocks, length, drift)

@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, log_ndtr, nbdtrik
+from scipy.special import betainc, log_ndtr, nbdtrik, ndtri
 
 Floats = NDArray[np.float64]
 
@@ -12,6 +12,8 @@ SMALLEST = 1e-6
 """An expected count below it is taken for this."""
 FAR_BELOW = 1e4
 """Standard deviations below 0 that are told apart: beyond, digits end."""
+LARGE, KNOWN = 30.0, 0.8
+"""A count that is as good as normal; the part of its variance below which it was told enough to be so."""
 LEAST_DOUBTFUL = 0.2
 """Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
 a count, the narrower its band would be, down to 0 alone."""
@@ -22,14 +24,19 @@ def count_bands(means: Floats, variances: Floats, count_variance: float | Floats
 
     What is expected, with mean m and variance v, is taken as gamma distributed, so a count is negative
     binomial, of mean m and variance v + c m, v being at most m^2 / `LEAST_DOUBTFUL` and c the variance of a
-    count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more.
+    count whose expectation is 1. Where 0 alone has more than `SHARE`, the band is 0 and holds more. Where the
+    variance is hardly above m, or below it because the count itself was measured, it is normal if m is above
+    `LARGE` or the variance far below it.
     """
     mean = np.maximum(means, SMALLEST)
     doubt = np.minimum(variances, mean**2 / LEAST_DOUBTFUL)
-    more = np.maximum(doubt + (count_variance - 1.0) * mean, 1e-3 * mean**2 + 1e-12)
-    size = mean**2 / more
-    low, high = (_quantiles(tail, size, size / (size + mean)) for tail in (0.5 - SHARE / 2, 0.5 + SHARE / 2))
-    return low, high
+    whole, least = doubt + count_variance * mean, 1e-3 * mean**2 + 1e-12
+    size = mean**2 / np.maximum(whole - mean, least)
+    tails = 0.5 - SHARE / 2, 0.5 + SHARE / 2
+    low, high = (_quantiles(tail, size, size / (size + mean)) for tail in tails)
+    is_normal = (whole - mean < least) & ((mean > LARGE) | (whole < KNOWN * mean))
+    lowest, highest = (np.maximum(np.rint(mean + ndtri(tail) * np.sqrt(whole)), 0.0) for tail in tails)
+    return np.where(is_normal, lowest, low), np.where(is_normal, highest, high)
 
 
 def above_zero(means: Floats, variances: Floats) -> tuple[Floats, Floats]:

@@ -10,12 +10,19 @@ from numpy.typing import NDArray
 from optstream.estimation.counts.share_errors import LeafDoubt, doubt_of_leaves
 from optstream.estimation.counts.shares import estimate_leaves
 from optstream.estimation.counts.tree_counts import SharedFit
+from optstream.estimation.counts.variation import Variation, count_variation
+from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves
 from optstream.estimation.gaussian_process.training_data import step_blocks
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
+TRUSTED = 0.03
+"""Relative: how exactly it is written how far a node is doubted at a step; twice as many products cost four
+times as much."""
+AT_ONCE = 8
+"""Sums of times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +35,10 @@ class CountErrors:
     Attributes:
         shared: What the blocks say that levels share.
         doubt: Of the leaves of these levels.
-        shape: (n_asked,), the root's expected counts over its size.
+        trust: (n_parts, n_nodes), (n_parts, n_asked): how far each node's expectation is doubted at each
+            time, as a sum of products.
+        sizes: (n_nodes, n_asked), how far what is unknown of a size counts at each time.
+        variation: Of the counts of these levels in the period.
         expected: (n_leaves, n_asked), by how much each leaf's count varies; 0 at steps of other periods.
         below: (n_nodes, n_leaves), which leaves lie below each node, times how much more they vary.
         leaves: Of small leaves, the last nodes; None where there are none.
@@ -36,7 +46,9 @@ class CountErrors:
 
     shared: SharedFit
     doubt: DoubtOfLeaves
-    shape: Floats
+    trust: tuple[Floats, Floats]
+    sizes: Floats
+    variation: Variation
     expected: Floats
     below: Floats
     leaves: LeafDoubt | None
@@ -47,22 +59,36 @@ class CountErrors:
         """Return the covariance of weighted sums, (p, q, p, q), by weights of nodes, (p, n_nodes), and of
         times, (q, n_asked).
         """
-        of_shared, small = self._split(leaves)
-        found = self.doubt.products(self._trusted(of_shared), times).between()
-        sizes = (of_shared * self.shared.size_doubts[:, 0]) @ of_shared.T
-        shapes, counted = times @ self.shape, leaves @ self.below
-        found = found + np.einsum("ij,s,t->isjt", sizes, shapes, shapes)
+        nodes, small = self._split(leaves)
+        found = self._expectations(nodes, times).between()
+        of_sizes = self.sizes @ times.T
+        found += np.einsum(
+            "in,jn,n,ns,nt->isjt",
+            nodes,
+            nodes,
+            self.shared.size_doubts[:, 0],
+            of_sizes,
+            of_sizes,
+            optimize=True,
+        )
+        counted, explained = leaves @ self.below, self._explained(nodes)
         found += np.einsum(
             "ik,jk,kn,sn,tn->isjt", counted, counted, self.expected, times, times, optimize=True
         )
+        of_period = times[:, -explained.shape[2] :]
+        found -= np.einsum("ijn,sn,tn->isjt", explained, of_period, of_period, optimize=True)
         return np.asarray(found if self.leaves is None else found + self.leaves.between(small, times))
 
     def variances(self, leaves: Floats, times: Floats) -> Floats:
         """Return the variances of the same sums alone, (p, q)."""
-        of_shared, small = self._split(leaves)
-        found = self.doubt.variances(self._trusted(of_shared), times)
-        found = found + np.outer(of_shared**2 @ self.shared.size_doubts[:, 0], (times @ self.shape) ** 2)
+        nodes, small = self._split(leaves)
+        # pairs of times are not asked for: few at once are worked out together
+        parts = np.array_split(times, -(-len(times) // AT_ONCE))
+        found = np.hstack([self._expectations(nodes, part).variances() for part in parts])
+        found += (nodes**2 * self.shared.size_doubts[:, 0]) @ (self.sizes @ times.T) ** 2
         found += (leaves @ self.below) ** 2 @ self.expected @ (times**2).T
+        explained = np.einsum("iin->in", self._explained(nodes))
+        found -= explained @ (times[:, -explained.shape[1] :] ** 2).T
         return found if self.leaves is None else found + self.leaves.variances(small, times)
 
     def _split(self, nodes: Floats) -> tuple[Floats, Floats]:
@@ -70,10 +96,22 @@ class CountErrors:
         n_shared = len(self.shared.tree.nodes)
         return nodes[:, :n_shared], nodes[:, n_shared:]
 
-    def _trusted(self, nodes: Floats) -> Floats:
-        """Return weights of nodes as weights of the leaves below, times how far each level is trusted."""
+    def _expectations(self, nodes: Floats, times: Floats) -> ErrorProducts:
+        """Return what the errors of expectations add up from, each node and time trusted as it is."""
+        of_nodes, of_times = self.trust
+        leaves = self._leaves(nodes * of_nodes[:, None])
+        weighed = times * of_times[:, None]
+        found = self.doubt.products(*(part.reshape(-1, part.shape[2]) for part in (leaves, weighed)))
+        return found.folded(len(of_nodes))
+
+    def _explained(self, nodes: Floats) -> Floats:
+        """Return by how much less counts vary for what is told of them, (p, p, n_steps)."""
+        return self.variation.explained(self._leaves(nodes))
+
+    def _leaves(self, nodes: Floats) -> Floats:
+        """Return weights of nodes as weights of the leaves of these levels."""
         tree = self.shared.tree
-        return np.asarray((nodes * np.sqrt(self.shared.factors)) @ tree.add_up(np.eye(len(tree.leaves))))
+        return np.asarray(nodes @ tree.add_up(np.eye(len(tree.leaves))))
 
 
 def count_errors(
@@ -93,7 +131,10 @@ def count_errors(
     steps = asked[n_before:]
     blocks = step_blocks(asked, days, shared.events)
     means = shared.of_nodes + shared.found.published_means(blocks)
-    below, expected, leaves = tree.add_up(np.eye(len(tree.leaves))), means[shared.tree.leaf_indices], None
+    now = means[:, n_before:]
+    varied = count_variation(shared.tree, now, shared.measured, steps)
+    below, leaves = tree.add_up(np.eye(len(tree.leaves))), None
+    found = (now + varied.moved)[shared.tree.leaf_indices]
     if small is not None:
         known = shared.leaf_blocks(tree, small, histories[small], steps)
         if known is None:
@@ -102,7 +143,18 @@ def count_errors(
         estimate = estimate_leaves(*known, steps, prior, days, 1.0)
         leaves = doubt_of_leaves(estimate, *known, shared.means(asked), asked, prior, days)
         below[len(means) :] *= np.sqrt(estimate.factor)
-        expected = np.hstack([np.zeros((len(estimate.means), n_before)), estimate.means])
-    expected = np.where(np.arange(len(asked)) < n_before, 0.0, np.maximum(expected, 0.0))
+        found = estimate.means * shared.raised(now, varied)[known[0].parents]
+    expected = np.hstack([np.zeros((len(found), n_before)), np.maximum(found, 0.0)])
+    left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).told)
+    trust = few_products(np.sqrt(shared.factors)[:, None] * left)
     doubt = DoubtOfLeaves(shared.found, blocks)
-    return CountErrors(shared, doubt, shared.shape(means), expected, below, leaves)
+    return CountErrors(shared, doubt, trust, left * shared.shape(means), varied, expected, below, leaves)
+
+
+def few_products(rows: Floats) -> tuple[Floats, Floats]:
+    """Return (r, n_rows) and (r, n_columns), of which the products add up to rows above 0, to `TRUSTED`."""
+    left, strengths, right = np.linalg.svd(rows, full_matrices=False)
+    weighed, rank = left * strengths, 1
+    while rank < strengths.size and np.abs(weighed[:, :rank] @ right[:rank] / rows - 1.0).max() > TRUSTED:
+        rank += 1
+    return weighed[:, :rank].T, right[:rank]

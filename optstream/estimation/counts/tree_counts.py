@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from optstream.estimation.counts.held_share import level_factors
 from optstream.estimation.counts.shares import LEAST_SHAPE, LeafBlocks, estimate_leaves
 from optstream.estimation.counts.tree_sizes import seen_counts
+from optstream.estimation.counts.variation import Variation, count_variation
 from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import Fitted, series_of
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.training_data import step_blocks
-from optstream.estimation.gaussian_process.tree_filter import SAME, nothing_measured
+from optstream.estimation.gaussian_process.tree_filter import SAME, common_blocks, nothing_measured
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
@@ -31,10 +32,10 @@ class CountsFit:
     """What is known of every node's expected counts, before they add up.
 
     Attributes:
-        means: (n_nodes, n_steps), expected counts.
-        variances: The same shape: of these expectations.
+        means: (n_nodes, n_steps), expected counts, and what is told of how they varied.
+        variances: The same shape: of the doubt about expectations.
         given: The same shape: the variances by which nodes give way to each other.
-        count_variances: (n_nodes, 1): the variance of a count whose expectation is 1.
+        count_variances: (n_nodes, n_steps): what is open of the variance of a count whose expectation is 1.
         n_normal: How many nodes, the first ones, have a normal posterior, which may lie below 0.
     """
 
@@ -63,20 +64,23 @@ def fit_counts(
 
     Levels that share their blocks have one posterior, with sizes of `seen_counts`, widened level by level
     (`level_factors`). The level `small`, the deepest where its blocks are its own, is `estimate_leaves` of
-    it. Where nothing was measured, `scale`, the public size of a typical leaf, or 0 with `UNKNOWN` variance.
-    Costs no privacy: noisy numbers only.
+    it. What its own measurement tells of a count is in it (`count_variation`), and its expectation is as much
+    less in doubt. Where nothing was measured, `scale`, the public size of a typical leaf, or 0 with `UNKNOWN`
+    variance. Costs no privacy: noisy numbers only.
 
     histories: {level: the blocks of its nodes}; a level that is not there was not measured.
     """
     if shared is None:
         means, unknown = nothing_measured(tree, len(steps), scale)
-        return CountsFit(means, unknown, unknown, np.ones((len(means), 1)), len(means))
+        return CountsFit(means, unknown, unknown, np.ones_like(means), len(means))
     found, days = shared.found, shared.days
     moved, variances = series_of(found, step_blocks(steps, days, shared.events))
-    means = shared.of_nodes + moved
-    variances = variances * shared.factors[:, None] + shared.size_doubts * shared.shape(means) ** 2
-    ones = np.ones((len(means), 1))
-    dense_fit = CountsFit(means, variances, variances + LEAST_DOUBT, ones, len(means))
+    expected = shared.of_nodes + moved
+    variances = variances * shared.factors[:, None] + shared.size_doubts * shared.shape(expected) ** 2
+    varied = count_variation(shared.tree, expected, shared.measured, steps)
+    means, left = expected + varied.moved, 1.0 - varied.told
+    variances = variances * left
+    dense_fit = CountsFit(means, variances, variances + LEAST_DOUBT, left, len(means))
     if small is None:
         return dense_fit
     level = tree.levels[small]
@@ -85,10 +89,10 @@ def fit_counts(
         return _evenly(dense_fit, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
     return CountsFit(
-        np.vstack([means, leaves.means]),
+        np.vstack([means, leaves.means * shared.raised(expected, varied)[known[0].parents]]),
         np.vstack([variances, leaves.variances]),
         np.vstack([variances, leaves.variances + SHARED_DOUBT * leaves.means]) + LEAST_DOUBT,
-        np.vstack([ones, np.full((len(level), 1), leaves.factor)]),
+        np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
         len(means),
     )
 
@@ -99,6 +103,7 @@ class SharedFit:
 
     Attributes:
         tree: Of these levels.
+        measured: What was measured of them, at the blocks that all share.
         found: Their posterior.
         days: The public clock.
         events: Days that are called events.
@@ -109,6 +114,7 @@ class SharedFit:
     """
 
     tree: AggregationTree
+    measured: Mapping[int, BlockHistory]
     found: Fitted
     days: PublicDays
     events: Sequence[int]
@@ -120,6 +126,10 @@ class SharedFit:
     def shape(self, means: Floats) -> Floats:
         """Return the root's expected counts over its size, (n_steps,), of all nodes', (n_nodes, n_steps)."""
         return np.asarray(np.maximum(means[0] / self.of_nodes[0], LEAST_SHAPE))
+
+    def raised(self, expected: Floats, varied: Variation) -> Floats:
+        """Return by which factor counts are found above what was expected of them, (n_nodes, n_steps)."""
+        return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
     def means(self, steps: range) -> Floats:
         """Return expected counts, (n_nodes, n_steps), at running steps."""
@@ -167,7 +177,10 @@ def shared_fit(
     factors = level_factors(found.posterior) / found.factor
     size_doubts = _doubt_of_sizes(found.posterior.prior, above, sizes, doubts)
     of_nodes = above.add_up(sizes[:, None])
-    return SharedFit(above, found, belief.days, tuple(events), of_nodes, factors, size_doubts, alone)
+    measured = common_blocks(dense)
+    return SharedFit(
+        above, measured, found, belief.days, tuple(events), of_nodes, factors, size_doubts, alone
+    )
 
 
 def _alike(history: BlockHistory) -> BlockHistory:
@@ -183,7 +196,7 @@ def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
         np.vstack([above.means, even]),
         np.vstack([above.variances, unknown]),
         np.vstack([above.given, unknown]),
-        np.vstack([above.count_variances, np.ones((len(parents), 1))]),
+        np.vstack([above.count_variances, np.ones_like(even)]),
         above.n_normal,
     )
 

@@ -158,7 +158,7 @@ def seen_tree(
     another plan, are left out. One weight of a block serves all levels. None where there are none. scale: the
     public size of a typical leaf.
     """
-    common = _common(histories)
+    common = common_blocks(histories)
     if not next(iter(common.values())).n_blocks:
         return None
     n_nodes, n_leaves = len(tree.nodes), len(tree.leaves)
@@ -184,7 +184,7 @@ def seen_tree(
     return Seen(tree, blocks, residuals, noise, sizes[leaves], groups), means[leaves]
 
 
-def _common(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
+def common_blocks(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
     """Return each level's part of the blocks that all have, of the plan of the latest common one."""
     kept = dict(histories)
     keys = [dict.fromkeys(_keys(history)) for history in kept.values()]

@@ -10,7 +10,7 @@ import numpy as np
 
 from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, PlannedNoise, expected_error
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
-from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+from optstream.measurement.drifting_blocks import drifting_blocks
 from optstream.mechanisms.history_informed.block_groups import BlockGroups, chosen_groups
 from optstream.privacy.rules.noise_horizon import Horizon
 
@@ -76,7 +76,7 @@ class Figures:
         if not any(self.joint):
             return [None] * len(shares)
         window = self.window_length
-        blocks = DriftingBlocks(window, count, long, drift_for(window, self.steps_per_day))
+        blocks = drifting_blocks(window, count, long, self.steps_per_day)
         found = chosen_groups(blocks, self.period_lengths, COARSE, self.group_size)
 
         def is_joint(level: int, share: float) -> bool:
@@ -149,7 +149,7 @@ def planned_blocks(public: Figures, count: int, long: int) -> PlannedBlocks:
 def _planned_blocks(
     window: int, steps_per_day: int, components: tuple[Component, ...], count: int, long: int
 ) -> PlannedBlocks:
-    rule = DriftingBlocks(window, count, long, drift_for(window, steps_per_day))
+    rule = drifting_blocks(window, count, long, steps_per_day)
     windows = int(np.clip(MOST_BLOCKS // count, 2, MOST_PAST_WINDOWS))
     parts = rule.parts(0, windows * window)
     starts = np.array([part.start for part in parts], dtype=np.int64)

@@ -15,7 +15,7 @@ from optstream.estimation.gaussian_process.prior import (
     Component,
 )
 from optstream.measurement.blocks import BLOCKS
-from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+from optstream.measurement.drifting_blocks import DriftingBlocks, drifting_blocks
 from optstream.measurement.priced import LinearSpend
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
 from optstream.mechanisms.history_informed.block_groups import BlockGroups, chosen_groups
@@ -231,7 +231,7 @@ def _blocks(mechanism: BlockPlan) -> DriftingBlocks:
     n_blocks, length = mechanism.n_blocks, mechanism.block_length
     if n_blocks is None or length is None:
         n_blocks, length = choose_blocks(mechanism.figures)
-    return DriftingBlocks(window, n_blocks, length, drift_for(window, slots))
+    return drifting_blocks(window, n_blocks, length, slots)
 
 
 @lru_cache(maxsize=256)

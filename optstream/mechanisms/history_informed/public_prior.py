@@ -10,7 +10,7 @@ from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.hyperparameters import learn
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior, constant
 from optstream.estimation.gaussian_process.training_data import seen_series
-from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+from optstream.measurement.drifting_blocks import drifting_blocks
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 
@@ -59,7 +59,7 @@ def learn_from_public(public: Measured, days: PublicDays) -> tuple[Component, ..
 def _stretch(public: Measured, start: int, days: PublicDays) -> BlockHistory:
     """Return single steps at drifting times over `STRETCH_DAYS`, with next to no noise."""
     slots, first = days.steps_per_day, public.first_step + start
-    rule = DriftingBlocks(slots, min(BLOCKS_A_DAY, slots), 1, drift_for(slots, slots))
+    rule = drifting_blocks(slots, min(BLOCKS_A_DAY, slots), 1, slots)
     n_steps = min(STRETCH_DAYS * slots, public.n_steps - start)
     steps = np.array([part.start for part in rule.parts(first, n_steps)], dtype=np.int64)
     values = public.points[:, start + steps]

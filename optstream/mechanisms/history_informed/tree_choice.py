@@ -30,6 +30,7 @@ BETTER, WORTH_IT = 0.01, 0.03
 """Relative: a gain below the first is none; what gains less than the second over equal shares is within what
 a general prior can tell, and equal ones are kept."""
 Shares = tuple[Fraction, ...]
+Floats = NDArray[np.float64]
 
 
 @lru_cache(maxsize=256)
@@ -80,7 +81,8 @@ def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, bl
     size.
 
     Geometric, so that a part of the error counts alike at every level: a nation's is much smaller than a
-    leaf's, and a plain mean would give it away. Leaves are taken to be of one size.
+    leaf's, and a plain mean would give it away. Leaves are taken to be of one size. Of counts it holds what
+    they vary around their expectation, as far as it is not measured.
     """
     return float(np.exp(np.log(_posterior_errors(tree, public, shares, blocks)).mean()))
 
@@ -92,26 +94,22 @@ def choose_plan_blocks(tree: AggregationTree, public: Figures, shares: Shares) -
 
 
 @lru_cache(maxsize=4096)
-def expected_level_misses(
-    tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks
-) -> NDArray[np.float64]:
+def expected_level_misses(tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks) -> Floats:
     """Return for each level a node's expected root mean square error, relative to its size, (n_levels,).
 
-    As `expected_error_of`, level by level; of counts with what they vary around their expectation, and small
-    leaves by `expected_small_error`. blocks: of the levels that share theirs.
+    As `expected_error_of`, level by level; small leaves by `expected_small_error`. blocks: of the levels that
+    share theirs.
     """
     small = small_leaf_level(tree, public, shares)
     above = tree_of_common_blocks(tree, small)
     figures = figures_above(public, tree, above)
     errors = _posterior_errors(above, figures, shares[: above.n_levels], blocks)
-    if public.count is not None:
-        errors = np.sqrt(errors**2 + 1.0 / (public.count * leaves_by_level(tree)[: above.n_levels]))
     if small is None:
         return errors
     return np.append(errors, expected_small_error(public, shares[small]))
 
 
-def misses_unmeasured(tree: AggregationTree, public: Figures) -> NDArray[np.float64]:
+def misses_unmeasured(tree: AggregationTree, public: Figures) -> Floats:
     """Return what the prior alone leaves open of a node of each level, relative to its size, (n_levels,).
 
     What `expected_level_misses` would be if nothing were measured: by the public scale alone.
@@ -122,9 +120,7 @@ def misses_unmeasured(tree: AggregationTree, public: Figures) -> NDArray[np.floa
     return np.asarray(np.sqrt(shared + own / leaves + of_counts))
 
 
-def expected_figures(
-    tree: AggregationTree, public: Figures, shares: Shares, scale: float | None
-) -> NDArray[np.float64]:
+def expected_figures(tree: AggregationTree, public: Figures, shares: Shares, scale: float | None) -> Floats:
     """Return `Mechanism.expected_by_level` of a tree whose typical leaf has the public size `scale`."""
     if scale is None:
         return np.full((tree.n_levels, 3), np.nan)
@@ -134,17 +130,33 @@ def expected_figures(
     return np.stack([missed * sizes, sizes, blind * sizes], axis=1)
 
 
-def leaves_by_level(tree: AggregationTree) -> NDArray[np.float64]:
+def leaves_by_level(tree: AggregationTree) -> Floats:
     """Return how many leaves a node of each level covers on average, (n_levels,)."""
     return np.array([tree.leaves_below[level.start : level.stop].mean() for level in tree.levels])
 
 
 @lru_cache(maxsize=4096)
-def _posterior_errors(
-    tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks
-) -> NDArray[np.float64]:
+def _posterior_errors(tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks) -> Floats:
     noise = public.noises(blocks, [float(share) for share in shares])
-    return expected_level_errors(planned_blocks(public, *blocks), tree, noise)
+    errors = expected_level_errors(planned_blocks(public, *blocks), tree, noise)
+    if public.count is None:
+        return errors
+    leaves = leaves_by_level(tree)
+    variances = np.array([np.inf if one is None else one.variance for one in noise]) / leaves**2
+    return _of_counts(errors, 1.0 / (public.count * leaves), variances, blocks, public.window_length)
+
+
+def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Blocks, window_length: int) -> Floats:
+    """Return what counts are expected to miss by, of what expectations do, all relative to a node's size.
+
+    A step that is measured tells how its count varied, by `count_variation`; others do not. counted: variance
+    of a count. noise: of a block's mean, of the node's own measurement alone.
+    """
+    n_blocks, length = blocks
+    told = counted / (length * (counted + length * noise))
+    measured = n_blocks * length / window_length
+    known = errors**2 * (1.0 - told) ** 2 + counted * (1.0 - told)
+    return np.asarray(np.sqrt(measured * known + (1.0 - measured) * (errors**2 + counted)))
 
 
 def _simple(tree: AggregationTree) -> list[Shares]:

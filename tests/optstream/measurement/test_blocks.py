@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement.blocks import BLOCKS, measure_blocks
-from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+from optstream.measurement.drifting_blocks import DriftingBlocks, drifting_blocks
 from optstream.noise import simulated_noise
 from optstream.privacy import StepSpend, worst_window
 from optstream.stream import Measured, PrivatePeriod
@@ -84,7 +84,7 @@ def test_a_stride_shorter_than_the_window_would_break_the_bound():
 
 def test_blocks_reach_every_time_of_day():
     for n_blocks in (1, 2, 3, 8):
-        blocks = DriftingBlocks(48, n_blocks, 1, drift_for(48, 48))
+        blocks = drifting_blocks(48, n_blocks, 1, 48)
         seen = {step % 48 for step, count in enumerate(covered(blocks, [48] * 60, 0)) if count}
         assert seen == set(range(48))
     fixed = DriftingBlocks(48, 8, 1, 0)
@@ -92,11 +92,17 @@ def test_blocks_reach_every_time_of_day():
 
 
 def test_the_drift_is_coprime_to_the_day():
-    assert drift_for(48, 48) == 1
-    assert drift_for(52, 52) == 1
-    assert drift_for(49, 48) == 0
-    assert drift_for(46, 48) == 1
-    assert drift_for(12, 1) == 0
+    for window, day, drift in ((48, 48, 1), (52, 52, 1), (49, 48, 0), (46, 48, 1), (12, 1, 0)):
+        assert drifting_blocks(window, 3, 2, day) == DriftingBlocks(window, 3, 2, drift)
+
+
+def test_where_every_step_is_a_block_none_is_left_out():
+    """With a drift one step in 49 would be, for nothing: no window would cost less."""
+    rule, drifting = drifting_blocks(48, 48, 1, 48), DriftingBlocks(48, 48, 1, 1)
+    for first in (0, 7, 481):
+        assert rule.parts(first, 50) == tuple(range(step, step + 1) for step in range(50))
+        assert len(drifting.parts(first, 50)) < 50
+    assert fullest(covered(rule, [46, 50, 48], 3), 48) == 48
 
 
 @given(

@@ -33,9 +33,14 @@ def test_single_counts_err_as_their_rows_say(kind):
     fit = fit_counts(shared(known, small), known, TREE, small, STEPS, 2.0)
     found = count_errors(shared(known, small), known, TREE, small, ASKED, 24)
     times = np.eye(len(ASKED))[-len(STEPS) :]
-    leaves = np.maximum(fit.means[TREE.leaf_indices], 0.0)
-    rows = fit.variances + fit.count_variances * TREE.add_up(leaves)
-    np.testing.assert_allclose(found.variances(np.eye(len(TREE.nodes)), times), rows, rtol=1e-9)
+    leaves, told = np.maximum(fit.means[TREE.leaf_indices], 0.0), 1.0 - fit.count_variances
+    told[fit.n_normal :] = 0.0
+    more = np.where(np.arange(len(TREE.nodes)) < fit.n_normal, 1.0, fit.count_variances[-1, 0])[:, None]
+    rows = fit.variances + more * TREE.add_up(leaves) - told * fit.means
+    np.testing.assert_allclose(found.variances(np.eye(len(TREE.nodes)), times), rows, rtol=0.01)
+    outside = (told == 0.0).all(axis=0)
+    assert 0 < outside.sum() < len(STEPS)  # elsewhere counts were measured, and rows say so
+    assert (told[:, ~outside] > 0.01).any()
 
 
 @pytest.mark.parametrize("kind", KNOWN)

@@ -141,13 +141,25 @@ def test_shares_of_counts_are_ranked_by_what_counts_leave_open():
 
 
 @pytest.mark.slow
-def test_a_count_is_never_expected_better_than_it_varies():
+def test_a_count_that_is_not_measured_is_never_expected_better_than_it_varies():
     halves = (Fraction(1, 2), Fraction(1, 2))
     for scale in (0.1, 3.0, 500.0):
-        public = of_counts(scale, "100").figures
+        public = of_counts(scale, "0.1").figures
         misses = expected_level_misses(FLAT, public, halves, choose_plan_blocks(FLAT, public, halves))
         assert misses[0] >= (5 * scale) ** -0.5
         assert misses[1] >= 0.5 * scale**-0.5  # the mean over sizes of which most are smaller
+
+
+def test_a_large_count_is_expected_to_be_known_to_its_noise():
+    """Every step is measured with noise far below what a count of 5,000 varies; unmeasured ones vary so."""
+    halves, public = (Fraction(1, 2), Fraction(1, 2)), of_counts(5000.0, "100").figures
+    blocks = choose_plan_blocks(FLAT, public, halves)
+    assert blocks == (public.window_length, 1)
+    noise = np.sqrt(2.0) * public.window_length * 2 / 100 / 5000.0
+    missed = expected_level_misses(FLAT, public, halves, blocks)
+    assert missed[1] <= noise < 0.1 * 5000.0**-0.5
+    few = expected_level_misses(FLAT, public, halves, (public.window_length // 2, 1))
+    assert few[1] > 0.7 * 5000.0**-0.5
 
 
 def test_small_leaves_are_expected_better_with_a_larger_share():

@@ -1,0 +1,85 @@
+"""How counts varied around what is expected of them, as far as their own measurements tell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.tree_passes import pass_over_tree
+from optstream.stream import AggregationTree
+
+Floats = NDArray[np.float64]
+LEAST_EXPECTED = 1e-9
+"""Counts: an expectation of a leaf below it is taken for this."""
+
+
+@dataclass(frozen=True, eq=False)
+class Variation:
+    """What blocks tell of how the counts in them varied.
+
+    Attributes:
+        moved: (n_nodes, n_steps), by how much counts are found above what is expected of them; it adds up.
+        told: (n_nodes, n_steps), which part of what a count varies is known, from 0 to below 1.
+        tree: Of levels that are measured at the same blocks.
+        noise: (n_nodes,), variances of their noise; inf where a node was not measured.
+        counted: (n_leaves, n_blocks), variances of leaves' counts over blocks: the counts that are found.
+        parts: (n_steps, n_blocks), which part of a block's counts is expected at a step.
+    """
+
+    moved: Floats
+    told: Floats
+    tree: AggregationTree
+    noise: Floats
+    counted: Floats
+    parts: Floats
+
+    def explained(self, leaves: Floats) -> Floats:
+        """Return by how much less sums of leaves at a step vary, and with each other, than if nothing were
+        told, (p, p, n_steps), by weights of leaves, (p, n_leaves).
+        """
+        known = np.isfinite(self.noise)[:, None]
+        sums = (self.tree.add_up(weights[:, None] * self.counted) for weights in leaves)
+        sides = tuple(np.where(known, side, 0.0) for side in sums)
+        passed = pass_over_tree(self.tree, self.counted, self.noise, sides)
+        moved = np.stack(passed.means)[:, self.tree.leaf_indices]
+        return np.asarray(np.tensordot(moved, leaves, axes=(1, 1)).transpose(0, 2, 1) @ (self.parts**2).T)
+
+
+def count_variation(
+    tree: AggregationTree, expected: Floats, histories: Mapping[int, BlockHistory], steps: range
+) -> Variation:
+    """Return what blocks tell of how counts varied, once it is known what was expected of them.
+
+    A count is its expectation x plus p, of variance x and mean 0, independent from step to step and from leaf
+    to leaf; measured is x + p plus noise. The estimate of x takes p for noise (`seen_counts`), so that what
+    a measurement is beyond it, e, is the estimate of p plus noise, and E[p | e] follows from leaves of these
+    variances and noisy sums of them (`pass_over_tree`). Of a single series with noise of variance n that is
+    r e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
+    for blocks of one step that are all expected alike. Of others x errs less alike, and (1 - r) v is closer.
+    Where noise outweighs counts next to nothing is told; a large count that is measured by itself is known to
+    its noise. Within a block of some steps p is divided as expected. Costs no privacy: noisy numbers only.
+
+    expected: (n_nodes, n_steps). histories: the blocks of the measured levels, the same at each.
+    """
+    within = {level: one.between(steps.start, steps.stop) for level, one in histories.items()}
+    blocks = next(iter(within.values()))
+    sums, noise = np.zeros((len(tree.nodes), blocks.n_blocks)), np.full(len(tree.nodes), np.inf)
+    for level, history in within.items():
+        at = slice(tree.levels[level].start, tree.levels[level].stop)
+        sums[at] = history.sums
+        if blocks.n_blocks:
+            noise[at] = 2.0 * np.mean(history.scales**2)
+    running = np.arange(steps.start, steps.stop)[:, None]
+    cover = (running >= blocks.starts) & (running < blocks.starts + blocks.lengths)
+    surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)
+    leaves = np.maximum(expected[tree.leaf_indices], LEAST_EXPECTED)
+    parts = leaves.sum(axis=0)[:, None] * cover
+    parts = parts / parts.sum(axis=0)
+    moved = pass_over_tree(tree, leaves @ cover, noise, (surprises,)).means[0]
+    # a count that is found varies as one of which so much was expected: it may be a day unlike others
+    counted = np.maximum(leaves @ cover + moved[tree.leaf_indices], LEAST_EXPECTED)
+    known = pass_over_tree(tree, counted, noise, (surprises,))
+    told = np.clip(1.0 - known.variances / known.prior, 0.0, 1.0)
+    return Variation(moved @ parts.T, told @ parts.T, tree, noise, counted, parts)
