@@ -16,7 +16,7 @@ TOLERANCE = 2e-4
 """Relative: by how much a variance of those that are compared may differ from the exact one."""
 TOLERANCE_OF_COUNTS = 0.01
 """The same of nodes of counts: each leaf varies by a shape of its own, and few terms do not have all."""
-MOST_TERMS = 48
+MOST_TERMS = 96
 MOST_EARLIER = 34
 """Days before a day with which its errors are said to hang together, where the estimate looks at them."""
 MOST_EXACT = 1200

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.counts.share_errors import LeafDoubt, doubt_of_leaves
-from optstream.estimation.counts.shares import estimate_leaves
+from optstream.estimation.counts.shares import estimate_leaves, shares_of_parents
 from optstream.estimation.counts.tree_counts import SharedFit
 from optstream.estimation.counts.variation import Variation, count_variation
 from optstream.estimation.error_products import ErrorProducts
@@ -30,7 +30,8 @@ class CountErrors:
     """The covariance of which `published_counts` has the variances (`CovarianceOfSums`), of nodes.
 
     Levels are trusted differently, so nodes' expectations do not err as the sums of their leaves; what counts
-    vary around them adds up. Small leaves err apart, their parents known.
+    vary around them adds up. Small leaves err apart, and by their shares of what their parents' expectations
+    do.
 
     Attributes:
         shared: What the blocks say that levels share.
@@ -42,6 +43,7 @@ class CountErrors:
         expected: (n_leaves, n_asked), by how much each leaf's count varies; 0 at steps of other periods.
         below: (n_nodes, n_leaves), which leaves lie below each node, times how much more they vary.
         leaves: Of small leaves, the last nodes; None where there are none.
+        shares: (n_small_leaves, n_shared_nodes), of their parents.
     """
 
     shared: SharedFit
@@ -52,6 +54,7 @@ class CountErrors:
     expected: Floats
     below: Floats
     leaves: LeafDoubt | None
+    shares: Floats
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = True
 
@@ -60,12 +63,13 @@ class CountErrors:
         times, (q, n_asked).
         """
         nodes, small = self._split(leaves)
-        found = self._expectations(nodes, times).between()
+        erring = nodes + small @ self.shares
+        found = self._expectations(erring, times).between()
         of_sizes = self.sizes @ times.T
         found += np.einsum(
             "in,jn,n,ns,nt->isjt",
-            nodes,
-            nodes,
+            erring,
+            erring,
             self.shared.size_doubts[:, 0],
             of_sizes,
             of_sizes,
@@ -82,10 +86,11 @@ class CountErrors:
     def variances(self, leaves: Floats, times: Floats) -> Floats:
         """Return the variances of the same sums alone, (p, q)."""
         nodes, small = self._split(leaves)
+        erring = nodes + small @ self.shares
         # pairs of times are not asked for: few at once are worked out together
         parts = np.array_split(times, -(-len(times) // AT_ONCE))
-        found = np.hstack([self._expectations(nodes, part).variances() for part in parts])
-        found += (nodes**2 * self.shared.size_doubts[:, 0]) @ (self.sizes @ times.T) ** 2
+        found = np.hstack([self._expectations(erring, part).variances() for part in parts])
+        found += (erring**2 * self.shared.size_doubts[:, 0]) @ (self.sizes @ times.T) ** 2
         found += (leaves @ self.below) ** 2 @ self.expected @ (times**2).T
         explained = np.einsum("iin->in", self._explained(nodes))
         found -= explained @ (times[:, -explained.shape[1] :] ** 2).T
@@ -133,7 +138,7 @@ def count_errors(
     means = shared.of_nodes + shared.found.published_means(blocks)
     now = means[:, n_before:]
     varied = count_variation(shared.tree, now, shared.measured, steps)
-    below, leaves = tree.add_up(np.eye(len(tree.leaves))), None
+    below, leaves, shares = tree.add_up(np.eye(len(tree.leaves))), None, np.zeros((0, len(means)))
     found = (now + varied.moved)[shared.tree.leaf_indices]
     if small is not None:
         known = shared.leaf_blocks(tree, small, histories[small], steps)
@@ -142,13 +147,16 @@ def count_errors(
         prior = shared.found.posterior.prior
         estimate = estimate_leaves(*known, steps, prior, days, 1.0)
         leaves = doubt_of_leaves(estimate, *known, shared.means(asked), asked, prior, days)
+        shares = shares_of_parents(estimate, known[0].parents, len(means))
         below[len(means) :] *= np.sqrt(estimate.factor)
         found = estimate.means * shared.raised(now, varied)[known[0].parents]
     expected = np.hstack([np.zeros((len(found), n_before)), np.maximum(found, 0.0)])
     left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).told)
     trust = few_products(np.sqrt(shared.factors)[:, None] * left)
     doubt = DoubtOfLeaves(shared.found, blocks)
-    return CountErrors(shared, doubt, trust, left * shared.shape(means), varied, expected, below, leaves)
+    return CountErrors(
+        shared, doubt, trust, left * shared.shape(means), varied, expected, below, leaves, shares
+    )
 
 
 def few_products(rows: Floats) -> tuple[Floats, Floats]:

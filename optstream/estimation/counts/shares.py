@@ -145,6 +145,15 @@ def estimate_leaves(
     return LeafEstimate(found, variances, sizes, doubts, joined, noise, factor, strength)
 
 
+def shares_of_parents(estimate: LeafEstimate, parents: Integers, n_parents: int) -> Floats:
+    """Return which part of each parent's counts of a period its leaves are expected to have, (n_leaves,
+    n_parents).
+    """
+    of_leaves = np.zeros((len(parents), n_parents))
+    of_leaves[np.arange(len(parents)), parents] = estimate.means.sum(axis=1)
+    return np.asarray(of_leaves / np.maximum(of_leaves.sum(axis=0), 1e-300))
+
+
 def shapes_of(parents: Floats) -> tuple[Floats, Floats]:
     """Return the parents' means, (n_parents,), and their series over these."""
     means = np.maximum(parents.mean(axis=1), 1e-12)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.counts.held_share import level_factors
-from optstream.estimation.counts.shares import LEAST_SHAPE, LeafBlocks, estimate_leaves
+from optstream.estimation.counts.shares import LEAST_SHAPE, LeafBlocks, estimate_leaves, shares_of_parents
 from optstream.estimation.counts.tree_sizes import seen_counts
 from optstream.estimation.counts.variation import Variation, count_variation
 from optstream.estimation.gaussian_process.filter import FilterState
@@ -88,9 +88,10 @@ def fit_counts(
     if known is None:
         return _evenly(dense_fit, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
+    shares = shares_of_parents(leaves, known[0].parents, len(means))
     return CountsFit(
         np.vstack([means, leaves.means * shared.raised(expected, varied)[known[0].parents]]),
-        np.vstack([variances, leaves.variances]),
+        np.vstack([variances, leaves.variances + shares**2 @ variances]),
         np.vstack([variances, leaves.variances + SHARED_DOUBT * leaves.means]) + LEAST_DOUBT,
         np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
         len(means),
