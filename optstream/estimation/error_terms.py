@@ -16,6 +16,8 @@ TOLERANCE = 2e-4
 """Relative: by how much a variance of those that are compared may differ from the exact one."""
 TOLERANCE_OF_COUNTS = 0.01
 """The same of nodes of counts: each leaf varies by a shape of its own, and few terms do not have all."""
+LEAST_OF_COUNTS = 1e-3
+"""A variance of counts below it is compared as this: rounding to whole numbers alone has 1/12."""
 MOST_TERMS = 96
 MOST_EARLIER = 34
 """Days before a day with which its errors are said to hang together, where the estimate looks at them."""
@@ -156,8 +158,10 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     else:
         found = _of_pairs(covariance, below, n_steps)
         exact = covariance.variances(np.vstack([below, sets @ below]), spans)
-    tolerance = TOLERANCE_OF_COUNTS if covariance.of_nodes else TOLERANCE
-    return _fewest(found, exact, sets, spans, n_steps, tolerance)
+    allowed = TOLERANCE * exact
+    if covariance.of_nodes:
+        allowed = TOLERANCE_OF_COUNTS * np.maximum(exact, LEAST_OF_COUNTS)
+    return _fewest(found, exact, sets, spans, n_steps, allowed)
 
 
 def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
@@ -213,10 +217,10 @@ def _fewest(
     sets: Floats,
     spans: Floats,
     n_steps: int,
-    tolerance: float,
+    allowed: Floats,
 ) -> ErrorTerms | None:
-    """Return as few of the products as give the variances of the nodes and of some sets of them; None where
-    all are too few.
+    """Return as few of the products as give the variances of the nodes and of some sets of them, to what is
+    allowed; None where all are too few.
     """
     kept = []
     left = exact
@@ -224,7 +228,7 @@ def _fewest(
         of_chosen = np.concatenate([nodes.diagonal(), ((sets @ nodes) * sets).sum(axis=1)])
         left = left - np.outer(of_chosen, ((spans @ steps) * spans).sum(axis=1))
         kept.append((nodes, steps))
-        if (np.abs(left) <= tolerance * exact).all():
+        if (np.abs(left) <= allowed).all():
             break
     else:
         return None

@@ -154,6 +154,36 @@ def test_where_terms_are_too_few_nothing_is_claimed(monkeypatch):
     assert error_terms(factor(1), TREE, N_STEPS) is None
 
 
+class OfNodes:
+    """A covariance of leaves, asked by nodes, as counts are."""
+
+    of_nodes, n_earlier = True, 0
+
+    def __init__(self, leaves):
+        self.leaves = leaves
+
+    def between(self, nodes, times):
+        return self.leaves.between(nodes @ BELOW, times)
+
+    def variances(self, nodes, times):
+        return self.leaves.variances(nodes @ BELOW, times)
+
+
+def test_of_counts_what_is_far_below_rounding_has_no_terms_of_its_own(monkeypatch):
+    """One leaf is nearly empty: its variance is known to 1e-5 of a count, and terms are fewer for it."""
+    whole = factor(3)
+    whole.parts[4] *= np.geomspace(1e-3, 1e-5, N_STEPS)[:, None]
+    few = error_terms(OfNodes(whole), TREE, N_STEPS)
+    steps = np.eye(N_STEPS)
+    exact = whole.variances(BELOW, steps)
+    found = np.array([[few.variance(node, step) for step in steps] for node in np.eye(len(TREE.nodes))])
+    allowed = module.TOLERANCE_OF_COUNTS * np.maximum(exact, module.LEAST_OF_COUNTS)
+    assert (np.abs(found - exact) <= allowed * (1 + 1e-9)).all()
+    monkeypatch.setattr(module, "LEAST_OF_COUNTS", 0.0)
+    exactly = error_terms(OfNodes(whole), TREE, N_STEPS)
+    assert exactly is None or len(exactly.nodes) > len(few.nodes)
+
+
 def test_days_before_are_whole_days_that_the_estimate_looks_at():
     days = PublicDays(4)
     # step 3 is the last of a day of which no more is looked at
