@@ -13,6 +13,8 @@ from optstream.stream import AggregationTree
 Floats = NDArray[np.float64]
 LEAST_EXPECTED = 1e-9
 """Counts: an expectation of a leaf below it is taken for this."""
+MOST_TOLD = 1.0 - 1e-12
+"""Nothing is known to the last digit: errors are divided by what is open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,5 +83,5 @@ def count_variation(
     # a count that is found varies as one of which so much was expected: it may be a day unlike others
     counted = np.maximum(leaves @ cover + moved[tree.leaf_indices], LEAST_EXPECTED)
     known = pass_over_tree(tree, counted, noise, (surprises,))
-    told = np.clip(1.0 - known.variances / known.prior, 0.0, 1.0)
+    told = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
     return Variation(moved @ parts.T, told @ parts.T, tree, noise, counted, parts)

@@ -99,6 +99,14 @@ def test_a_period_without_blocks_tells_nothing():
     assert not varied.explained(np.eye(LEAVES.size)).any()
 
 
+def test_of_the_largest_count_under_the_least_noise_something_is_left_open():
+    """As docs say, below 1: to the last digit all would be told, and errors be divided by 0."""
+    single = AggregationTree(("one",), (-1,))
+    known = {0: BlockHistory(np.array([5]), np.array([1]), np.array([1e-4]), np.array([[1e11]]))}
+    varied = count_variation(single, np.array([[1e11]]), known, range(5, 6))
+    assert 0.999 < varied.told[0, 0] < 1.0
+
+
 def test_large_counts_that_were_measured_are_known_to_the_noise_and_bands_hold():
     """9,000 counts of each leaf, false alarm below 1e-6; the control takes them for unmeasured."""
     random = np.random.default_rng(8)
