@@ -148,7 +148,7 @@ def count_errors(
         below[len(means) :] *= np.sqrt(estimate.factor)
         found = estimate.means * shared.raised(now, varied)[known[0].parents]
     expected = np.hstack([np.zeros((len(found), n_before)), np.maximum(found, 0.0)])
-    left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).told)
+    left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).told_expected)
     trust = few_products(np.sqrt(shared.factors)[:, None] * left)
     doubt = DoubtOfLeaves(shared.found, blocks)
     return CountErrors(shared, doubt, trust, left * shared.shape(means), varied, expected, below, leaves)

@@ -24,6 +24,8 @@ class Variation:
     Attributes:
         moved: (n_nodes, n_steps), by how much counts are found above what is expected of them; it adds up.
         told: (n_nodes, n_steps), which part of what a count varies is known, from 0 to below 1.
+        told_expected: The same shape: by which part an expectation is less in doubt for it; 0 in blocks of
+            some steps, where that is how their steps differ, of which the block tells nothing.
         tree: Of levels that are measured at the same blocks.
         noise: (n_nodes,), variances of their noise; inf where a node was not measured.
         counted: (n_leaves, n_blocks), variances of leaves' counts over blocks: the counts that are found.
@@ -34,6 +36,7 @@ class Variation:
 
     moved: Floats
     told: Floats
+    told_expected: Floats
     tree: AggregationTree
     noise: Floats
     counted: Floats
@@ -99,4 +102,14 @@ def count_variation(
     told_of_steps[:, covered] = told[:, of_steps[covered]] * parts[:, covered]
     moved_of_leaves = np.zeros_like(of_leaves)
     moved_of_leaves[:, covered] = moved[tree.leaf_indices][:, of_steps[covered]] * of_leaves[:, covered]
-    return Variation(tree.add_up(moved_of_leaves), told_of_steps, tree, noise, counted, of_steps, of_leaves)
+    single = cover[:, blocks.lengths == 1].any(axis=1)
+    return Variation(
+        tree.add_up(moved_of_leaves),
+        told_of_steps,
+        told_of_steps * single,
+        tree,
+        noise,
+        counted,
+        of_steps,
+        of_leaves,
+    )

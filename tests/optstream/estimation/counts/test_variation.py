@@ -125,6 +125,14 @@ def test_leaves_divide_a_block_of_some_steps_each_as_it_is_expected():
     np.testing.assert_allclose(by_rows, errors, rtol=0.2)
     np.testing.assert_allclose(by_sums, errors, rtol=0.2)
     assert (found - explained > 0.0).all()
+    assert not varied.told_expected.any()  # how two steps of a block differ it does not tell
+
+
+def test_an_expectation_is_less_in_doubt_where_its_own_step_was_measured():
+    expected, known, _ = drawn(length=1)
+    varied = count_variation(TREE, expected, known, STEPS)
+    assert (varied.told[:, [0, 3, 7]] > 0.1).any()
+    np.testing.assert_array_equal(varied.told_expected, varied.told)
 
 
 def test_large_counts_that_were_measured_are_known_to_the_noise_and_bands_hold():
