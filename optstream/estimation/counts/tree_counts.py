@@ -79,7 +79,7 @@ def fit_counts(
     variances = variances * shared.factors[:, None] + shared.size_doubts * shared.shape(expected) ** 2
     varied = count_variation(shared.tree, expected, shared.measured, steps)
     means, left = expected + varied.moved, 1.0 - varied.told
-    variances = variances * left
+    variances = variances * (1.0 - varied.told_expected)
     dense_fit = CountsFit(means, variances, variances + LEAST_DOUBT, left, len(means))
     if small is None:
         return dense_fit

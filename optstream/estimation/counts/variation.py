@@ -13,6 +13,8 @@ from optstream.stream import AggregationTree
 Floats = NDArray[np.float64]
 LEAST_EXPECTED = 1e-9
 """Counts: an expectation of a leaf below it is taken for this."""
+MOST_TOLD = 1.0 - 1e-12
+"""Nothing is known to the last digit: errors are divided by what is open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,29 +24,38 @@ class Variation:
     Attributes:
         moved: (n_nodes, n_steps), by how much counts are found above what is expected of them; it adds up.
         told: (n_nodes, n_steps), which part of what a count varies is known, from 0 to below 1.
+        told_expected: The same shape: by which part an expectation is less in doubt for it; 0 in blocks of
+            some steps, where that is how their steps differ, of which the block tells nothing.
         tree: Of levels that are measured at the same blocks.
         noise: (n_nodes,), variances of their noise; inf where a node was not measured.
         counted: (n_leaves, n_blocks), variances of leaves' counts over blocks: the counts that are found.
-        parts: (n_steps, n_blocks), which part of a block's counts is expected at a step.
+        blocks: (n_steps,), the place of the block that covers a step; any where none does.
+        parts: (n_leaves, n_steps), which part of a leaf's counts in its block is expected at a step; 0 where
+            no block covers it.
     """
 
     moved: Floats
     told: Floats
+    told_expected: Floats
     tree: AggregationTree
     noise: Floats
     counted: Floats
+    blocks: NDArray[np.int64]
     parts: Floats
 
     def explained(self, leaves: Floats) -> Floats:
         """Return by how much less sums of leaves at a step vary, and with each other, than if nothing were
         told, (p, p, n_steps), by weights of leaves, (p, n_leaves).
         """
-        known = np.isfinite(self.noise)[:, None]
-        sums = (self.tree.add_up(weights[:, None] * self.counted) for weights in leaves)
+        known, at = np.isfinite(self.noise)[:, None], np.flatnonzero(self.parts.any(axis=0))
+        counted, parts = self.counted[:, self.blocks[at]], self.parts[:, at]
+        sums = (self.tree.add_up(weights[:, None] * counted * parts) for weights in leaves)
         sides = tuple(np.where(known, side, 0.0) for side in sums)
-        passed = pass_over_tree(self.tree, self.counted, self.noise, sides)
-        moved = np.stack(passed.means)[:, self.tree.leaf_indices]
-        return np.asarray(np.tensordot(moved, leaves, axes=(1, 1)).transpose(0, 2, 1) @ (self.parts**2).T)
+        passed = pass_over_tree(self.tree, counted, self.noise, sides)
+        moved = np.stack(passed.means)[:, self.tree.leaf_indices] * parts
+        found = np.zeros((len(leaves), len(leaves), self.blocks.size))
+        found[:, :, at] = np.tensordot(moved, leaves, axes=(1, 1)).transpose(0, 2, 1)
+        return found
 
 
 def count_variation(
@@ -59,7 +70,8 @@ def count_variation(
     r e, r = x / (x + n), and the error of x + p has the variance (1 - r)^2 v + (1 - r) x, v that of x: exact
     for blocks of one step that are all expected alike. Of others x errs less alike, and (1 - r) v is closer.
     Where noise outweighs counts next to nothing is told; a large count that is measured by itself is known to
-    its noise. Within a block of some steps p is divided as expected. Costs no privacy: noisy numbers only.
+    its noise. Within a block of some steps each leaf's p is divided as that leaf is expected. Costs no
+    privacy: noisy numbers only.
 
     expected: (n_nodes, n_steps). histories: the blocks of the measured levels, the same at each.
     """
@@ -75,11 +87,29 @@ def count_variation(
     cover = (running >= blocks.starts) & (running < blocks.starts + blocks.lengths)
     surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)
     leaves = np.maximum(expected[tree.leaf_indices], LEAST_EXPECTED)
-    parts = leaves.sum(axis=0)[:, None] * cover
-    parts = parts / parts.sum(axis=0)
+    covered = cover.any(axis=1)
+    # blocks are disjoint; where there are none nothing is looked up
+    of_steps = cover.argmax(axis=1) if blocks.n_blocks else np.zeros(len(steps), dtype=np.int64)
     moved = pass_over_tree(tree, leaves @ cover, noise, (surprises,)).means[0]
     # a count that is found varies as one of which so much was expected: it may be a day unlike others
     counted = np.maximum(leaves @ cover + moved[tree.leaf_indices], LEAST_EXPECTED)
     known = pass_over_tree(tree, counted, noise, (surprises,))
-    told = np.clip(1.0 - known.variances / known.prior, 0.0, 1.0)
-    return Variation(moved @ parts.T, told @ parts.T, tree, noise, counted, parts)
+    told = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
+    every = tree.add_up(leaves)
+    parts = np.zeros_like(every)
+    parts[:, covered] = every[:, covered] / (every @ cover)[:, of_steps[covered]]
+    of_leaves, told_of_steps = parts[tree.leaf_indices], np.zeros_like(every)
+    told_of_steps[:, covered] = told[:, of_steps[covered]] * parts[:, covered]
+    moved_of_leaves = np.zeros_like(of_leaves)
+    moved_of_leaves[:, covered] = moved[tree.leaf_indices][:, of_steps[covered]] * of_leaves[:, covered]
+    single = cover[:, blocks.lengths == 1].any(axis=1)
+    return Variation(
+        tree.add_up(moved_of_leaves),
+        told_of_steps,
+        told_of_steps * single,
+        tree,
+        noise,
+        counted,
+        of_steps,
+        of_leaves,
+    )
