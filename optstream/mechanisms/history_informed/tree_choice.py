@@ -155,7 +155,8 @@ def _of_counts(errors: Floats, counted: Floats, noise: Floats, blocks: Blocks, w
     n_blocks, length = blocks
     told = counted / (length * (counted + length * noise))
     measured = n_blocks * length / window_length
-    known = errors**2 * (1.0 - told) ** 2 + counted * (1.0 - told)
+    doubted = 1.0 - told if length == 1 else 1.0
+    known = errors**2 * doubted + counted * (1.0 - told)
     return np.asarray(np.sqrt(measured * known + (1.0 - measured) * (errors**2 + counted)))
 
 
