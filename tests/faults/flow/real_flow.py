@@ -31,6 +31,17 @@ def ahead(hours: float) -> Any:
     return Ahead
 
 
+def database_ahead(hours: float) -> Any:
+    """`lease_time`, but that a database server's clock is ahead too; a caller's own is already."""
+    from optstream.ledger.database.engine import lease_time
+
+    def later(connection: Any, now: datetime) -> datetime:
+        found = lease_time(connection, now)
+        return found if found is now else found + timedelta(hours=hours)
+
+    return later
+
+
 def schedule(configuration: Path) -> str:
     """Have the server schedule one run; its id."""
     from prefect.client.orchestration import get_client
@@ -58,10 +69,13 @@ def release(configuration: Path, hours: float = 0.0, flow_run: str | None = None
     """Run the flow; the exit code."""
     from flows.cli.console import Terminal
     from flows.orchestration import release as nightly
+    from optstream.ledger.transactions import leases, reserve, transitions
     from tasks.config import load_settings
 
     assert nightly.datetime is datetime
     nightly.datetime = ahead(hours)  # type: ignore[misc]
+    for module in (leases, reserve, transitions):
+        module.lease_time = database_ahead(hours)
     hooked: AbstractContextManager[None] = nullcontext()
     if stop_at:
         hooked = Hook(configuration.parent, stopper(stop_at)).installed()
