@@ -45,6 +45,7 @@ def test_a_large_count_and_one_that_was_measured_have_normal_bands(mean, doubt, 
     truth = np.rint(found + random.normal(0.0, deviation, found.size))
     low, high = count_bands(found, np.array(doubt), counted)
     assert (low <= np.rint(found)).all()
+    assert (high - low <= 4.0 * deviation + 1.0).all()
     assert (np.rint(found) <= high).all()
     held = ((low <= truth) & (truth <= high)).mean()
     assert held > 0.95 - 5 * np.sqrt(0.05 * 0.95 / 1e5)
