@@ -29,7 +29,7 @@ class Variation:
         tree: Of levels that are measured at the same blocks.
         noise: (n_nodes,), variances of their noise; inf where a node was not measured.
         counted: (n_leaves, n_blocks), variances of leaves' counts over blocks: the counts that are found.
-        blocks: (n_steps,), the place of the block that covers a step; any where none does.
+        cover: (n_steps, n_blocks), whether a step lies in a block.
         parts: (n_leaves, n_steps), which part of a leaf's counts in its block is expected at a step; 0 where
             no block covers it.
     """
@@ -40,20 +40,20 @@ class Variation:
     tree: AggregationTree
     noise: Floats
     counted: Floats
-    blocks: NDArray[np.int64]
+    cover: NDArray[np.bool_]
     parts: Floats
 
     def explained(self, leaves: Floats) -> Floats:
         """Return by how much less sums of leaves at a step vary, and with each other, than if nothing were
         told, (p, p, n_steps), by weights of leaves, (p, n_leaves).
         """
-        known, at = np.isfinite(self.noise)[:, None], np.flatnonzero(self.parts.any(axis=0))
-        counted, parts = self.counted[:, self.blocks[at]], self.parts[:, at]
+        known, at = np.isfinite(self.noise)[:, None], np.flatnonzero(self.cover.any(axis=1))
+        counted, parts = self.counted @ self.cover[at].T, self.parts[:, at]
         sums = (self.tree.add_up(weights[:, None] * counted * parts) for weights in leaves)
         sides = tuple(np.where(known, side, 0.0) for side in sums)
         passed = pass_over_tree(self.tree, counted, self.noise, sides)
         moved = np.stack(passed.means)[:, self.tree.leaf_indices] * parts
-        found = np.zeros((len(leaves), len(leaves), self.blocks.size))
+        found = np.zeros((len(leaves), len(leaves), len(self.cover)))
         found[:, :, at] = np.tensordot(moved, leaves, axes=(1, 1)).transpose(0, 2, 1)
         return found
 
@@ -87,29 +87,24 @@ def count_variation(
     cover = (running >= blocks.starts) & (running < blocks.starts + blocks.lengths)
     surprises = np.where(np.isfinite(noise)[:, None], sums - expected @ cover, 0.0)
     leaves = np.maximum(expected[tree.leaf_indices], LEAST_EXPECTED)
-    covered = cover.any(axis=1)
-    # blocks are disjoint; where there are none nothing is looked up
-    of_steps = cover.argmax(axis=1) if blocks.n_blocks else np.zeros(len(steps), dtype=np.int64)
     moved = pass_over_tree(tree, leaves @ cover, noise, (surprises,)).means[0]
     # a count that is found varies as one of which so much was expected: it may be a day unlike others
     counted = np.maximum(leaves @ cover + moved[tree.leaf_indices], LEAST_EXPECTED)
     known = pass_over_tree(tree, counted, noise, (surprises,))
     told = np.clip(1.0 - known.variances / known.prior, 0.0, MOST_TOLD)
     every = tree.add_up(leaves)
-    parts = np.zeros_like(every)
-    parts[:, covered] = every[:, covered] / (every @ cover)[:, of_steps[covered]]
-    of_leaves, told_of_steps = parts[tree.leaf_indices], np.zeros_like(every)
-    told_of_steps[:, covered] = told[:, of_steps[covered]] * parts[:, covered]
-    moved_of_leaves = np.zeros_like(of_leaves)
-    moved_of_leaves[:, covered] = moved[tree.leaf_indices][:, of_steps[covered]] * of_leaves[:, covered]
-    single = cover[:, blocks.lengths == 1].any(axis=1)
+    # blocks are disjoint: what is said of one is that of each of its steps
+    of_blocks = every @ cover @ cover.T
+    parts = every / np.where(of_blocks > 0.0, of_blocks, np.inf)
+    of_leaves = parts[tree.leaf_indices]
+    told_of_steps = told @ cover.T * parts
     return Variation(
-        tree.add_up(moved_of_leaves),
+        tree.add_up(moved[tree.leaf_indices] @ cover.T * of_leaves),
         told_of_steps,
-        told_of_steps * single,
+        told_of_steps * cover[:, blocks.lengths == 1].any(axis=1),
         tree,
         noise,
         counted,
-        of_steps,
+        cover,
         of_leaves,
     )
