@@ -74,19 +74,13 @@ class ErrorFactor:
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = False
 
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of weighted sums, (p, q, p, q), in the squared unit of the readings
-        (`CovarianceOfSums`), by weights of series, (p, n_series), and of steps, (q, n_steps).
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of sums adds up from, by weights of series, (p, n_series), and of steps,
+        (q, n_steps).
         """
-        sums = self._sums(leaves, times)
-        return np.asarray(np.tensordot(sums, sums, axes=(2, 2)))
-
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q)."""
-        return np.asarray((self._sums(leaves, times) ** 2).sum(axis=2))
-
-    def _sums(self, leaves: Floats, times: Floats) -> Floats:
-        return np.asarray(np.einsum("il,ts,lsk->itk", leaves, times, self.parts, optimize=True))
+        sums = np.einsum("ts,lsk->ltk", times, self.parts, optimize=True)
+        none = np.zeros((0, len(leaves), len(leaves))), np.zeros((0, len(times), len(times)))
+        return ErrorProducts(*none, leaves, np.tensordot(sums, sums, axes=(2, 2)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +106,6 @@ class SeparableFactor:
         series, steps, n_times = leaves @ self.series, times @ self.steps, len(times)
         no_columns = np.zeros((len(leaves), 0)), np.zeros((0, n_times, 0, n_times))
         return ErrorProducts((series @ series.T)[None], (steps @ steps.T)[None], *no_columns)
-
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q)."""
-        series, steps = leaves @ self.series, times @ self.steps
-        return np.outer((series**2).sum(axis=1), (steps**2).sum(axis=1))
 
 
 def noise_factor(

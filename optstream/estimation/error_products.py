@@ -6,8 +6,11 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 
 Floats = NDArray[np.float64]
+LEAST_STRENGTH = 1e-9
+"""Relative: products that add less are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,12 +79,6 @@ class ErrorProducts:
             forms.reshape(n_parts * c, q, n_parts * c, q),
         )
 
-    def between(self) -> Floats:
-        """Return the covariances, (p, q, p, q): the mean of both orders of a pair."""
-        found = np.tensordot(self.nodes, self.times, axes=(0, 0)).transpose(0, 2, 1, 3)
-        half = 0.5 * np.einsum("ia,asbt,jb->isjt", self.columns, self.forms, self.columns, optimize=True)
-        return np.asarray(found + half + half.transpose(0, 3, 2, 1))
-
     def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
         """Return the variances of the sums, (p, q), or of sums of these, by weights (n_sums, p) and (n_spans,
         q).
@@ -109,20 +106,17 @@ class ErrorProducts:
         scales: (p,), what an error of each node counts as one.
         """
         basis, rest = np.linalg.qr(self.columns / scales[:, None])
-        first, second, forms = self._pairs
-        turned = rest.T[first][:, :, None] * rest.T[second][:, None, :]
-        of_columns = halves(0.5 * (turned + turned.transpose(0, 2, 1))).T @ halves(forms)
+        turned = np.tensordot(np.tensordot(rest, self.forms, axes=1), rest, axes=(2, 1)).transpose(0, 3, 1, 2)
+        of_columns = halves(halves(0.5 * (turned + turned.transpose(0, 1, 3, 2))).transpose(2, 0, 1)).T
         nodes = self.nodes / np.outer(scales, scales)
         within = basis.T @ nodes @ basis
         left, beside = np.linalg.qr(halves(nodes - basis @ within @ basis.T).T)
         times = halves(self.times)
         rows = np.vstack([of_columns + halves(within).T @ times, beside @ times])
-        small = np.asarray(np.linalg.qr(rows.T, mode="r"))
-        weights = np.linalg.svd(small.T)[0]
-        for weight in weights.T[:most]:
+        for weight, of_times in zip(*_largest(rows, most), strict=True):
             inside, outside = np.split(weight, [len(of_columns)])
             found = basis @ wholes(inside, basis.shape[1]) @ basis.T + wholes(left @ outside, len(scales))
-            yield found * np.outer(scales, scales), wholes(weight @ rows, self.times.shape[1])
+            yield found * np.outer(scales, scales), wholes(of_times, self.times.shape[1])
 
 
 def _forms(matrices: Floats, weights: Floats | None) -> Floats:
@@ -130,6 +124,39 @@ def _forms(matrices: Floats, weights: Floats | None) -> Floats:
     if weights is None:
         return np.asarray(np.einsum("...ii->...i", matrices))
     return np.asarray(((weights @ matrices) * weights).sum(axis=-1))
+
+
+def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
+    """Return the products of a row and a column that come nearest to a matrix, `most` or fewer, the largest
+    first: (n, n_rows) and (n, n_columns).
+
+    By its square, which leaves half the digits of what is small: far more than is told apart by them. Raises
+    LinAlgError where floats cannot hold it.
+    """
+    is_wide = len(matrix) <= matrix.shape[1]
+    square = matrix @ matrix.T if is_wide else matrix.T @ matrix
+    if not (np.isfinite(square).all() and square.any()):
+        raise np.linalg.LinAlgError("the covariances are too large or too small for floats")
+    n = len(square)
+    vectors = eigh(square, subset_by_index=(max(n - most, 0), n - 1))[1].T[::-1]
+    return (vectors, vectors @ matrix) if is_wide else (vectors @ matrix.T, vectors)
+
+
+def outer_squares(rows: Floats) -> Floats:
+    """Return each row times itself, (n, q, q)."""
+    return np.asarray(rows[:, :, None] * rows[:, None, :])
+
+
+def products_of_each(weights: Floats, forms: Floats) -> tuple[Floats, Floats]:
+    """Return few products that add up to the covariance of sums of what errs independently of each other.
+
+    weights: (p, n), of the sums. forms: (n, q, q), covariances of each over times. Returns (r, p, p) and (r,
+    q, q).
+    """
+    of_each, strengths, times = np.linalg.svd(halves(forms), full_matrices=False)
+    kept = strengths > LEAST_STRENGTH * strengths[0]
+    weighed = (of_each * strengths).T[kept]
+    return (weights * weighed[:, None]) @ weights.T, wholes(times[kept], forms.shape[1])
 
 
 def halves(matrices: Floats) -> Floats:

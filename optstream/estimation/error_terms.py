@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.error_products import ErrorProducts, halves, wholes
+from optstream.estimation.error_products import ErrorProducts
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -21,16 +21,11 @@ LEAST_OF_COUNTS = 1e-3
 MOST_TERMS = 96
 MOST_EARLIER = 34
 """Days before a day with which its errors are said to hang together, where the estimate looks at them."""
-MOST_EXACT = 1200
-"""Leaves times times: up to as many every covariance is worked out, of more a sketch of them."""
-PROBED, PROBED_OF_COUNTS = (10, 14), (16, 22)
-"""Sums of times and of leaves that a sketch looks at: 55 and 105 pairs, of counts 136 and 253, more than
-there are terms."""
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 
 
-class _OfSums(Protocol):
+class CovarianceOfSums(Protocol):
     """What tells how the errors of leaves hang together: by weighted sums of leaves and of times.
 
     Times are the steps of a period, then the sums over each of `n_earlier` days before it, the nearest first.
@@ -45,34 +40,14 @@ class _OfSums(Protocol):
     def of_nodes(self) -> bool:
         """Whether weights are of all nodes of the tree, and not of its leaves."""
 
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of p times q sums, (p, q), by weights (p, n_leaves), or (p, n_nodes) where it
-        is of nodes, and (q, n_times).
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of p times q sums adds up from, by weights (p, n_leaves), or (p,
+        n_nodes) where it is of nodes, and (q, n_times).
         """
 
 
-class WrittenOut(_OfSums, Protocol):
-    """A covariance that is known pair by pair."""
-
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of p times q sums, (p, q, p, q)."""
-
-
-@runtime_checkable
-class SumOfProducts(_OfSums, Protocol):
-    """A covariance that is known as a sum of products of nodes and of times."""
-
-    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
-        """Return what the covariance of p times q sums adds up from."""
-
-
-CovarianceOfSums = WrittenOut | SumOfProducts
-"""What tells how the errors of leaves hang together."""
-Inner = TypeVar("Inner", SumOfProducts, WrittenOut)
-
-
 @dataclass(frozen=True, eq=False)
-class _OfTimes(Generic[Inner]):
+class SumsOfTimes:
     """What another covariance says of sums of its times.
 
     Attributes:
@@ -82,7 +57,7 @@ class _OfTimes(Generic[Inner]):
         factor: What variances are multiplied with.
     """
 
-    inner: Inner
+    inner: CovarianceOfSums
     times: Floats
     n_earlier: int
     factor: float
@@ -92,25 +67,9 @@ class _OfTimes(Generic[Inner]):
         """As the other says."""
         return self.inner.of_nodes
 
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return their variances alone, (p, q)."""
-        return self.factor * self.inner.variances(leaves, times @ self.times)
-
-
-class SumsOfTimes(_OfTimes[SumOfProducts]):
-    """Of a covariance that is known as a sum of products."""
-
     def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
         """Return what the covariance of sums adds up from."""
         return self.inner.products(leaves, times @ self.times).scaled(self.factor)
-
-
-class WrittenSumsOfTimes(_OfTimes[WrittenOut]):
-    """Of a covariance that is known pair by pair."""
-
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of sums, (p, q, p, q)."""
-        return self.factor * self.inner.between(leaves, times @ self.times)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,72 +102,20 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
 
     Sums over sets of nodes and of steps weigh each pair of nodes alike in both orders. What is left of the
     covariance is a matrix of symmetric pairs of nodes by symmetric pairs of times, and its singular values
-    fall fast: leaves that are estimated alike err alike. A covariance that is a sum of products is one of
-    these already, in more terms. Of many leaves of another the matrix is known by some sums of its rows and
-    of its columns (a generalised Nyström sketch); the variances that are compared are exact in any case.
+    fall fast: leaves that are estimated alike err alike. It is known as a sum of products already, in more
+    terms, and the variances that are compared are exact.
     """
-    below, spans = _of_nodes(covariance, tree), _spans(n_steps, covariance.n_earlier)
+    every, spans = np.eye(len(tree.nodes)), _spans(n_steps, covariance.n_earlier)
+    below = every if covariance.of_nodes else tree.add_up(np.eye(len(tree.leaves)))
     sets = _sets_of_leaves(tree)
-    found: Iterable[tuple[Floats, Floats]]
-    if isinstance(covariance, SumOfProducts):
-        products = covariance.products(below, np.eye(spans.shape[1]))
-        own = np.eye(spans.shape[1])[:n_steps]
-        found = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
-        exact = np.vstack([products.variances(None, spans), products.variances(sets, spans)])
-    else:
-        found = _of_pairs(covariance, below, n_steps)
-        exact = covariance.variances(np.vstack([below, sets @ below]), spans)
+    products = covariance.products(below, np.eye(spans.shape[1]))
+    own = np.eye(spans.shape[1])[:n_steps]
+    found = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
+    exact = np.vstack([products.variances(None, spans), products.variances(sets, spans)])
     allowed = TOLERANCE * exact
     if covariance.of_nodes:
         allowed = TOLERANCE_OF_COUNTS * np.maximum(exact, LEAST_OF_COUNTS)
     return _fewest(found, exact, sets, spans, n_steps, allowed)
-
-
-def _of_nodes(covariance: CovarianceOfSums, tree: AggregationTree) -> Floats:
-    """Return each node as weights of what the covariance is of."""
-    return np.eye(len(tree.nodes)) if covariance.of_nodes else tree.add_up(np.eye(len(tree.leaves)))
-
-
-def _of_pairs(covariance: WrittenOut, below: Floats, n_steps: int) -> Iterable[tuple[Floats, Floats]]:
-    """Return a matrix of nodes and one of times for each product, the largest first.
-
-    below: as `_of_nodes`.
-    """
-    n_nodes, n_leaves = below.shape
-    n_times = n_steps + covariance.n_earlier
-    leaves, times = np.eye(n_leaves), np.eye(n_times)
-    probed = PROBED_OF_COUNTS if covariance.of_nodes else PROBED
-    if n_leaves * n_times <= MOST_EXACT:
-        every = _weighted(below, _pairs(covariance.between(leaves, times)))
-        scale = _scales(every, n_steps)
-        left, strengths, right = _principal(every / scale[:, None])
-        steps = strengths[:, None] * right
-    else:
-        few_leaves = _waves(probed[1], n_leaves)
-        across = _pairs(covariance.between(leaves, _waves(probed[0], n_times)))
-        along = _pairs(covariance.between(few_leaves, times))
-        every = _weighted(below, across)
-        scale = _scales(every, probed[0])
-        left, strengths, right = _principal(every / scale[:, None])
-        kept = strengths > 1e-10 * strengths[0]
-        strengths, right = strengths[kept], right[kept]
-        # what few leaves say in the same basis tells what the columns of `along` are made of
-        inner = _weighted(few_leaves, across) @ right.T / strengths
-        steps = np.linalg.lstsq(inner, along, rcond=1e-10)[0]
-    of_steps = steps[:MOST_TERMS].reshape(-1, n_times, n_times)
-    nodes = left[: len(of_steps)] * scale
-    return zip(nodes.reshape(-1, n_nodes, n_nodes), of_steps, strict=True)
-
-
-def _principal(pairs: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the singular vectors and values of pairs by pairs, (p^2, q^2), alike in both orders of each, the
-    largest first: of p `MOST_TERMS` at most, (m, p^2), then (n,) and (n, q^2). Each pair is worked with once,
-    which is an eighth of the work.
-    """
-    p, q = (int(np.sqrt(size)) for size in pairs.shape)
-    once = halves(halves(pairs.reshape(-1, q, q)).T.reshape(-1, p, p)).T
-    left, strengths, right = np.linalg.svd(once, full_matrices=False)
-    return wholes(left.T[:MOST_TERMS], p).reshape(-1, p * p), strengths, wholes(right, q).reshape(-1, q * q)
 
 
 def _fewest(
@@ -237,38 +144,10 @@ def _fewest(
     return ErrorTerms(of_nodes, of_steps[:, :n_steps, :n_steps], earlier)
 
 
-def _pairs(covariance: Floats) -> Floats:
-    """Return (p, q, p, q) as pairs of p by pairs of q, (p^2, q^2), alike in both orders of a pair."""
-    found = covariance.transpose(0, 2, 1, 3)
-    found = found + found.transpose(1, 0, 2, 3)
-    found = 0.25 * (found + found.transpose(0, 1, 3, 2))
-    return np.asarray(found.reshape(found.shape[0] ** 2, -1))
-
-
-def _weighted(weights: Floats, pairs: Floats) -> Floats:
-    """Return the pairs of sums of what (n^2, m) has pairs of; weights: (p, n)."""
-    n = weights.shape[1]
-    if len(weights) == n and np.array_equal(weights, np.eye(n)):
-        return pairs
-    cube = pairs.reshape(n, n, -1)
-    found = np.einsum("pi,ijm->pjm", weights, cube, optimize=True)
-    found = np.einsum("qj,pjm->pqm", weights, found, optimize=True)
-    return np.asarray(found.reshape(len(weights) ** 2, -1))
-
-
-def _scales(every: Floats, n_times: int) -> Floats:
-    """Return the product of standard errors for each pair of nodes, so that a small one counts as much."""
-    n_nodes = int(np.sqrt(len(every)))
-    width = int(np.sqrt(every.shape[1]))
-    cube = every.reshape(n_nodes, n_nodes, width, width)[np.arange(n_nodes), np.arange(n_nodes)]
-    own = _errors(np.einsum("ntt->n", cube[:, :n_times, :n_times]))
-    return np.asarray(np.outer(own, own).ravel())
-
-
 def _errors(variances: Floats) -> Floats:
     """Return the roots of variances, above 0."""
     errors = np.sqrt(np.maximum(variances, 0.0))
-    return np.asarray(np.maximum(errors, 1e-12 * max(float(errors.max()), 1e-300)))
+    return np.asarray(np.maximum(errors, 1e-12 * float(errors.max()) or 1.0))
 
 
 def _sets_of_leaves(tree: AggregationTree) -> Floats:

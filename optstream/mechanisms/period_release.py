@@ -130,7 +130,7 @@ class Release:
         weights = weights if together.of_nodes else leaves
         times = np.zeros((1, self.values.shape[1] + together.n_earlier))
         times[0, steps] = 1.0
-        return float(np.sqrt(together.variances(weights[None], times)[0, 0]))
+        return float(np.sqrt(together.products(weights[None], times).variances()[0, 0]))
 
     @cached_property
     def noise_together(self) -> CovarianceOfSums | None:

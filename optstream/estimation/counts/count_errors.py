@@ -11,7 +11,7 @@ from optstream.estimation.counts.share_errors import LeafDoubt, doubt_of_leaves
 from optstream.estimation.counts.shares import estimate_leaves, shares_of_parents
 from optstream.estimation.counts.tree_counts import SharedFit
 from optstream.estimation.counts.variation import Variation, count_variation
-from optstream.estimation.error_products import ErrorProducts
+from optstream.estimation.error_products import ErrorProducts, outer_squares, products_of_each
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves
 from optstream.estimation.gaussian_process.training_data import step_blocks
@@ -24,8 +24,6 @@ times as much."""
 MOST_TRUSTS = 4
 """Such products at most. What counts are found to be differs from step to step, which no few say to the last
 digit: of 161 nodes as many as steps (36) did, and errors took minutes and gigabytes."""
-AT_ONCE = 8
-"""Sums of times."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +41,7 @@ class CountErrors:
             time, as a sum of products.
         sizes: (n_nodes, n_asked), how far what is unknown of a size counts at each time.
         variation: Of the counts of these levels in the period.
-        expected: (n_leaves, n_asked), by how much each leaf's count varies; 0 at steps of other periods.
+        expected: (n_leaves, n_steps), by how much each leaf's count varies, in the period alone.
         below: (n_nodes, n_leaves), which leaves lie below each node, times how much more they vary.
         leaves: Of small leaves, the last nodes; None where there are none.
         shares: (n_small_leaves, n_shared_nodes), of their parents.
@@ -61,43 +59,19 @@ class CountErrors:
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = True
 
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of weighted sums, (p, q, p, q), by weights of nodes, (p, n_nodes), and of
+    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+        """Return what the covariance of weighted sums adds up from, by weights of nodes, (p, n_nodes), and of
         times, (q, n_asked).
         """
         nodes, small = self._split(leaves)
         erring = nodes + small @ self.shares
-        found = self._expectations(erring, times).between()
-        of_sizes = self.sizes @ times.T
-        found += np.einsum(
-            "in,jn,n,ns,nt->isjt",
-            erring,
-            erring,
-            self.shared.size_doubts[:, 0],
-            of_sizes,
-            of_sizes,
-            optimize=True,
-        )
-        counted, explained = leaves @ self.below, self._explained(nodes)
-        found += np.einsum(
-            "ik,jk,kn,sn,tn->isjt", counted, counted, self.expected, times, times, optimize=True
-        )
-        of_period = times[:, -explained.shape[2] :]
-        found -= np.einsum("ijn,sn,tn->isjt", explained, of_period, of_period, optimize=True)
-        return np.asarray(found if self.leaves is None else found + self.leaves.between(small, times))
-
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q)."""
-        nodes, small = self._split(leaves)
-        erring = nodes + small @ self.shares
-        # pairs of times are not asked for: few at once are worked out together
-        parts = np.array_split(times, -(-len(times) // AT_ONCE))
-        found = np.hstack([self._expectations(erring, part).variances() for part in parts])
-        found += (erring**2 * self.shared.size_doubts[:, 0]) @ (self.sizes @ times.T) ** 2
-        found += (leaves @ self.below) ** 2 @ self.expected @ (times**2).T
-        explained = np.einsum("iin->in", self._explained(nodes))
-        found -= explained @ (times[:, -explained.shape[1] :] ** 2).T
-        return found if self.leaves is None else found + self.leaves.variances(small, times)
+        of_sizes = np.sqrt(self.shared.size_doubts) * (self.sizes @ times.T)
+        counted, period = leaves @ self.below, times[:, -self.expected.shape[1] :].T
+        varied = (counted * self.expected.T[:, None]) @ counted.T - self._explained(nodes)
+        found = self._expectations(erring, times)
+        found = found.plus(*products_of_each(erring, outer_squares(of_sizes)))
+        found = found.plus(varied, outer_squares(period))
+        return found if self.leaves is None else found.plus(*self.leaves.products(small, times))
 
     def _split(self, nodes: Floats) -> tuple[Floats, Floats]:
         """Return the weights of nodes of the levels that share their blocks, and of small leaves."""
@@ -113,8 +87,8 @@ class CountErrors:
         return found.folded(len(of_nodes))
 
     def _explained(self, nodes: Floats) -> Floats:
-        """Return by how much less counts vary for what is told of them, (p, p, n_steps)."""
-        return self.variation.explained(self._leaves(nodes))
+        """Return by how much less counts vary for what is told of them, (n_steps, p, p)."""
+        return self.variation.explained(self._leaves(nodes)).transpose(2, 0, 1)
 
     def _leaves(self, nodes: Floats) -> Floats:
         """Return weights of nodes as weights of the leaves of these levels."""
@@ -153,12 +127,19 @@ def count_errors(
         shares = shares_of_parents(estimate, known[0].parents, len(means))
         below[len(means) :] *= np.sqrt(estimate.factor)
         found = estimate.means * shared.raised(now, varied)[known[0].parents]
-    expected = np.hstack([np.zeros((len(found), n_before)), np.maximum(found, 0.0)])
     left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).told_expected)
     trust = few_products(np.sqrt(shared.factors)[:, None] * left)
     doubt = DoubtOfLeaves(shared.found, blocks)
     return CountErrors(
-        shared, doubt, trust, left * shared.shape(means), varied, expected, below, leaves, shares
+        shared,
+        doubt,
+        trust,
+        left * shared.shape(means),
+        varied,
+        np.maximum(found, 0.0),
+        below,
+        leaves,
+        shares,
     )
 
 

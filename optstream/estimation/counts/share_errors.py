@@ -17,6 +17,7 @@ from optstream.estimation.counts.shares import (
     own_parts,
     shapes_of,
 )
+from optstream.estimation.error_products import outer_squares, products_of_each
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.stream.public_days import PublicDays
@@ -43,37 +44,22 @@ class LeafDoubt:
     shapes: Floats
     parents: Integers
 
-    def between(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the covariance of weighted sums, (p, q, p, q), by weights of leaves, (p, n_leaves), and of
-        times, (q, n_asked).
+    def products(self, leaves: Floats, times: Floats) -> tuple[Floats, Floats]:
+        """Return matrices of sums of leaves and of times whose products add up to the covariance, (n, p, p)
+        and (n, q, q), by weights of leaves, (p, n_leaves), and of times, (q, n_asked).
         """
-        found, every = np.zeros((len(leaves), len(times)) * 2), np.arange(len(times))
+        of_leaves, nodes, squares = np.zeros((len(self.parents), *(len(times),) * 2)), [], []
         for one, moved, power, gain in self._parts(times):
-            # of all nodes of a tree few have a part in a family, and the others' covariances are 0
-            own = np.flatnonzero(leaves[:, one.leaves].any(axis=1))
-            w = leaves[np.ix_(own, one.leaves)]
-            sums, bent = moved.sum(axis=1), moved @ one.across
-            joined = w @ self.estimate.joined[one.leaves]
-            of_sizes = (w * self._sizes[one.leaves]) @ w.T - np.outer(joined, joined)
-            of_own = (w * power) @ w.T
-            added = np.einsum("ij,s,t->isjt", of_sizes, sums, sums)
-            added += np.einsum("ij,st->isjt", of_own, moved @ self.alone @ moved.T)
-            explained = np.einsum("ik,jk,km->ijm", w, w, gain, optimize=True)
-            added -= np.einsum("ijm,sm,tm->isjt", explained, bent, bent, optimize=True)
-            found[np.ix_(own, every, own, every)] += added
-        return self.estimate.factor * found
-
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q)."""
-        found = np.zeros((len(leaves), len(times)))
-        for one, moved, power, gain in self._parts(times):
-            squares = leaves[:, one.leaves] ** 2
-            own = np.einsum("qs,st,qt->q", moved, self.alone, moved, optimize=True)
+            of_all, of_blocks = outer_squares(moved.sum(axis=1)[None]), outer_squares((moved @ one.across).T)
+            of_own = power[:, None, None] * (moved @ self.alone @ moved.T)
+            explained = np.tensordot(gain, of_blocks, axes=1)
+            of_leaves[one.leaves] = self._sizes[one.leaves, None, None] * of_all + of_own - explained
             joined = leaves[:, one.leaves] @ self.estimate.joined[one.leaves]
-            of_sizes = squares @ self._sizes[one.leaves] - joined**2
-            found += np.outer(of_sizes, moved.sum(axis=1) ** 2)
-            found += np.outer(squares @ power, own) - squares @ gain @ ((moved @ one.across) ** 2).T
-        return self.estimate.factor * found
+            nodes.append(-np.outer(joined, joined))
+            squares.append(of_all[0])
+        alone, times_alone = products_of_each(leaves, of_leaves)
+        every = np.concatenate([alone, nodes]), np.concatenate([times_alone, squares])
+        return self.estimate.factor * every[0], every[1]
 
     @property
     def _sizes(self) -> Floats:

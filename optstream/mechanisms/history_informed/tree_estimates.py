@@ -13,7 +13,6 @@ from optstream.estimation.error_terms import (
     AskedTimes,
     CovarianceOfSums,
     SumsOfTimes,
-    WrittenSumsOfTimes,
     times_before,
 )
 from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED
@@ -98,7 +97,7 @@ class TreeEstimates:
         found = count_errors(shared, near, self.tree, self.small, every, len(steps))
         if found is None:
             return None
-        return WrittenSumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
+        return SumsOfTimes(found, asked.of_steps, len(asked.weights) - len(steps), unit**2)
 
     def _asked(self, near: Histories, histories: Histories, steps: range) -> AskedTimes:
         """Return with which days before it a period's errors hang together: those whose blocks the estimate

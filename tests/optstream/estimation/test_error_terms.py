@@ -8,10 +8,11 @@ import pytest
 from optstream.estimation import error_terms as module
 from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.error_products import ErrorProducts
-from optstream.estimation.error_terms import SumOfProducts, SumsOfTimes, error_terms, times_before
+from optstream.estimation.error_terms import SumsOfTimes, error_terms, times_before
 from optstream.stream import AggregationTree
 from optstream.stream.calendar import Calendar
 from optstream.stream.public_days import PublicDays
+from tests.optstream.estimation.written_out import written_out
 
 TREE = AggregationTree.from_parents(
     {
@@ -49,25 +50,31 @@ class WithDaysBefore(ErrorFactor):
 
 
 class AsProducts:
-    """Any covariance as products: of each pair of leaves, where one is not among the first as matrices."""
+    """The same as products: of each pair of leaves, where one is not among the first as matrices."""
 
-    of_nodes = False
+    of_nodes, n_earlier = False, 0
 
     def __init__(self, whole):
         self.whole = whole
 
     def products(self, leaves, times):
-        n, m = self.whole.parts.shape[:2]
-        forms = self.whole.between(np.eye(n), np.eye(m))
-        sums = np.einsum("sa,iajb,tb->isjt", times, forms, times)
+        n = len(self.whole.parts)
+        sums = between(self.whole, np.eye(n), times)
         first, second = (pair[np.triu_indices(n)[1] >= N_COLUMNS] for pair in np.triu_indices(n))
         of_nodes = np.where(first == second, 0.5, 1.0)[:, None, None] * leaves.T[first][:, :, None]
         both = (of_nodes * leaves.T[second][:, None, :], 0.5 * sums[first, :, second, :])
         matrices = (one + one.transpose(0, 2, 1) for one in both)
         return ErrorProducts(*matrices, leaves[:, :N_COLUMNS], sums[:N_COLUMNS, :, :N_COLUMNS])
 
-    def variances(self, leaves, times):
-        return self.products(leaves, times).variances()
+
+def between(whole, leaves, times):
+    """The covariance of a factor's weighted sums, pair by pair."""
+    sums = np.einsum("il,ts,lsk->itk", leaves, times, whole.parts)
+    return np.tensordot(sums, sums, axes=(2, 2))
+
+
+def variances(whole, leaves, times):
+    return np.einsum("isis->is", between(whole, leaves, times))
 
 
 def as_products(whole):
@@ -88,36 +95,21 @@ def questions(seed, n):
         yield nodes, ((np.arange(N_STEPS) >= first) & (np.arange(N_STEPS) < last)).astype(float)
 
 
-@pytest.mark.parametrize("known", ["whole", "sketched", "products"])
-def test_any_sum_over_nodes_and_steps_has_the_variance_of_the_covariance(known, monkeypatch):
-    if known == "sketched":
-        monkeypatch.setattr(module, "MOST_EXACT", 0)
+@pytest.mark.parametrize("known", ["factor", "products"])
+def test_any_sum_over_nodes_and_steps_has_the_variance_of_the_covariance(known):
     errors = factor(1)
-    given = as_products(errors) if known == "products" else errors
-    assert isinstance(given, SumOfProducts) == (known == "products")
-    terms = error_terms(given, TREE, N_STEPS)
+    terms = error_terms(as_products(errors) if known == "products" else errors, TREE, N_STEPS)
     assert len(terms.nodes) < 9 * N_STEPS / 4
     for nodes, steps in questions(2, 100):
-        exact = errors.variances((nodes @ BELOW)[None], steps[None])[0, 0]
+        exact = variances(errors, (nodes @ BELOW)[None], steps[None])[0, 0]
         assert terms.variance(nodes, steps) == pytest.approx(exact, rel=1e-3)
 
 
-@pytest.mark.parametrize("most_exact", [0, module.MOST_EXACT])
-def test_a_pair_is_factorised_once_whatever_its_order(most_exact, monkeypatch):
-    """Pairs of both sides are alike in both orders: of 300 leaves that is 10 seconds of a night, or one."""
-    sizes, svd = [], np.linalg.svd
-    monkeypatch.setattr(module, "MOST_EXACT", most_exact)
-    monkeypatch.setattr(np.linalg, "svd", lambda of, **how: sizes.append(of.shape) or svd(of, **how))
-    assert error_terms(factor(1), TREE, N_STEPS) is not None
-    times = N_STEPS if most_exact else module.PROBED[0]
-    assert sizes == [(12 * 13 // 2, times * (times + 1) // 2)]
-
-
-@pytest.mark.parametrize("known", ["whole", "products"])
+@pytest.mark.parametrize("known", ["factor", "products"])
 def test_a_day_hangs_together_with_the_days_before_it(known):
     errors = factor(3, n_earlier=2)
     terms = error_terms(as_products(errors) if known == "products" else errors, TREE, N_STEPS)
-    whole = errors.between(np.eye(9), np.eye(N_STEPS + 2))
+    whole = between(errors, np.eye(9), np.eye(N_STEPS + 2))
     for node, leaves in zip(np.eye(len(TREE.nodes)), BELOW, strict=True):
         exact = np.einsum("i,isjt,j->st", leaves, whole, leaves)[:N_STEPS, N_STEPS:].sum(axis=0)
         found = np.einsum("rij,i,j,re->e", terms.nodes, node, node, terms.earlier)
@@ -136,17 +128,17 @@ def test_independent_noise_of_every_step_is_one_term_for_each_shape():
 def test_products_say_what_the_covariance_says():
     errors = factor(5)
     products = AsProducts(errors).products(BELOW, np.eye(N_STEPS))
-    whole = errors.between(BELOW, np.eye(N_STEPS))
+    whole = between(errors, BELOW, np.eye(N_STEPS))
     both = 0.5 * (whole + whole.transpose(0, 3, 2, 1))
-    assert np.allclose(products.between(), both)
-    assert np.allclose(products.variances(), errors.variances(BELOW, np.eye(N_STEPS)))
+    assert np.allclose(written_out(products), both)
+    assert np.allclose(products.variances(), variances(errors, BELOW, np.eye(N_STEPS)))
     found = sum(np.multiply.outer(*one) for one in products.principal(np.ones(len(BELOW)), most=10_000))
     assert np.allclose(found.transpose(0, 2, 1, 3), both)
     twice = products.joined(products.columns, products.forms)
     added = ErrorProducts(products.nodes[:0], products.times[:0], products.columns, products.forms)
-    assert np.allclose(twice.between(), both + added.between())
+    assert np.allclose(written_out(twice), both + written_out(added))
     sums = np.random.default_rng(6).normal(size=(3, len(BELOW)))
-    assert np.allclose(products.variances(sums), errors.variances(sums @ BELOW, np.eye(N_STEPS)))
+    assert np.allclose(products.variances(sums), variances(errors, sums @ BELOW, np.eye(N_STEPS)))
 
 
 def test_where_terms_are_too_few_nothing_is_claimed(monkeypatch):
@@ -162,11 +154,8 @@ class OfNodes:
     def __init__(self, leaves):
         self.leaves = leaves
 
-    def between(self, nodes, times):
-        return self.leaves.between(nodes @ BELOW, times)
-
-    def variances(self, nodes, times):
-        return self.leaves.variances(nodes @ BELOW, times)
+    def products(self, nodes, times):
+        return self.leaves.products(nodes @ BELOW, times)
 
 
 def test_of_counts_what_is_far_below_rounding_has_no_terms_of_its_own(monkeypatch):
@@ -175,7 +164,7 @@ def test_of_counts_what_is_far_below_rounding_has_no_terms_of_its_own(monkeypatc
     whole.parts[4] *= np.geomspace(1e-3, 1e-5, N_STEPS)[:, None]
     few = error_terms(OfNodes(whole), TREE, N_STEPS)
     steps = np.eye(N_STEPS)
-    exact = whole.variances(BELOW, steps)
+    exact = variances(whole, BELOW, steps)
     found = np.array([[few.variance(node, step) for step in steps] for node in np.eye(len(TREE.nodes))])
     allowed = module.TOLERANCE_OF_COUNTS * np.maximum(exact, module.LEAST_OF_COUNTS)
     assert (np.abs(found - exact) <= allowed * (1 + 1e-9)).all()

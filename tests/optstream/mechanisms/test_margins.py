@@ -190,7 +190,7 @@ def test_standard_errors_are_what_each_drawn_number_does_to_the_estimate():
 def _variance_of(release, mechanism):
     weights = LATTICE.leaves_in(["s0", "1-s1"])
     factor = mechanism.noise_factor(release.measured)
-    return float(factor.variances(weights[None], np.ones((1, 2)))[0, 0])
+    return float(factor.products(weights[None], np.ones((1, 2))).variances()[0, 0])
 
 
 def test_a_margin_makes_the_sector_better_known():

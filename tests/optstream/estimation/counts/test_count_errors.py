@@ -5,9 +5,10 @@ import pytest
 
 from optstream.estimation.counts.count_errors import MOST_TRUSTS, count_errors, few_products
 from optstream.estimation.counts.tree_counts import fit_counts, shared_fit
-from optstream.estimation.error_terms import WrittenSumsOfTimes, error_terms
+from optstream.estimation.error_terms import SumsOfTimes, error_terms
 from optstream.estimation.gaussian_process.history import BlockHistory
 from tests.optstream.estimation.counts.test_tree_counts import BELIEF, TREE, histories, history
+from tests.optstream.estimation.written_out import written_out
 
 STEPS = range(27 * 24, 28 * 24)
 ASKED = range(25 * 24, 28 * 24)
@@ -37,7 +38,7 @@ def test_single_counts_err_as_their_rows_say(kind):
     told[fit.n_normal :] = 0.0
     more = np.where(np.arange(len(TREE.nodes)) < fit.n_normal, 1.0, fit.count_variances[-1, 0])[:, None]
     rows = fit.variances + more * TREE.add_up(leaves) - told * fit.means
-    np.testing.assert_allclose(found.variances(np.eye(len(TREE.nodes)), times), rows, rtol=0.01)
+    np.testing.assert_allclose(found.products(np.eye(len(TREE.nodes)), times).variances(), rows, rtol=0.01)
     outside = (told == 0.0).all(axis=0)
     assert 0 < outside.sum() < len(STEPS)  # elsewhere counts were measured, and rows say so
     assert (told[:, ~outside] > 0.01).any()
@@ -49,8 +50,9 @@ def test_variances_are_the_covariances_of_sums_with_themselves_and_none_is_below
     found = count_errors(shared(known, small), known, TREE, small, ASKED, 24)
     random = np.random.default_rng(1)
     nodes, times = random.normal(size=(4, len(TREE.nodes))), random.normal(size=(3, len(ASKED)))
-    whole = found.between(nodes, times)
-    np.testing.assert_allclose(np.einsum("isis->is", whole), found.variances(nodes, times), rtol=1e-9)
+    products = found.products(nodes, times)
+    whole = written_out(products)
+    np.testing.assert_allclose(np.einsum("isis->is", whole), products.variances(), rtol=1e-9)
     flat = whole.reshape(12, 12)
     np.testing.assert_allclose(flat, flat.T, atol=1e-9 * np.abs(flat).max())
     assert np.linalg.eigvalsh(flat).min() > -1e-9 * np.abs(flat).max()
@@ -63,15 +65,15 @@ def test_few_terms_give_it_with_the_day_before(kind):
     times = np.zeros((25, len(ASKED)))
     times[:24, -24:] = np.eye(24)
     times[24, 24:48] = 1.0
-    covariance = WrittenSumsOfTimes(inner, times, 1, 1.0)
+    covariance = SumsOfTimes(inner, times, 1, 1.0)
     terms = error_terms(covariance, TREE, 24)
     for names, steps in (([0], range(24)), ([3, 4, 8], range(7, 19)), ([5], [20])):
         nodes, chosen = np.zeros(len(TREE.nodes)), np.zeros(25)
         nodes[names], chosen[steps] = 1.0, 1.0
-        exact = covariance.variances(nodes[None], chosen[None])[0, 0]
+        exact = covariance.products(nodes[None], chosen[None]).variances()[0, 0]
         assert terms.variance(nodes, chosen[:24]) == pytest.approx(exact, rel=0.02)
     day, before = np.r_[np.ones(24), 0.0], np.r_[np.zeros(24), 1.0]
-    both = covariance.between(np.eye(9)[:1], np.stack([day, before]))[0, 0, 0, 1]
+    both = written_out(covariance.products(np.eye(9)[:1], np.stack([day, before])))[0, 0, 0, 1]
     assert terms.nodes[:, 0, 0] @ terms.earlier[:, 0] == pytest.approx(both, rel=0.05)
 
 
@@ -80,28 +82,13 @@ def test_days_share_what_is_not_known_of_a_size():
     found = count_errors(shared(histories(), 2), histories(), TREE, 2, ASKED, 24)
     days = np.kron(np.eye(3), np.ones(24))
     leaf = np.eye(9)[5:6]
-    both = found.between(leaf, days)[0, :, 0, :]
+    both = written_out(found.products(leaf, days))[0, :, 0, :]
     assert both[2, 1] > 0.1 * both[2, 2]
 
 
 def test_leaves_that_were_never_measured_have_none():
     known = histories() | {2: BlockHistory.empty(6)}
     assert count_errors(shared(known, 2), known, TREE, 2, ASKED, 24) is None
-
-
-def test_nodes_without_a_part_in_a_family_are_not_looked_at(monkeypatch):
-    """Of 313 nodes 25 have one in each family: all pairs of them are 1/156 of all pairs."""
-    found = count_errors(shared(histories(), 2), histories(), TREE, 2, ASKED, 24)
-    sizes, einsum = [], np.einsum
-
-    def counted(how, *of, **options):
-        if how == "ik,jk,km->ijm":
-            sizes.append(of[0].shape)
-        return einsum(how, *of, **options)
-
-    monkeypatch.setattr(np, "einsum", counted)
-    found.between(np.eye(len(TREE.nodes)), np.eye(len(ASKED))[-3:])
-    assert sizes == [(3, 3)] * 2
 
 
 def test_how_far_nodes_are_trusted_is_a_sum_of_few_products():

@@ -7,6 +7,7 @@ from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCov
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
 from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import NOISES, TREES, blocks_of, case
+from tests.optstream.estimation.written_out import written_out
 
 
 @pytest.mark.parametrize("asking", ["steps", "blocks of steps"])
@@ -18,7 +19,7 @@ def test_it_is_the_dense_process(tree_name, noise_name, asking):
     n, leaves = asked.clock.size, seen.tree.leaf_indices
     posterior = TreePosterior(prior, seen)
     doubt = LeafCovariance(LeafSpans(posterior), asked)
-    found = doubt.products(np.eye(leaves.size), np.eye(n)).between()
+    found = written_out(doubt.products(np.eye(leaves.size), np.eye(n)))
     whole = Dense(prior, seen).spread(asked).reshape(len(seen.tree.nodes), n, len(seen.tree.nodes), n)
     expected = whole[leaves][:, :, leaves]
     expected = 0.5 * (expected + expected.transpose(0, 3, 2, 1))  # alike in both orders of a pair
@@ -36,7 +37,7 @@ def test_of_sums_it_is_that_of_their_leaves_and_steps():
     n, n_leaves = asked.clock.size, len(seen.tree.leaves)
     times, leaves = random.normal(size=(3, n)), random.normal(size=(2, n_leaves))
     doubt = LeafCovariance(LeafSpans(TreePosterior(prior, seen)), asked)
-    whole = doubt.products(np.eye(n_leaves), np.eye(n)).between()
+    whole = written_out(doubt.products(np.eye(n_leaves), np.eye(n)))
     expected = np.einsum("pi,as,isjt,qj,bt->paqb", leaves, times, whole, leaves, times)
-    assert np.allclose(doubt.products(leaves, times).between(), expected, rtol=1e-8)
+    assert np.allclose(written_out(doubt.products(leaves, times)), expected, rtol=1e-8)
     assert np.allclose(doubt.variances(leaves, times), np.einsum("papa->pa", expected), rtol=1e-8)
