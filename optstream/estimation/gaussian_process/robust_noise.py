@@ -27,9 +27,12 @@ FARTHEST = 12.0
 """Standard deviations of the radius, above its mean."""
 BEYOND = 4.0
 """Standard deviations of the doubt up to which a score is worked out, where that is farther."""
-LONGEST_STEP = 0.25
-"""Of the grid of radii, in scales; where the doubt is less, 1.2 of its standard deviations."""
+STEPS = 0.25, 0.75
+"""Of the grid of radii, in scales: a quarter of the doubt's standard deviation, within these, or 1.2 of it
+where that is less. Scores are then known to 3e-4, or to 0.003 where the doubt is below half a scale."""
 LEAST_INSIDE = 1e-250
+REACH = 8.5
+"""Standard deviations beyond which nothing of a normal is left beside 1."""
 NEARLY_NORMAL = 100.0
 """Variances of joint noise, above which a doubt makes the sum of both as good as normal: within a percent."""
 MOST_DRAWN, LEAST_DRAWN = 2048, 256
@@ -178,11 +181,15 @@ def joint_score(surprise: Floats, doubt: float, scale: float, size: int) -> Floa
     farthest = size + 1.0 + FARTHEST * np.sqrt(size + 1.0)
     # farther away than both the noise and the doubt reach the score is that there
     away = np.minimum(np.abs(surprise) / scale, max(farthest, BEYOND * deviation))[..., None]
-    step = min(1.2 * deviation, LONGEST_STEP)
+    step = min(1.2 * deviation, float(np.clip(0.25 * deviation, *STEPS)))
     radius = step * np.arange(1, int((farthest + 6.0 * deviation) / step) + 2)
-    nearer, farther = (radius - away) / deviation, (radius + away) / deviation
-    inside = ndtr(nearer) - ndtr(-farther)
-    slopes = np.exp(-0.5 * nearer**2) - np.exp(-0.5 * farther**2)
+    nearer = (radius - away) / deviation
+    inside, slopes = ndtr(nearer), np.exp(-0.5 * nearer**2)
+    # the far side of the noise is seen from radii of a few deviations alone
+    small = radius < REACH * deviation
+    farther = (radius[small] + away) / deviation
+    inside[..., small] -= ndtr(-farther)
+    slopes[..., small] -= np.exp(-0.5 * farther**2)
     of_radius = (size - surprise.shape[1]) * np.log(radius) - radius
     weights = np.exp(of_radius - of_radius.max()) * inside.prod(axis=1)
     # where nothing of a value lies inside, nothing weighs

@@ -141,39 +141,22 @@ class HistoryInformed(BlockPlan):
         day_of = self.public_days.day_of
         return day_of(last.first_step) - day_of(measured.first_step) > NEAR_DAYS
 
-    def rebuild(self, measured: Sequence[Measured]) -> State:
-        """Return the memory that these consecutive periods leave, from their stored measurements alone; free.
-
-        Nothing is lost with a state: blocks are in the measurements, the prior is learned again, and what
-        they spent near their end is charged. Spends of other periods (later ones, void days) only `recall`
-        knows.
-
-        Args:
-            measured: At least one period's, in order.
-
-        Returns:
-            A state; give it to `recall` as `before`.
-        """
-        belief = self._belief(None, len(measured[0].points))
-        for one in measured:
-            belief = replace(belief, covariates=self._belief(used_covariates(one), 0).covariates)
-            belief = belief.refreshed(one.first_step, self.relearn_days, self.scale_units)
-            belief = belief.after(BlockHistory.of(one), self.history_days)
-        end = measured[-1].first_step + measured[-1].n_steps
-        near = self._still_seen((spend for one in measured for spend in one.spends), end)
-        return {"mechanism": NAME, **replace(belief, covariates=()).to_document(), "spends": near}
-
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Judge the last day, and learn again when due: before anything is drawn, for it may fail."""
+        """Judge the last day, and learn again when due: before anything is drawn, for it may fail.
+
+        By what was known of covariates the day before: of that day its own estimate asked the same.
+        """
         memory, known = own_state(state, NAME), self.known_covariates(first_step)
         if memory.get(READY) == first_step or not (memory.get("history") or known):
             return state
-        memory = {"mechanism": NAME, **memory, **known}
-        if not memory.get("history"):
-            return {**memory, READY: first_step}
-        belief = self._belief(memory, n_series_of(memory["history"]))
-        belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
-        return {**memory, **belief.to_document(), READY: first_step}
+        memory = {"mechanism": NAME, **memory}
+        if memory.get("history"):
+            belief = self._belief(
+                {**memory, **self.known_covariates(first_step - 1)}, n_series_of(memory["history"])
+            )
+            belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
+            memory |= replace(belief, covariates=()).to_document()
+        return {**memory, **known, READY: first_step}
 
     def known_covariates(self, first_step: int) -> dict[str, Any]:
         """Return what a night knows of the covariates, as a part of its state; free.

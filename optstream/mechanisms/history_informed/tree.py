@@ -273,9 +273,10 @@ class HistoryInformedTree(Hierarchical):
         known = self.pattern.known_covariates(first_step)
         if (state or {}).get(READY) == first_step or not (state or known):
             return state
-        asked = {"mechanism": NAME, "levels": {}, **(state or {}), **known}
-        learned = _learned(self._refreshed(asked, first_step).to_document())
-        return {**asked, **learned, READY: first_step}
+        asked = {"mechanism": NAME, "levels": {}, **(state or {})}
+        belief = self._refreshed({**asked, **self.pattern.known_covariates(first_step - 1)}, first_step)
+        learned = _learned(replace(belief, covariates=()).to_document())
+        return {**asked, **learned, **known, READY: first_step}
 
     def _refreshed(self, state: State | None, first_step: int) -> FilterState:
         """Return what the tree learned so far, learned again when due."""

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
+from optstream.estimation.gaussian_process import posterior
+from optstream.estimation.gaussian_process.posterior import explained
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
@@ -52,10 +54,10 @@ def stored(make):
     return nights(make, WITH)
 
 
-def changed(after):
+def changed(after, mechanism=PLAIN):
     """A covariate whose values after a day are others."""
     values = np.where(np.arange(N_DAYS) - 20 > after, 99.0, DEGREES)
-    return replace(PLAIN, covariates=(replace(WARMTH, values=values),))
+    return replace(mechanism, covariates=(replace(WARMTH, values=values),))
 
 
 def test_an_estimate_is_made_of_the_stored_values_alone(make, stored):
@@ -124,9 +126,31 @@ def test_a_new_estimate_uses_what_came_later_and_is_recomputable(make, stored):
     assert not np.array_equal(made.revise(corrected[0], [*corrected[1:-1], alone]).values, revised.values)
 
 
-def test_a_memory_is_rebuilt_with_the_values_that_each_night_knew():
-    measured = nights(BOTH["plain"], WITH)
-    assert PLAIN.rebuild(measured) == measured[-1].state
+LEARNS = replace(WITH, relearn_days=28)
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_what_was_learned_hangs_on_what_was_public_the_day_before(make):
+    """A day is judged, and habits are learned, by what its own night knew of it."""
+    last = nights(make, LEARNS, 7)[-1]
+    others = LEARNS, changed(6, LEARNS), changed(5, LEARNS)
+    known = [make(one).prepared(last.state, 7 * SLOTS) for one in others]
+    learned = [{key: one[key] for key in ("prior", "learned", "events")} for one in known]
+    assert learned[0]["learned"] == 7
+    assert learned[0] == learned[1] != learned[2]
+    assert known[0]["covariates"] != known[1]["covariates"]
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_a_day_is_judged_by_the_answer_that_its_estimate_had(make, monkeypatch):
+    """What covariates did is the most of an estimate: it is worked out once a day, not twice."""
+    made, asked = make(LEARNS), []
+    before = nights(make, LEARNS, 9)
+    monkeypatch.setattr(posterior, "explained", lambda *of: asked.append(of) or explained(*of))
+    made.estimate(before[-1])
+    assert len(asked) == 1
+    made.prepared(before[-1].state, 9 * SLOTS)
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)

@@ -55,12 +55,9 @@ def test_whole_blocks_are_drawn_in_groups_of_the_scale_that_is_charged(blocks):
     assert np.allclose(variances, [float(spend.scale) ** 2 * (n + 1) * (n + 2) / 3 for n in own])
 
 
-def test_a_stored_measurement_and_a_state_are_read_back():
-    drawn = draw(informed(), [48, 48])
-    for one in drawn:
+def test_a_stored_measurement_is_read_back():
+    for one in draw(informed(), [48, 48]):
         assert Measured.from_bytes(one.to_bytes()).to_bytes() == one.to_bytes()
-    again = informed().rebuild(drawn)
-    assert again["history"] == drawn[-1].state["history"]
 
 
 @pytest.mark.nightly
