@@ -14,7 +14,7 @@ from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePoste
 
 Floats = NDArray[np.float64]
 
-ROUNDS = 3
+ROUNDS = 2
 DAMPING = 0.8
 GRID = np.linspace(0.0, 12.0, 1201)
 """Of standard deviations, for expectations."""
