@@ -125,6 +125,21 @@ def _hours(
         yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
 
 
+def _aligned(stream: Stream, privacy: Privacy) -> Iterator[str]:
+    """Windows that lie inside one period, beside periods that are shorter: there would be none.
+
+    The accountant takes a whole period for such a window, and two that follow each other would lose twice
+    epsilon in it, while readers are told of any `window` steps.
+    """
+    most = 1440 // step_minutes(stream.step) // (24 if stream.period == "hour" else 1)
+    if privacy.windows == "aligned" and privacy.window > most:
+        yield (
+            f"privacy.window must be at most {most}, the steps of an ordinary {stream.period}, where "
+            'privacy.windows is "aligned": a window over two periods would be covered by nothing; got '
+            f'{privacy.window}: take fewer steps, or "sliding"'
+        )
+
+
 def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
     if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
         yield (
@@ -327,6 +342,7 @@ CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]],
     (question_problems, ["questions", "stream", "trees"], []),
     (schedule_problems, ["schedule", "watch", "stream"], []),
     (_hours, ["stream", "mechanism"], ["release", "covariates"]),
+    (_aligned, ["stream", "privacy"], []),
 )
 """Each with the sections that it needs, and those in whose place it takes None where they are not valid."""
 

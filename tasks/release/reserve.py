@@ -13,6 +13,7 @@ from optstream.ledger import ReleaseState
 from optstream.privacy import Spend, worst_window
 from tasks.release.carry_over import recall
 from tasks.release.day import Judged, Lease, Reserved, Stage, TakenOver, Unreleased
+from tasks.release.guards.step_numbers import refuse_renumbered
 from tasks.release.guards.witness import bear_witness
 from tasks.release.records.lineage import told_releases
 from tasks.release.run import PUBLISHED_IN, Run, terms_of
@@ -101,7 +102,7 @@ def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
     """Charge the day's plan to the budget. TakenOver: its owner died meanwhile, and left the whole draw.
 
     Raises BudgetError, with nothing spent, if a window is full; LedgerError if the folder lists a day that
-    the ledger does not know.
+    the ledger does not know, or if days near it were released under other time zone data.
     """
     settings, day, revision = run.settings, judged.day, judged.revision
     entry = shown.catalogue.entry(day) if shown.catalogue else None
@@ -111,6 +112,7 @@ def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
             "the ledger that the folder was written with; bring that one back"
         )
     is_drawn = _is_drawn(run, judged, shown)
+    refuse_renumbered(settings, run.ledger, judged)
     calendar = settings.calendar
     mechanism = run.mechanism_of(day, revision)
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.

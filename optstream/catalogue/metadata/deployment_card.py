@@ -166,7 +166,7 @@ def _at_delta(model: PrivacyModel) -> str:
 
 
 def _guarantee(model: PrivacyModel, change: Fraction) -> str:
-    kind = "sliding" if model.windows == "sliding" else "aligned with days"
+    kind = "sliding" if model.windows == "sliding" else "inside one period"
     return (
         f"epsilon at most {_rounded_up(model.epsilon):g}{_at_delta(model)} for any {model.window_length} "
         "consecutive steps "

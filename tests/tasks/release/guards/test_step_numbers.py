@@ -1,0 +1,112 @@
+"""Days are not released beside days that have other steps by the time zone data of now."""
+
+import struct
+import zoneinfo
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+from optstream.privacy import worst_window
+from optstream.stream import calendar
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.day import Status
+from tests.tasks.two_regions import Installation
+
+SUMMER_TIME, NONE = "CET-1CEST,M3.5.0,M10.5.0/3", "CET-1"
+FIRST = date(2016, 3, 28)
+"""The day after the clock changes by the older data; by the newer it does not."""
+SECOND, LATER = FIRST + timedelta(days=1), FIRST + timedelta(days=5)
+
+
+@pytest.fixture
+def zone(tmp_path_factory, installation):
+    """The stream is of a zone of its own, a new one for each test, for much is kept by a zone's name: make
+    its rule what is given, as if its data were replaced: zone(rule).
+    """
+    folder = tmp_path_factory.mktemp("zones")
+    name = f"Test/{folder.name}"
+    (folder / "Test").mkdir()
+    installation.configure("Europe/Paris", name)
+
+    def forget():
+        zoneinfo.ZoneInfo.clear_cache()
+        calendar._midnight.cache_clear()
+        calendar._hours.cache_clear()
+
+    def change(rule):
+        one = struct.pack(">4sc15x6l", b"TZif", b"2", 0, 0, 0, 0, 1, 4) + struct.pack(">lbb", 3600, 0, 0)
+        (folder / name).write_bytes(2 * (one + b"CET\0") + f"\n{rule}\n".encode())
+        zoneinfo.reset_tzpath([str(folder)])
+        forget()
+
+    yield change
+    zoneinfo.reset_tzpath()
+    forget()
+
+
+def publish(installation, *days):
+    """Have these days published, and say if they all are."""
+    installation.simulate(*days)
+    outcomes = [one.outcome for one in installation.release(*days).values()]
+    return [outcome.status for outcome in outcomes] == [Status.PUBLISHED] * len(days)
+
+
+@pytest.fixture
+def released(installation, zone):
+    """A day is released by the older data; then come the newer."""
+    zone(SUMMER_TIME)
+    assert publish(installation, FIRST)
+    zone(NONE)
+    return installation
+
+
+def test_a_day_is_refused_whose_neighbour_has_other_steps_now(released):
+    released.simulate(SECOND)
+    before = released.files("published", "trusted/measurements")
+    refused = released.release(SECOND)[SECOND].outcome
+    assert refused.status is Status.FAILED
+    assert f"has {FIRST} of stream 'two-regions' at steps" in refused.message
+    assert "time zone data of Test/" in refused.message
+    assert released.ledger.find("two-regions", SECOND.isoformat()) is None
+    assert released.files("published", "trusted/measurements") == before
+
+
+def test_so_is_a_day_of_another_stream_of_the_same_privacy_budget(released, tmp_path_factory):
+    other = Installation(tmp_path_factory.mktemp("other"), released.now)
+    text = (released.folder / "optstream.toml").read_text().replace('"two-regions"', '"other"')
+    text = text.replace("sqlite:///trusted/ledger.sqlite", released.settings.ledger_url)
+    (other.folder / "optstream.toml").write_text(text)
+    other.simulate(SECOND)
+    refused = other.release(SECOND)[SECOND].outcome
+    assert refused.status is Status.FAILED
+    assert f"has {FIRST} of stream 'two-regions'" in refused.message
+
+
+def test_days_that_share_no_window_with_it_are_released_and_so_is_a_day_beside_right_ones(released):
+    assert publish(released, LATER, LATER + timedelta(days=1))
+    assert released.ledger.verify() == []
+
+
+def test_with_data_that_stay_nothing_is_refused(installation, zone):
+    zone(SUMMER_TIME)
+    assert publish(installation, FIRST - timedelta(days=1), FIRST, SECOND)
+
+
+def test_what_a_window_over_both_would_lose(installation, zone):
+    """Control: two blocks that cost all of epsilon each, 49 steps apart by their numbers, 47 in time."""
+    zone(SUMMER_TIME)
+    installation.change_mechanism("HistoryInformed", "scale = 5000.0\nn_blocks = 1\nblock_length = 1")
+    installation.configure("[mechanism]", '[mechanism]\nnoise = "laplace"')
+    settings = installation.settings
+    losses = []
+    for number in range(49):
+        day, after = FIRST + timedelta(days=number), FIRST + timedelta(days=number + 1)
+        plan = mechanism_for(settings, day).plan(48, settings.calendar.first_step(day))
+        zone(NONE)
+        following = mechanism_for(settings, after).plan(48, settings.calendar.first_step(after))
+        zone(SUMMER_TIME)
+        assert worst_window([*plan, *following], 48).epsilon <= 1
+        in_time = [replace(spend, first_step=spend.first_step - 2) for spend in following]
+        losses.append(worst_window([*plan, *in_time], 48).epsilon)
+    assert max(losses) > 1.99
