@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Column, Table
 
 from tasks.config import Settings
@@ -62,8 +63,6 @@ class Terminal:
         if not self.is_watched:
             yield None
             return
-        from rich.progress import Progress
-
         with Progress(*columns, console=self.console, transient=transient) as shown:
             yield partial(shown.update, shown.add_task("", total=total, **fields))
 

@@ -214,7 +214,8 @@ def read_catalogue(
     catalogue = find_catalogue(folder, check)
     if catalogue is None:
         raise PublicationError(
-            f"there is no {CATALOGUE} in the published folder; check its path, or publish first"
+            f"{str(folder)!r} is no published folder: there is no {CATALOGUE} in it; check the path, or "
+            "publish there first"
         )
     return catalogue
 

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue, read_catalogue
+from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE, curves_file
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
 from optstream.errors import PublicationError
@@ -110,7 +110,7 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
 def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
     """Return whether the page changed; None if it was made of another catalogue than is there."""
     mark = transaction.mark(PAGE)
-    if read_catalogue(transaction) != made:
+    if find_catalogue(transaction) != made:
         return None
     there, named = set(_figures_in(transaction)), {f"{digest}.bin" for digest in curves_named(data)}
     if named - there:

@@ -18,6 +18,7 @@ Row = tuple[tuple[int, ...], tuple[int, ...]]
 Column = tuple[int, int]
 """At which place in time: points or which answer, and which of them."""
 Number = tuple[Row, Column]
+Estimator = Callable[[Measured], Floats]
 
 BAND = 1.96
 """Standard errors on each side of a value in a band of 95 %."""
@@ -108,17 +109,15 @@ class SeparableFactor:
         return ErrorProducts((series @ series.T)[None], (steps @ steps.T)[None], *no_columns)
 
 
-def noise_factor(
-    estimate: Callable[[Measured], Floats], measured: Measured, variances: Floats
-) -> ErrorFactor | None:
+def noise_factor(estimate: Estimator, measured: Measured, variances: Floats) -> ErrorFactor | None:
     """Return what the measurements' noise did to a linear estimate: each number moved alone; free.
 
     Every number that was drawn is one part: independent of the others, or, in a group of joint noise, not
     correlated with them. estimate: from measurements to values (n_series, n_steps). variances: of the values,
     as they are known otherwise, to which the factor's squares add up. None where they do not, for then noise
-    of earlier periods is in the values, or they are not linear (medians); and for more than `MOST_ENTRIES`.
+    of earlier periods is in the values, or they are not linear (medians).
     """
-    if not fits_factor(measured, len(variances)) or not np.isfinite(variances).all():
+    if not np.isfinite(variances).all():
         return None
     n_parts, rest = _n_drawn(measured), estimate(measured)
     parts = np.zeros((*variances.shape, n_parts))
@@ -129,18 +128,16 @@ def noise_factor(
     return ErrorFactor(parts) if exact else None
 
 
-def separable_factor(
-    estimate: Callable[[Measured], Floats], measured: Measured, variances: Floats
-) -> SeparableFactor | None:
+def separable_factor(estimate: Estimator, measured: Measured, variances: Floats) -> SeparableFactor | None:
     """Return the factor of many series, of all of which the same numbers were drawn; free.
 
     What a number does to the values is then what its row does to the series, times what its column does to
     the steps. So the first row is moved column by column; then as many rows at once as there are columns
     which do different things, each in a column of its own. Whether it holds is seen by moving all numbers at
     once, by amounts in no simple proportion: linear maps that agree there agree everywhere, but for a
-    coincidence. None where it does not hold, and as in `noise_factor`; for more than `MOST_DRAWN` numbers.
+    coincidence. None where it does not hold, and as in `noise_factor`.
     """
-    if not fits_separable_factor(measured) or not np.isfinite(variances).all():
+    if not np.isfinite(variances).all():
         return None
     deviation = {(row, column): value for row, column, value in _drawn(measured)}
     rows = list(dict.fromkeys(row for row, _ in deviation))
@@ -194,14 +191,16 @@ def _apart(columns: Floats) -> list[int]:
     return found
 
 
-def fits_factor(measured: Measured, n_series: int) -> bool:
-    """Return whether a factor of so many series would have at most `MOST_ENTRIES`, which is quickly seen."""
-    return n_series * measured.n_steps * _n_drawn(measured) <= MOST_ENTRIES
-
-
-def fits_separable_factor(measured: Measured) -> bool:
-    """Return whether at most `MOST_DRAWN` numbers were drawn, which is quickly seen."""
-    return _n_drawn(measured) <= MOST_DRAWN
+def factor_that_fits(
+    measured: Measured, n_series: int
+) -> Callable[[Estimator, Measured, Floats], ErrorFactor | SeparableFactor | None] | None:
+    """Return which of `noise_factor` and `separable_factor` is worked out of so many series, quickly seen:
+    the first of at most `MOST_ENTRIES`, else the second of at most `MOST_DRAWN` numbers; else None.
+    """
+    n_drawn = _n_drawn(measured)
+    if n_series * measured.n_steps * n_drawn <= MOST_ENTRIES:
+        return noise_factor
+    return separable_factor if n_drawn <= MOST_DRAWN else None
 
 
 def _moved(measured: Measured) -> Iterator[tuple[Measured, float]]:

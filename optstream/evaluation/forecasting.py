@@ -32,7 +32,7 @@ def forecast(history: Values, n_ahead: int) -> Forecast:
     estimation that stops short is used as it stands and says so; one that fails altogether gives the mean.
     Source: OptStream, section 6.1.3; estimation by statsmodels' SARIMAX (state space, exact likelihood).
     """
-    from statsmodels.tsa.statespace.sarimax import SARIMAX
+    from statsmodels.tsa.statespace.sarimax import SARIMAX  # of the extra `evaluation`
 
     centre, spread = float(history.mean()), float(history.std()) or 1.0
     with warnings.catch_warnings():

@@ -10,14 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optstream.estimation.error_factor import (
-    ErrorFactor,
-    SeparableFactor,
-    fits_factor,
-    fits_separable_factor,
-    noise_factor,
-    separable_factor,
-)
+from optstream.estimation.error_factor import ErrorFactor, SeparableFactor, factor_that_fits
 from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
@@ -181,13 +174,10 @@ class Mechanism(Afterwards):
         """
         every = np.arange(len(measured.points))
         leaves = every if self.own_tree is None else self.own_tree.leaf_indices
-        fits = fits_factor(measured, len(leaves))
-        if not (fits or fits_separable_factor(measured)):
+        factor = factor_that_fits(measured, len(leaves))
+        variances = None if factor is None else self.noise_variances(measured)
+        if factor is None or variances is None:
             return None
-        variances = self.noise_variances(measured)
-        if variances is None:
-            return None
-        factor = noise_factor if fits else separable_factor
         return factor(lambda one: self.unbounded(one)[leaves], measured, variances[leaves])
 
     def unbounded(self, measured: Measured) -> NDArray[np.float64]:

@@ -176,7 +176,7 @@ class Release:
             on a tree, `value`, and what is known of `standard_error`, of `lowest` and `highest` (`bands`),
             and of `noise_standard_error`. Nodes are in the order of the tree, steps rise within each.
         """
-        import polars as pl
+        import polars as pl  # a seventh of a second, which nothing else here needs
 
         n_nodes, n_steps = self.values.shape
         columns: dict[str, Any] = {"node": self._names}

@@ -31,7 +31,7 @@ def connect(protocol: str) -> Any:
 
 @lru_cache
 def _connected(protocol: str, _process: int) -> Any:
-    import fsspec
+    import fsspec  # of the extra `s3`
 
     try:
         return fsspec.filesystem(protocol, use_listings_cache=False, skip_instance_cache=True)

@@ -4,6 +4,7 @@ s3fs alone has a put that creates and none that replaces on a condition, and its
 tag with the bytes; so these calls are made here, by s3fs' own client, with its credentials and retries.
 A put whose answer got lost is tried again by the client and is then refused, for its own first try came
 through: False says that something is there, not whose it is.
+Packages of the extra `s3` are imported where they are used.
 """
 
 import errno

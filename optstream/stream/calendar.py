@@ -118,16 +118,21 @@ class Calendar:
             return self.first_step(day_of(period)) + self._steps_before(period)
         if self.day == "fixed":
             return (period - ORIGIN).days * self.slots
-        elapsed = _midnight(period, self.time_zone) - _midnight(ORIGIN, self.time_zone)
-        steps, rest = divmod(elapsed, timedelta(minutes=self.step_minutes))
+        step = timedelta(minutes=self.step_minutes)
+        steps, rest = divmod(self._elapsed_between(ORIGIN, period), step)
         if rest:
-            # `period` begins within a step, for the day before it ends so
-            before = max(period, date.min + timedelta(days=1)) - timedelta(days=1)
+            # the day to blame may lie far away: where the clock did not move back, all since begin so
+            between = reversed(days_from(*sorted((period, ORIGIN)))[:-1])
+            moved = next(day for day in between if self._elapsed_between(day, day + timedelta(days=1)) % step)
             raise ParameterError(
-                f"{before} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes"
-                '; use a shorter step, or day "fixed"'
+                f"{moved} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes, "
+                f"for its clock moves by part of one, and {period} begins within a step; use a shorter step, "
+                'or day "fixed"'
             )
         return steps
+
+    def _elapsed_between(self, first: date, last: date) -> timedelta:
+        return _midnight(last, self.time_zone) - _midnight(first, self.time_zone)
 
     def step_of_day(self, period: date) -> int:
         """Return how many steps of its day lie before a period.

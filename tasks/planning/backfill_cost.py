@@ -37,7 +37,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     """
     if changed := guarantee_changed(settings, ledger):
         raise LedgerError(
-            f"the {', '.join(changed)} of stream {settings.stream.name!r} differ from what the ledger has: "
+            f"the ledger has stream {settings.stream.name!r} under another {', '.join(changed)}: "
             "restore the configuration, or declare the change with `optstream ledger amend`"
         )
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar

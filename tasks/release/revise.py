@@ -1,6 +1,6 @@
 """New estimates of published days, from measurements that were charged already. Nothing is drawn here."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
@@ -128,6 +128,18 @@ def _estimate(mechanism: Mechanism, own: Measured, later: Sequence[Measured]) ->
 def _days(due: Due, later: Sequence[Measured]) -> list[date]:
     """The days of these measurements, which are the first of those that were asked for."""
     return [day for day, _ in due.later[: len(later)]]
+
+
+def changes_any(run: Run, waiting: Iterable[Due]) -> bool:
+    """Return whether a run would give one of these days a new estimate, or tell why it cannot.
+
+    What another mechanism measured is due for as long as a night looks back, and keeps its estimate.
+    """
+    stored = measurements_of(run)
+    try:
+        return any(not isinstance(_rests_on(run, stored, one), str) for one in waiting)
+    except Exception:  # noqa: BLE001 - the run meets it too, and tells it
+        return True
 
 
 def keep_vintage(run: Run, day: Revised) -> StagedVintage:

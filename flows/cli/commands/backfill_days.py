@@ -11,6 +11,7 @@ from time import monotonic
 from typing import Annotated, Any
 
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
 from flows.cli.console import Terminal
 from flows.cli.options import (
@@ -138,8 +139,6 @@ def _progress(n_days: int, period: str, terminal: Terminal) -> Iterator[tuple[An
     """A bar with rate and time left, then the steps of new estimates; without a terminal, a line each;
     nothing with --json.
     """
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-
     started, n_done = monotonic(), 0
     texts = TextColumn("{task.description}"), TextColumn("{task.fields[rate]}")
     columns = (texts[0], BarColumn(), MofNCompleteColumn(), texts[1], TimeRemainingColumn())

@@ -136,7 +136,7 @@ def _register(
     """Tell the server of the streams; return the work pool. starts: the command that starts a run, if not
     Prefect's. own: the server is, so no run of it is alive.
     """
-    from flows.orchestration import deployments
+    from flows.orchestration import deployments  # prefect reads its settings as it is imported
 
     settings, names = streams[0], {one.stream.name for one in streams}
     if len(streams) == 1:
@@ -155,6 +155,7 @@ def _register(
 
 def _tell(streams: Sequence[Settings], terminal: Terminal, pool: str, heartbeat: int, *, own: bool) -> None:
     """What was set up, and when it runs next."""
+    # prefect has read its settings now
     from flows.orchestration.deployments import MISSED_HEARTBEATS, name_of_all, next_run
 
     settings = streams[0]

@@ -46,9 +46,7 @@ def show_book(
                 terminal.say(_horizon(found))
         terminal.say("")
     if changed:
-        terminal.say(
-            f"the configuration's {', '.join(changed)} differ from the ledger's terms: a run would be refused"
-        )
+        terminal.say(f"the ledger has another {', '.join(changed)} than the configuration: a run is refused")
 
 
 DECIMALS: dict[Currency, int] = {"epsilon": 6, "rho": 9}

@@ -37,6 +37,9 @@ class LocalStorage:
     def __init__(self, root: Path) -> None:
         self._root = root
 
+    def __str__(self) -> str:
+        return str(self._root)
+
     def read(self, name: str, largest: int) -> bytes:
         """Return the bytes of a plain file, no link."""
         try:

@@ -30,6 +30,9 @@ class ObjectStorage:
     def __init__(self, store: Store) -> None:
         self._store = store
 
+    def __str__(self) -> str:
+        return str(self._store.url)
+
     def read(self, name: str, largest: int) -> bytes:
         """Return the bytes of an object; what the store refuses is a PublicationError."""
         with self._reading():

@@ -134,7 +134,7 @@ def _put(
 ) -> bool | None:
     """Return whether anything changed; None where another catalogue is there by now."""
     mark = transaction.mark(ANSWERS_INDEX)
-    if read_catalogue(transaction) != made:
+    if find_catalogue(transaction) != made:
         return None
     transaction.prepare()
     for name, data in files.items():

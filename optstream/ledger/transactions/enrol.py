@@ -52,8 +52,7 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
             if "stream_share" in changed and {"stream_share", HASH}.issuperset(changed):
                 raise LedgerError(_share_would_move(terms, known.stream_share))
             raise LedgerError(
-                f"stream {terms.stream!r} has releases, and its {', '.join(changed)} differ from what they "
-                f"were made under: {REMEDY}"
+                f"stream {terms.stream!r} has releases, made under another {', '.join(changed)}: {REMEDY}"
             )
     grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
     refuse_more_than_all(connection, terms, grant_id)
@@ -116,9 +115,9 @@ def _change_trees(
     reserved_until = connection.execute(select(end).where(ReleaseRow.stream_id == stream.id)).scalar_one()
     if not continues(known.trees, terms.trees, reserved_until):
         raise LedgerError(
-            f"stream {terms.stream!r} has releases, and its hierarchy_hash differs from what they were made "
-            f"under: a change of the hierarchy must begin after {last}, the last period that was reserved, "
-            f"and leave what held before as it was; else {REMEDY}"
+            f"stream {terms.stream!r} has releases, made under another {HASH}: a change of the hierarchy "
+            f"must begin after {last}, the last period that was reserved, and leave what held before as it "
+            f"was; else {REMEDY}"
         )
     change = update(StreamRow).where(StreamRow.id == stream.id)
     connection.execute(change.values(**columns_of(terms)))
@@ -144,7 +143,7 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
     members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars().all()
     if any(member != stream_id for member in members):
         raise LedgerError(
-            f"privacy budget {terms.grant!r} is shared, and the {', '.join(differing)} of stream "
-            f"{terms.stream!r} differ from it: streams of one privacy budget must agree; {REMEDY}"
+            f"privacy budget {terms.grant!r} is shared, and has another {', '.join(differing)} than stream "
+            f"{terms.stream!r}: streams of one privacy budget must agree; {REMEDY}"
         )
     return grant.id, next_guarantee(connection, grant, terms.calendar, wanted)

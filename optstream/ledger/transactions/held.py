@@ -26,6 +26,11 @@ def describe(stream: str, period: str, revision: int | None) -> str:
     return f"stream {stream!r}, period {period!r}, revision {revision}"
 
 
+def giving_up(period: str) -> str:
+    """Return the command that gives a release up, as messages name it."""
+    return f"give it up with `optstream withdraw --date {period} --reason WHY`"
+
+
 def find_row(connection: Connection, stream: str, period: str, revision: int) -> ReleaseRow | None:
     """Return a release's row, or None."""
     return one_row(connection, _RELEASE, stream=stream, period=period, revision=revision)

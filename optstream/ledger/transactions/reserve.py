@@ -26,7 +26,7 @@ from optstream.ledger.records import (
     lease_end,
     stamp,
 )
-from optstream.ledger.transactions.held import Key, describe, find_row, held
+from optstream.ledger.transactions.held import Key, describe, find_row, giving_up, held
 from optstream.ledger.transactions.withdrawals import give_up
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, Spend
 from optstream.privacy.spends import check_currency
@@ -114,8 +114,8 @@ def reserve(
 
     Raises:
         BudgetError: Some window would lose more than a privacy guarantee gives it, the one in force or one
-            that days in the window were released under, or restatements more than their share. Nothing is
-            inserted.
+            that days in the window were released under, or restatements more than their share; or its own
+            noise was compromised. Nothing is inserted.
         HeldError: Another run holds the release.
         LedgerError: The stream is not enrolled; the release is DRAWN (adopt it), PUBLISHED or VOID; its draw
             was begun by this owner, or under another plan; an earlier revision is unfinished; a head is not
@@ -212,8 +212,12 @@ def _take_over(
     if alive and release.drawing:
         # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
         raise LedgerError(
-            f"{request.named}: this run began its draw and recorded no outcome; give it up with "
-            "`optstream withdraw`"
+            f"{request.named}: this run began its draw and recorded no outcome; {giving_up(request.period)}"
+        )
+    if release.compromised is not None:
+        raise BudgetError(
+            f"{request.named}: its noise was declared compromised ({release.compromised}), and it is never "
+            f"drawn again; {giving_up(request.period)}"
         )
     same_plan = (release.spends_hash, release.amendment) == (
         spends_hash(grant.id, request.plan),
@@ -222,7 +226,7 @@ def _take_over(
     if (release.drawing or release.redraws) and not same_plan:
         raise LedgerError(
             f"{request.named} was being drawn under another plan when its owner died: run it again under the "
-            "configuration and history of then, or give it up with `optstream withdraw`"
+            f"configuration and history of then, or {giving_up(request.period)}"
         )
     if release.drawing and request.is_drawn:
         # its owner died between durable measurements and their record: the draw stays begun, and is the one

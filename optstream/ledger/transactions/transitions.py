@@ -18,7 +18,7 @@ from optstream.ledger.database.engine import lease_time
 from optstream.ledger.database.schema import GrantRow, ReleaseRow
 from optstream.ledger.hash_chain import move
 from optstream.ledger.records import ReleaseState, Reservation, check_name, stamp
-from optstream.ledger.transactions.held import Key, describe, held_row, key_of, require
+from optstream.ledger.transactions.held import Key, describe, giving_up, held_row, key_of, require
 from optstream.ledger.transactions.withdrawals import give_up
 from optstream.privacy import Spend
 
@@ -91,7 +91,7 @@ def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow
     if any(kept.loss.epsilon == inf for kept in losses_with(connection, grant, plan)):
         raise BudgetError(
             f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
-            "everything: it is not drawn; give it up with `optstream withdraw`"
+            f"everything: it is not drawn; {giving_up(key[1])}"
         )
 
 

@@ -108,7 +108,7 @@ def _releases(
                 if value != found_value
             ]
             named = describe(stream.name, period, revision)
-            yield f"{named}: {', '.join(differing)} differ from what its events record"
+            yield f"{named}: differs from what its events record in {', '.join(differing)}"
     for key in replayed:
         yield f"{describe(stream.name, *key)}: its events are there, its row is gone"
     return found
@@ -190,6 +190,6 @@ def vintage_problems(connection: Connection, stream: StreamRow, told: ToldOfVint
             continue
         differing = [name for name, value in zip(OF_VINTAGE, values, strict=True) if said.get(name) != value]
         if differing:
-            yield f"{named}: {', '.join(differing)} differ from what its events record"
+            yield f"{named}: differs from what its events record in {', '.join(differing)}"
     for key in left:
         yield f"{describe(stream.name, *key[:2])}, vintage {key[2]}: its events are there, its row is gone"

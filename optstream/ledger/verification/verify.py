@@ -95,7 +95,7 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
         # terms that cannot be read are told with their stream
         differing = [name for name in OF_GRANT if guarantee and guarantee.get(name) != getattr(grant, name)]
         if differing:
-            yield f"{budget}: {', '.join(differing)} differ from those of stream {stream.name!r}"
+            yield f"{budget}: differs from stream {stream.name!r} in {', '.join(differing)}"
     if not _guarantees_as_recorded(grant, kept, account):
         yield f"{budget}: its privacy guarantees are not those in the events of its streams"
         return

@@ -149,6 +149,7 @@ class Proxy(Section):
     @property
     def components(self) -> tuple[Any, ...]:
         """The prior's, with these medians. Raises ParameterError for others than it has."""
+        # a third of a second: only where a proxy is given
         from optstream.mechanisms.history_informed.public_prior import with_medians
 
         return with_medians(self.medians)
@@ -184,7 +185,7 @@ class HistoryInformed(Mechanism):
 
     def holidays_around(self, day: date) -> tuple[date, ...]:
         """As any mechanism's. Raises ParameterError for a country that is not known."""
-        from tasks.covariates.public_holidays import public_holidays
+        from tasks.covariates.public_holidays import public_holidays  # only where one asks
 
         years = range(day.year - 1, day.year + 2)
         return (*self.holidays, *(public_holidays(self.country, years) if self.country else ()))

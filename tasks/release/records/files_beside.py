@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from optstream.catalogue import ReleaseStatement, StagedRelease, StatedErrors, StatedMeasurements
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import LARGEST_ERRORS, errors_file
+from optstream.catalogue.measurements.measurements_file import encode_measurements
 from optstream.catalogue.reading.read import read_beside
 from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.errors import LedgerError, OptStreamError
-from optstream.estimation.error_factor import fits_factor, fits_separable_factor
+from optstream.estimation.error_factor import factor_that_fits, separable_factor
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
 from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED
 from optstream.mechanisms import Release
@@ -124,8 +125,6 @@ def _measurements_again(run: Run, day: date, revision: int, digest: str) -> byte
 def _measurements(
     settings: Settings, day: date, revision: int, mechanism: Mechanism, measured: Measured
 ) -> bytes:
-    from optstream.catalogue.measurements.measurements_file import encode_measurements  # only where wanted
-
     return encode_measurements(
         measured,
         mechanism,
@@ -180,8 +179,9 @@ def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) 
     same noise have the same terms, which are worked out once.
     """
     measured, known = release.measured, release.noise_standard_errors
-    fits = len(tree.nodes) <= MOST_NODES and fits_separable_factor(measured)
-    if known is None or not (fits or fits_factor(measured, len(tree.leaf_indices))):
+    factor = factor_that_fits(measured, len(tree.leaf_indices))
+    is_too_large = factor is separable_factor and len(tree.nodes) > MOST_NODES
+    if known is None or factor is None or is_too_large:
         return None
     if not mechanism.adaptive:
         with suppress(OptStreamError):

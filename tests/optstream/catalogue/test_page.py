@@ -205,7 +205,7 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
     put(in_store.name, DAY)
     replace_page(in_store.name, made)
     put(in_store.name, NEXT)
-    real, raced = module.read_catalogue, []
+    real, raced = module.find_catalogue, []
 
     def racing(where):
         found = real(where)
@@ -223,7 +223,7 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
         seen.append(in_store.read(PAGE).count(b"2016-"))
 
     monkeypatch.setattr(ObjectTransaction, "replace_marked", watched)
-    monkeypatch.setattr(module, "read_catalogue", racing)
+    monkeypatch.setattr(module, "find_catalogue", racing)
     replace_page(in_store.name, made)
     assert raced
     assert seen == sorted(seen), "days are only ever added"

@@ -40,7 +40,7 @@ EDITS = [
     ("UPDATE releases SET state = 'VOID' WHERE period = 'day 0'", "day 0.*state"),
     ("UPDATE releases SET generation = 7 WHERE period = 'day 0'", "day 0.*generation"),
     ("DELETE FROM releases WHERE period = 'day 0'", "its row is gone"),
-    ("UPDATE grants SET epsilon = '100'", "epsilon differ"),
+    ("UPDATE grants SET epsilon = '100'", "differs from stream .* in epsilon"),
     ("UPDATE grants SET longest_spend = 0", "longest spend.*not as its row says"),
     ("UPDATE streams SET calibration = 'paper'", "terms are not those"),
     ("UPDATE streams SET head = 'x'", "last event"),

@@ -36,8 +36,12 @@ def test_a_step_that_a_day_does_not_hold_is_refused():
         Calendar(120, "Europe/Paris").n_steps(date(2016, 3, 27))
     with pytest.raises(ParameterError, match="2024-04-07 in Australia/Lord_Howe is not a whole number"):
         Calendar(60, "Australia/Lord_Howe").n_steps(date(2024, 4, 7))
-    with pytest.raises(ParameterError, match="0001-01-01 in America/New_York is not a whole number"):
-        Calendar(30, "America/New_York").first_step(date.min)
+    with pytest.raises(ParameterError, match="1972-01-07 in Africa/Monrovia is not a whole number"):
+        Calendar(30, "Africa/Monrovia").first_step(date(1970, 1, 1))
+    # by half an hour, and for years: days since are whole, and begin within a step
+    told = "2015-08-14 in Asia/Pyongyang is not a whole number of steps .* 2016-06-01 begins within a step"
+    with pytest.raises(ParameterError, match=told):
+        Calendar(60, "Asia/Pyongyang").first_step(date(2016, 6, 1))
     with pytest.raises(ParameterError, match="divide a day"):
         Calendar(7 * 11, "UTC")
     with pytest.raises(ParameterError, match="IANA"):

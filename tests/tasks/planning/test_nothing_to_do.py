@@ -6,6 +6,7 @@ import pytest
 
 from tasks.planning.nothing_to_do import over_already
 from tasks.release.day import Status
+from tasks.release.due import due
 from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -46,3 +47,18 @@ def test_an_estimate_that_is_due_is_still_to_be_made(learning):
     learning.released(*days)
     learning.write_pages()
     assert over_already(learning.run(), days) is None
+
+
+def test_a_day_that_another_mechanism_measured_stays_due_and_is_no_work(installation):
+    """But where its measurements are gone, which a run tells."""
+    days = [DAY, NEXT]
+    installation.simulate(*days)
+    installation.released(DAY)
+    installation.change_mechanism("HistoryInformed")
+    installation.released(NEXT)
+    installation.write_pages()
+    assert [one.day for one in due(installation.run())] == [DAY]
+    assert len(over_already(installation.run(), days)) == 2
+    for path in installation.settings.measurements_of(DAY, 0).iterdir():
+        path.unlink()
+    assert over_already(installation.run(), days) is None

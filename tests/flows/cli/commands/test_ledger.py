@@ -74,7 +74,7 @@ def test_show_says_when_a_run_would_be_refused(charged):
     path = charged / "optstream.toml"
     path.write_text(path.read_text().replace('epsilon = "1"', 'epsilon = "2"'))
     shown = " ".join(invoke("ledger", "show").output.split())
-    assert "the configuration's epsilon differ from the ledger's terms: a run would be refused" in shown
+    assert "the ledger has another epsilon than the configuration: a run is refused" in shown
 
 
 def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charged):

@@ -70,7 +70,7 @@ def test_errors_say_what_to_do_and_repeat_nothing(failing, put, make_error, word
 def test_a_missing_bucket(put, s3_server):
     with pytest.raises(PublicationError, match="there is no such bucket; make it, or correct the URL"):
         put("s3://no-such-bucket/published", DAY)
-    with pytest.raises(PublicationError, match=r"no catalogue\.json in the published folder; check its path"):
+    with pytest.raises(PublicationError, match="'s3://no-such-bucket/published' is no published folder"):
         read_published("s3://no-such-bucket/published")
 
 

@@ -24,6 +24,7 @@ from optstream.catalogue import (
 )
 from optstream.catalogue.reading import read
 from optstream.catalogue.rows import schema
+from optstream.catalogue.sums.read_sum import read_sum
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT
 
@@ -128,6 +129,17 @@ def test_a_catalogue_is_not_trusted(tmp_path, put, change, rule):
     spoil(tmp_path, change)
     with pytest.raises(PublicationError, match=rule):
         read_published(tmp_path)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_folder_without_a_catalogue_is_named_with_the_remedy(tmp_path, is_there):
+    folder = tmp_path / "publshed"
+    if is_there:
+        folder.mkdir()
+    told = r"'.*publshed' is no published folder: there is no catalogue\.json in it; check the path"
+    for read_it in (read_published, check_files, lambda folder: read_sum(folder, ["1"], DAY, NEXT)):
+        with pytest.raises(PublicationError, match=told):
+            read_it(folder)
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b"NaN"])

@@ -128,7 +128,8 @@ def test_all_streams_of_a_grant_follow(ledger, publish, kit):
     assert ledger.terms("second").model == ledger.terms("load").model
     assert ledger.terms("second").hierarchy_hash == "another"
     with pytest.raises(
-        LedgerError, match="privacy budget 'customers' is shared, and the epsilon of stream 'second'"
+        LedgerError,
+        match="privacy budget 'customers' is shared, and has another epsilon than stream 'second'",
     ):
         ledger.enrol(kit.terms("second", hierarchy="another"), kit.now)
     assert ledger.verify() == []

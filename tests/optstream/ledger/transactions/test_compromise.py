@@ -35,11 +35,27 @@ def test_a_plan_that_was_reserved_before_is_not_drawn(ledger, publish, reserve, 
     near = reserve("day 1", kit.plan(4, "1/4"))
     far = reserve("day 9", kit.plan(36, "1/4"))
     ledger.compromise("load", "day 0", 0, "stolen", kit.now)
-    with pytest.raises(BudgetError, match="was compromised after"):
+    with pytest.raises(
+        BudgetError, match=r"was compromised after.*`optstream withdraw --date day 1 --reason"
+    ):
         ledger.begin_draw(near, kit.now)
     assert not ledger.find("load", "day 1").drawing
     ledger.begin_draw(far, kit.now)
     assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("charge", ["1/4", "1/8"])
+def test_a_day_whose_draw_died_and_is_compromised_is_refused_with_the_command(ledger, reserve, kit, charge):
+    """Until then each night, under the same plan as under another."""
+    ledger.begin_draw(reserve("2026-02-28", owner="first"), kit.now)
+    reserve("2026-02-28", owner="second", now=kit.now + kit.lease)  # which dies before its draw
+    ledger.compromise("load", "2026-02-28", 0, "stolen", kit.now)
+    third = {"owner": "third", "now": kit.now + 2 * kit.lease}
+    command = r"compromised \(stolen\).*`optstream withdraw --date 2026-02-28 --reason"
+    with pytest.raises(BudgetError, match=command):
+        reserve("2026-02-28", kit.plan(0, charge), **third)
+    ledger.withdraw("load", "2026-02-28", 0, "stolen", third["now"])
+    assert ledger.find("load", "2026-02-28").state is ReleaseState.VOID
 
 
 def test_a_plan_in_a_window_of_an_earlier_guarantee_is_not_drawn_either(ledger, publish, reserve, kit):

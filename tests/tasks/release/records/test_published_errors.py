@@ -209,6 +209,9 @@ def test_a_stream_of_many_leaves_has_them_too(installation, monkeypatch):
     installation.release(FIRST)
     assert len(files(installation)) == 1
     found = read_sum(installation.settings.published_folder, ["11", "84"], FIRST, FIRST)
+    monkeypatch.setattr(files_beside, "MOST_NODES", 2)  # but not of many more: the file would be large
+    installation.release(SECOND)
+    assert list(files(installation)) == [str(FIRST)]
     monkeypatch.undo()
     release = mechanism_for(installation.settings, FIRST).estimate(installation.measured(FIRST))
     assert found.noise_standard_error == pytest.approx(release.sum(["11", "84"]).noise_standard_error)

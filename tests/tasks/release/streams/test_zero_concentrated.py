@@ -124,7 +124,7 @@ def test_a_window_of_few_steps_is_better_off_with_laplace_noise(released):
 def test_a_stream_does_not_change_its_currency(released):
     released.configure('delta = "1e-6"\n', "")
     released.configure('name = "Gaussian"', 'name = "Laplace"')
-    with pytest.raises(LedgerError, match="has releases, and its delta, rho differ"):
+    with pytest.raises(LedgerError, match="has releases, made under another delta, rho: "):
         released.release(DAYS[3])
     settings = load_settings(released.folder / "optstream.toml")
     for ask in (
