@@ -6,7 +6,6 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 
 Floats = NDArray[np.float64]
 LEAST_STRENGTH = 1e-9
@@ -133,6 +132,8 @@ def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
     By its square, which leaves half the digits of what is small: far more than is told apart by them. Raises
     LinAlgError where floats cannot hold it.
     """
+    from scipy.linalg import eigh  # which a command's help does not wait for
+
     is_wide = len(matrix) <= matrix.shape[1]
     square = matrix @ matrix.T if is_wide else matrix.T @ matrix
     if not (np.isfinite(square).all() and square.any()):
