@@ -30,6 +30,8 @@ APART = 1e-3
 """Relative: columns are told apart by what they do to the steps, where more than this is their own."""
 SAME = 1e-6
 """Relative: variances that differ by less are one."""
+NOTHING = 1e-15
+"""Relative: of the largest variance of a sum of times, where rounding alone is left."""
 PUSH = 2.0**20
 """Units of the resolution by which a number is moved: large beside its rounding, small beside 2^53."""
 
@@ -79,9 +81,19 @@ class ErrorFactor:
         """Return what the covariance of sums adds up from, by weights of series, (p, n_series), and of steps,
         (q, n_steps).
         """
-        sums = np.einsum("ts,lsk->ltk", times, self.parts, optimize=True)
-        none = np.zeros((0, len(leaves), len(leaves))), np.zeros((0, len(times), len(times)))
-        return ErrorProducts(*none, leaves, np.tensordot(sums, sums, axes=(2, 2)))
+        sums = np.tensordot(times, self.parts, axes=(1, 1))
+        flat = sums.reshape(len(times), -1)
+        # few numbers in time are drawn of each leaf: sums of times lie in as few directions
+        squares, basis = np.linalg.eigh(flat @ flat.T)
+        basis = basis[:, ~(squares < NOTHING * squares[-1])]  # also of what floats cannot hold
+        parts = leaves @ np.tensordot(basis.T, sums, axes=1)
+        first, second = np.triu_indices(len(parts))
+        once = np.where(first == second, 0.25, 0.5)[:, None, None]
+        of_nodes = np.concatenate([np.tensordot(parts[at:], one, (2, 1)) for at, one in enumerate(parts)])
+        of_times = basis.T[first][:, :, None] * basis.T[second][:, None, :]
+        nodes, of_both = (one + one.transpose(0, 2, 1) for one in (of_nodes, of_times))
+        no_columns = np.zeros((len(leaves), 0)), np.zeros((0, len(times), 0, len(times)))
+        return ErrorProducts(once * nodes, of_both, *no_columns)
 
 
 @dataclass(frozen=True, eq=False)

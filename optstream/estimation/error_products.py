@@ -154,9 +154,11 @@ def products_of_each(weights: Floats, forms: Floats) -> tuple[Floats, Floats]:
     weights: (p, n), of the sums. forms: (n, q, q), covariances of each over times. Returns (r, p, p) and (r,
     q, q).
     """
-    of_each, strengths, times = np.linalg.svd(halves(forms), full_matrices=False)
+    rows = halves(forms)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)  # what is small beside others counts as much
+    of_each, strengths, times = np.linalg.svd(rows / np.where(lengths, lengths, 1.0), full_matrices=False)
     kept = strengths > LEAST_STRENGTH * strengths[0]
-    weighed = (of_each * strengths).T[kept]
+    weighed = (lengths * of_each * strengths).T[kept]
     return (weights * weighed[:, None]) @ weights.T, wholes(times[kept], forms.shape[1])
 
 

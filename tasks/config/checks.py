@@ -129,12 +129,14 @@ def _aligned(stream: Stream, privacy: Privacy) -> Iterator[str]:
     """Windows that lie inside one period, beside periods that are shorter: there would be none.
 
     The accountant takes a whole period for such a window, and two that follow each other would lose twice
-    epsilon in it, while readers are told of any `window` steps.
+    epsilon in it, while readers are told of any `window` steps. A window of 25 hours keeps the longest day
+    whole, which loses more than epsilon in one of 24.
     """
-    most = 1440 // step_minutes(stream.step) // (24 if stream.period == "hour" else 1)
+    longest = {"hour": 1, "day": 25 if stream.day == "elapsed" else 24}[stream.period]
+    most = 60 * longest // step_minutes(stream.step)
     if privacy.windows == "aligned" and privacy.window > most:
         yield (
-            f"privacy.window must be at most {most}, the steps of an ordinary {stream.period}, where "
+            f"privacy.window must be at most {most}, the steps of the longest {stream.period}, where "
             'privacy.windows is "aligned": a window over two periods would be covered by nothing; got '
             f'{privacy.window}: take fewer steps, or "sliding"'
         )

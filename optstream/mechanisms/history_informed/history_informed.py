@@ -144,16 +144,16 @@ class HistoryInformed(BlockPlan):
     def prepared(self, state: State | None, first_step: int) -> State | None:
         """Judge the last day, and learn again when due: before anything is drawn, for it may fail.
 
-        By what was known of covariates the day before: of that day its own estimate asked the same.
+        By what was known of covariates when that day was measured: its own estimate asked the same.
         """
         memory, known = own_state(state, NAME), self.known_covariates(first_step)
         if memory.get(READY) == first_step or not (memory.get("history") or known):
             return state
         memory = {"mechanism": NAME, **memory}
         if memory.get("history"):
-            belief = self._belief(
-                {**memory, **self.known_covariates(first_step - 1)}, n_series_of(memory["history"])
-            )
+            n_series = n_series_of(memory["history"])
+            known_then = self.known_with([self._belief(memory, n_series).history])
+            belief = self._belief({**memory, **known_then}, n_series)
             belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
             memory |= replace(belief, covariates=()).to_document()
         return {**memory, **known, READY: first_step}
@@ -168,6 +168,18 @@ class HistoryInformed(BlockPlan):
             Those that tell the day itself, and others apart; nothing where none are public.
         """
         return covariates_of(self.covariates, self.public_days.day_of(first_step), self.history_days)
+
+    def known_with(self, histories: Iterable[BlockHistory]) -> dict[str, Any]:
+        """Return the same of the day of the newest of these blocks, whatever days were skipped since; free.
+
+        Args:
+            histories: Of one stream.
+
+        Returns:
+            As `known_covariates`; nothing where there are no blocks.
+        """
+        newest = max((int(one.starts[-1]) for one in histories if one.n_blocks), default=None)
+        return {} if newest is None else self.known_covariates(newest)
 
     def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
         """Return those that share a window with a step at or after `end`, JSON-ready."""

@@ -274,15 +274,15 @@ class HistoryInformedTree(Hierarchical):
         if (state or {}).get(READY) == first_step or not (state or known):
             return state
         asked = {"mechanism": NAME, "levels": {}, **(state or {})}
-        belief = self._refreshed({**asked, **self.pattern.known_covariates(first_step - 1)}, first_step)
-        learned = _learned(replace(belief, covariates=()).to_document())
+        learned = _learned(replace(self._refreshed(asked, first_step), covariates=()).to_document())
         return {**asked, **learned, **known, READY: first_step}
 
     def _refreshed(self, state: State | None, first_step: int) -> FilterState:
         """Return what the tree learned so far, learned again when due."""
         levels = level_states(state)
-        belief = self.pattern._belief(_learned(state), 0)
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self._dense}
+        known = self.pattern.known_with(histories.values())
+        belief = self.pattern._belief({**_learned(state), **known}, 0)
         return self._estimates.refreshed(belief, refined(_guessed(state), histories), first_step)
 
     def _belief(self, document: Mapping[str, Any] | None) -> FilterState:

@@ -68,3 +68,15 @@ def test_principal_products_are_the_nearest_of_so_many():
         near = sum(np.multiply.outer(*one) for one in whole.principal(scales, most))
         missed = (near - pairs) / np.outer(scales, scales)[:, :, None, None]
         assert np.sqrt((missed**2).sum()) == pytest.approx(np.sqrt((strengths[most:] ** 2).sum()), rel=1e-6)
+
+
+def test_what_errs_little_beside_others_is_not_left_out():
+    """A leaf whose variance is 1e-16 of the others has a shape in time that none of them has."""
+    random = np.random.default_rng(8)
+    roots = random.normal(size=(3, TIMES, TIMES)) * np.array([1e6, 1e6, 1e-2])[:, None, None]
+    forms = roots @ roots.transpose(0, 2, 1)
+    nodes, times = products_of_each(np.eye(3), forms)
+    found = np.einsum("rii,rss->is", nodes, times)
+    np.testing.assert_allclose(found, np.einsum("iss->is", forms), rtol=1e-6)
+    none, _ = products_of_each(np.eye(3), np.zeros((3, TIMES, TIMES)))
+    assert not none.size

@@ -105,6 +105,22 @@ def test_any_sum_over_nodes_and_steps_has_the_variance_of_the_covariance(known):
         assert terms.variance(nodes, steps) == pytest.approx(exact, rel=1e-3)
 
 
+def test_a_factor_has_as_many_products_as_what_was_drawn_has_shapes_in_time():
+    """Of 150 leaves at 48 steps of which 3 were drawn, all pairs of leaves and steps took 2 GB and 10 s."""
+    random = np.random.default_rng(9)
+    whole = ErrorFactor(np.einsum("lck,cs->lsk", random.normal(size=(30, 3, 40)), random.normal(size=(3, 8))))
+    products = whole.products(np.eye(30), np.eye(8))
+    assert len(products.nodes) == 6
+    assert products.nodes.size + products.forms.size + products.columns.size == 6 * 30**2
+    leaves, times = random.normal(size=(5, 30)), random.normal(size=(4, 8))
+    assert np.allclose(products.variances(leaves, times), variances(whole, leaves, times))
+    both = between(whole, leaves, times)
+    alike = 0.5 * (both + both.transpose(0, 3, 2, 1))  # in both orders of a pair
+    assert np.allclose(written_out(whole.products(leaves, times)), alike)
+    nothing = ErrorFactor(np.zeros((2, 3, 4))).products(np.eye(2), np.eye(3))
+    assert not nothing.variances().any()
+
+
 @pytest.mark.parametrize("known", ["factor", "products"])
 def test_a_day_hangs_together_with_the_days_before_it(known):
     errors = factor(3, n_earlier=2)

@@ -23,16 +23,21 @@ def settings_of(load_text):
     return make
 
 
-@pytest.mark.parametrize(("period", "most"), [("hour", 2), ("day", 48)])
-def test_aligned_windows_are_no_longer_than_a_period(settings_of, period, most):
-    """Else each hour alone had epsilon, and the 48 steps that readers are told of lost 24 times as much."""
+@pytest.mark.parametrize(
+    ("period", "day", "most"),
+    [("hour", "elapsed", 2), ("hour", "fixed", 2), ("day", "elapsed", 50), ("day", "fixed", 48)],
+)
+def test_aligned_windows_are_no_longer_than_a_period(settings_of, period, day, most):
+    """Else each hour alone had epsilon, and the 48 steps that readers are told of lost 24 times as much. In
+    windows of 48 steps a day of 25 hours may lose more than epsilon, in those of 50 it does not.
+    """
 
     def made(window):
         privacy = ("window = 48", f'window = {window}\nwindows = "aligned"')
-        return settings_of(privacy, period=period)
+        return settings_of(privacy, ("[mechanism]", f'day = "{day}"\n[mechanism]'), period=period)
 
     assert made(most).privacy.windows == "aligned"
-    words = rf"privacy.window must be at most {most}, the steps of an ordinary {period}, .*; got {most + 1}"
+    words = rf"privacy.window must be at most {most}, the steps of the longest {period}, .*; got {most + 1}"
     with pytest.raises(ConfigurationError, match=words):
         made(most + 1)
 

@@ -142,6 +142,16 @@ def test_what_was_learned_hangs_on_what_was_public_the_day_before(make):
 
 
 @pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
+def test_a_skipped_day_without_a_value_takes_no_covariate_from_what_is_learned(make):
+    """All days that were measured have values: the night after a gap learns as if the gap had one too."""
+    last = nights(make, LEARNS, 7)[-1]
+    missing = np.where(np.arange(N_DAYS) - 20 == 7, np.nan, DEGREES)
+    gap, none = replace(LEARNS, covariates=(replace(WARMTH, values=missing),)), replace(LEARNS, covariates=())
+    learned = [make(one).prepared(last.state, 8 * SLOTS)["prior"] for one in (LEARNS, gap, none)]
+    assert learned[0] == learned[1] != learned[2]
+
+
+@pytest.mark.parametrize("make", BOTH.values(), ids=BOTH)
 def test_a_day_is_judged_by_the_answer_that_its_estimate_had(make, monkeypatch):
     """What covariates did is the most of an estimate: it is worked out once a day, not twice."""
     made, asked = make(LEARNS), []
