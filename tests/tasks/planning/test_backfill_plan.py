@@ -114,7 +114,7 @@ def test_another_guarantee_has_no_price(installation, there):
     installation.released(there[0])
     file = installation.folder / "optstream.toml"
     file.write_text(file.read_text().replace('alpha = "1"', 'alpha = "2"'))
-    with pytest.raises(LedgerError, match="alpha of stream"):
+    with pytest.raises(LedgerError, match="under another alpha: restore"):
         cost_of(load_settings(file), installation.ledger, there[1:])
 
 
