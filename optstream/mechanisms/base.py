@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optstream.estimation.error_covariance import CovarianceOfSums
 from optstream.estimation.error_factor import ErrorFactor, SeparableFactor, factor_that_fits
-from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms.afterwards import Afterwards

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.estimation.error_covariance import CovarianceOfSums
 from optstream.estimation.error_factor import BAND, SumOfValues
-from optstream.estimation.error_terms import CovarianceOfSums
 from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import AggregationTree, Measured

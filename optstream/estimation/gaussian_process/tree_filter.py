@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.error_terms import AskedTimes
+from optstream.estimation.error_covariance import AskedTimes
 from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED, DoubtOfDays
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory

@@ -9,7 +9,7 @@ from optstream.estimation.counts.count_errors import count_errors
 from optstream.estimation.counts.published import published_counts
 from optstream.estimation.counts.tree_counts import SharedFit, fit_counts, shared_fit, typical_above
 from optstream.estimation.counts.tree_sizes import seen_counts
-from optstream.estimation.error_terms import (
+from optstream.estimation.error_covariance import (
     AskedTimes,
     CovarianceOfSums,
     SumsOfTimes,

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from optstream.estimation import error_terms as module
+from optstream.estimation.error_covariance import SumsOfTimes, times_before
 from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.error_products import ErrorProducts
-from optstream.estimation.error_terms import SumsOfTimes, error_terms, times_before
+from optstream.estimation.error_terms import error_terms
 from optstream.stream import AggregationTree
 from optstream.stream.calendar import Calendar
 from optstream.stream.public_days import PublicDays

@@ -5,7 +5,8 @@ import pytest
 
 from optstream.estimation.counts.count_errors import MOST_TRUSTS, count_errors, few_products
 from optstream.estimation.counts.tree_counts import fit_counts, shared_fit
-from optstream.estimation.error_terms import SumsOfTimes, error_terms
+from optstream.estimation.error_covariance import SumsOfTimes
+from optstream.estimation.error_terms import error_terms
 from optstream.estimation.gaussian_process.history import BlockHistory
 from tests.optstream.estimation.counts.test_tree_counts import BELIEF, TREE, histories, history
 from tests.optstream.estimation.written_out import written_out

@@ -6,7 +6,7 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.error_terms import times_before
+from optstream.estimation.error_covariance import times_before
 from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
 from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
 from optstream.estimation.gaussian_process.training_data import step_blocks
