@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.estimation.error_covariance import CovarianceOfSums
-from optstream.estimation.error_factor import ErrorFactor, SeparableFactor, factor_that_fits
+from optstream.estimation.error_factor import ErrorFactor, SeparableFactor
 from optstream.estimation.hierarchy.solve import Consistent
+from optstream.estimation.noise_factor import factor_that_fits
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms.afterwards import Afterwards
 from optstream.mechanisms.period_release import Release
@@ -167,7 +168,7 @@ class Mechanism(Afterwards):
         Returns:
             The factor of the leaves, or of plain series; of many leaves where all were measured at the same
             steps. None where `noise_variances` knows none, where noise of earlier periods is in the values,
-            and for too many leaves (`estimation.error_factor`).
+            and for too many leaves (`estimation.noise_factor`).
 
         Raises:
             ParameterError: As `estimate`.

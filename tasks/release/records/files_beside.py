@@ -22,9 +22,9 @@ from optstream.catalogue.reading.read import read_beside
 from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.errors import LedgerError, OptStreamError
-from optstream.estimation.error_factor import factor_that_fits, separable_factor
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
 from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED
+from optstream.estimation.noise_factor import factor_that_fits, separable_factor
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
 from optstream.stream import AggregationTree, Measured

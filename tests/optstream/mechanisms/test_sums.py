@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation import error_factor
+from optstream.estimation import noise_factor
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import (
     Hierarchical,
@@ -142,7 +142,7 @@ def test_of_many_leaves_one_row_and_one_column_of_numbers_tell_all(name, monkeyp
     """Exactly, where all nodes were measured at the same steps; groups differ from node to node."""
     release = LINEAR[name].release(READINGS, noise=simulated_noise(4))
     expected = [release.sum(*question).noise_standard_error for question in QUESTIONS]
-    monkeypatch.setattr(error_factor, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 100)
     again = LINEAR[name].estimate(release.measured)
     found = [again.sum(*question).noise_standard_error for question in QUESTIONS]
     assert found == ([None] * 4 if name == "average of groups" else pytest.approx(expected, rel=1e-9))
@@ -150,7 +150,7 @@ def test_of_many_leaves_one_row_and_one_column_of_numbers_tell_all(name, monkeyp
 
 def test_many_plain_series_are_told_too(monkeypatch):
     expected = Laplace(MODEL).release(READINGS, noise=simulated_noise(4)).sum(["1", "3"]).standard_error
-    monkeypatch.setattr(error_factor, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 10)
     found = Laplace(MODEL).release(READINGS, noise=simulated_noise(4)).sum(["1", "3"]).standard_error
     assert found == pytest.approx(expected, rel=1e-9)
 
@@ -167,13 +167,13 @@ def test_one_number_that_does_more_than_its_row_and_its_column_is_noticed():
     def more(one):
         return plain(one) + 1e-3 * one.parts[2].points[1, 4]
 
-    assert error_factor.separable_factor(plain, measured, variances) is not None
-    assert error_factor.separable_factor(more, measured, variances) is None
+    assert noise_factor.separable_factor(plain, measured, variances) is not None
+    assert noise_factor.separable_factor(more, measured, variances) is None
 
 
 def test_of_too_many_leaves_nothing_is_claimed(monkeypatch):
-    monkeypatch.setattr(error_factor, "MOST_ENTRIES", 100)
-    monkeypatch.setattr(error_factor, "MOST_DRAWN", 10)
+    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(noise_factor, "MOST_DRAWN", 10)
     release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
     assert release.sum().noise_standard_error is None
     assert release.sum().value == pytest.approx(release.values[0].sum())

@@ -17,7 +17,7 @@ from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.read_sum import read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
-from optstream.estimation import error_factor
+from optstream.estimation import noise_factor
 from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.error_terms import ErrorTerms
 from tasks.release.build_mechanism import mechanism_for
@@ -204,7 +204,7 @@ def test_without_them_sums_have_no_errors(installation):
 
 def test_a_stream_of_many_leaves_has_them_too(installation, monkeypatch):
     """Of so many that each number cannot be moved alone, where all were measured at the same steps."""
-    monkeypatch.setattr(error_factor, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(noise_factor, "MOST_ENTRIES", 100)
     files_beside._terms_of.cache_clear()
     installation.release(FIRST)
     assert len(files(installation)) == 1
