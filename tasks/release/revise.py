@@ -8,7 +8,7 @@ from functools import lru_cache
 from itertools import takewhile
 
 from optstream.catalogue import find_catalogue, finish_listing, read_staged
-from optstream.errors import HeldError, LedgerError, PublicationError
+from optstream.errors import HeldError, LedgerError, OptStreamError, PublicationError
 from optstream.estimation.gaussian_process.filter import NEAR_DAYS
 from optstream.ledger import ReleaseRecord, Vintage
 from optstream.mechanisms import Release
@@ -138,7 +138,7 @@ def changes_any(run: Run, waiting: Iterable[Due]) -> bool:
     stored = measurements_of(run)
     try:
         return any(not isinstance(_rests_on(run, stored, one), str) for one in waiting)
-    except Exception:  # noqa: BLE001 - the run meets it too, and tells it
+    except (OptStreamError, OSError):  # the run meets it too, and tells it
         return True
 
 
