@@ -151,9 +151,9 @@ class HistoryInformed(BlockPlan):
             return state
         memory = {"mechanism": NAME, **memory}
         if memory.get("history"):
-            n_series = n_series_of(memory["history"])
-            known_then = self.known_with([self._belief(memory, n_series).history])
-            belief = self._belief({**memory, **known_then}, n_series)
+            belief = self._belief(memory, n_series_of(memory["history"]))
+            known_then = self._belief(self.known_with([belief.history]), 0).covariates
+            belief = replace(belief, covariates=known_then)
             belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
             memory |= replace(belief, covariates=()).to_document()
         return {**memory, **known, READY: first_step}
