@@ -50,13 +50,13 @@ class LeafDoubt:
         """
         of_leaves, nodes, squares = np.zeros((len(self.parents), *(len(times),) * 2)), [], []
         for one, moved, power, gain in self._parts(times):
-            of_all, of_blocks = outer_squares(moved.sum(axis=1)[None]), outer_squares((moved @ one.across).T)
-            of_own = power[:, None, None] * (moved @ self.alone @ moved.T)
-            explained = np.tensordot(gain, of_blocks, axes=1)
+            sums = moved.sum(axis=1)
+            of_all, of_own = np.outer(sums, sums), power[:, None, None] * (moved @ self.alone @ moved.T)
+            explained = np.tensordot(gain, outer_squares((moved @ one.across).T), axes=1)
             of_leaves[one.leaves] = self._sizes[one.leaves, None, None] * of_all + of_own - explained
             joined = leaves[:, one.leaves] @ self.estimate.joined[one.leaves]
             nodes.append(-np.outer(joined, joined))
-            squares.append(of_all[0])
+            squares.append(of_all)
         alone, times_alone = products_of_each(leaves, of_leaves)
         every = np.concatenate([alone, nodes]), np.concatenate([times_alone, squares])
         return self.estimate.factor * every[0], every[1]

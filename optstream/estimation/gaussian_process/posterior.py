@@ -264,10 +264,6 @@ class DoubtOfLeaves:
             found = found.joined(leaves @ weights, forms)
         return found.scaled(self.fitted.factor)
 
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums, (p, q)."""
-        return self.products(leaves, times).variances()
-
     @cached_property
     def covariance(self) -> LeafCovariance:
         """Of the posterior alone: neither the factor nor what is open of covariates counted in."""

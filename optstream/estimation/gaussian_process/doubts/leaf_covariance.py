@@ -117,7 +117,3 @@ class LeafCovariance:
         forms[q:, :s] = kept @ (other * posterior.precision).T - rows @ other.T
         forms[q:, s:] = kept @ columns.T
         return np.concatenate([own_prior[None], -explained]), forms.reshape(n, q, n, s)
-
-    def variances(self, leaves: Floats, times: Floats) -> Floats:
-        """Return the variances of the same sums alone, (p, q)."""
-        return self.products(leaves, times).variances()

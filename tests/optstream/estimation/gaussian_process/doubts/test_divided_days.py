@@ -59,7 +59,7 @@ def test_days_before_are_told_of_as_the_day_is():
     times = np.zeros((1, whole.n_steps))
     times[0, :n], times[0, n] = 2.0, 3.0
     single = np.eye(sizes.size)
-    plain = whole.doubt.variances(single, FACTOR**-0.5 * times)[:, 0]
+    plain = whole.doubt.products(single, FACTOR**-0.5 * times).variances()[:, 0]
     more = (2.0 * n) ** 2 * found[0].diagonal() + 2.0 * 2.0 * n * 3.0 * found[1].diagonal()
     assert np.allclose(DoubtOfDays(whole.doubt, n).variances(single, times)[:, 0], plain + more, rtol=1e-9)
 
@@ -68,15 +68,17 @@ def test_a_days_mean_of_all_leaves_is_as_sure_as_the_posterior_says():
     doubt = doubt_of()
     even, single = np.ones((1, doubt.n_steps)), np.eye(doubt.n_steps)
     every = np.ones((1, len(doubt.doubt.fitted.posterior.seen.sizes)))
-    assert np.allclose(FACTOR * doubt.variances(every, even), doubt.doubt.variances(every, even), rtol=1e-9)
-    ratios = doubt.variances(every, single) / doubt.doubt.variances(every, single)
+    assert np.allclose(
+        FACTOR * doubt.variances(every, even), doubt.doubt.products(every, even).variances(), rtol=1e-9
+    )
+    ratios = doubt.variances(every, single) / doubt.doubt.products(every, single).variances()
     assert (ratios > 1.0 / FACTOR).all()
 
 
 def test_a_leafs_day_is_less_sure_by_what_the_prior_leaves_open():
     doubt = doubt_of()
     even, single = np.ones((1, doubt.n_steps)), np.eye(len(doubt.doubt.fitted.posterior.seen.sizes))
-    more = doubt.variances(single, even) - doubt.doubt.variances(single, even) / FACTOR
+    more = doubt.variances(single, even) - doubt.doubt.products(single, even).variances() / FACTOR
     assert np.allclose(more[:, 0], doubt.n_steps**2 * doubt.more(single)[0].diagonal(), rtol=1e-9)
     assert (more > 0.0).all()
 
@@ -103,7 +105,7 @@ def test_of_a_days_doubt_steps_that_are_known_have_little():
     doubt = known_well(np.array([192, 195, 199]))
     n_leaves = len(doubt.doubt.fitted.posterior.seen.sizes)
     single, times = np.eye(n_leaves), np.eye(doubt.n_steps)
-    found = doubt.variances(single, times) / doubt.doubt.variances(single, times)
+    found = doubt.variances(single, times) / doubt.doubt.products(single, times).variances()
     at_known = np.isin(doubt.doubt.asked.clock, [192, 195, 199])
     assert at_known.sum() == 3
     assert found[:, at_known].max() < 5.0
@@ -114,7 +116,9 @@ def test_the_more_of_a_day_lies_where_its_steps_are_in_doubt(doubt):
     single, times = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes)), np.eye(doubt.n_steps)
     n, shares = doubt.n_steps, in_doubt(doubt)
     trusted = times + (FACTOR**-0.5 - 1.0) * shares[:, None] / n
-    expected = doubt.doubt.variances(single, trusted) + np.outer(doubt.more(single)[0].diagonal(), shares**2)
+    expected = doubt.doubt.products(single, trusted).variances() + np.outer(
+        doubt.more(single)[0].diagonal(), shares**2
+    )
     assert np.allclose(doubt.variances(single, times), expected, rtol=1e-5)
 
 
@@ -142,7 +146,9 @@ def test_what_sums_to_nothing_over_the_day_is_as_sure_as_the_factor_says():
     times, shares = np.random.default_rng(3).normal(size=(3, doubt.n_steps)), in_doubt(doubt)
     times -= (times * shares).mean(axis=1, keepdims=True)
     single = np.eye(len(doubt.doubt.fitted.posterior.seen.sizes))
-    assert np.allclose(doubt.variances(single, times), doubt.doubt.variances(single, times), rtol=1e-9)
+    assert np.allclose(
+        doubt.variances(single, times), doubt.doubt.products(single, times).variances(), rtol=1e-9
+    )
 
 
 def test_sums_of_sums_have_the_variances_of_their_leaves_and_steps():

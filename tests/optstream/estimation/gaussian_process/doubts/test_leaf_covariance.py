@@ -39,5 +39,6 @@ def test_of_sums_it_is_that_of_their_leaves_and_steps():
     doubt = LeafCovariance(LeafSpans(TreePosterior(prior, seen)), asked)
     whole = written_out(doubt.products(np.eye(n_leaves), np.eye(n)))
     expected = np.einsum("pi,as,isjt,qj,bt->paqb", leaves, times, whole, leaves, times)
-    assert np.allclose(written_out(doubt.products(leaves, times)), expected, rtol=1e-8)
-    assert np.allclose(doubt.variances(leaves, times), np.einsum("papa->pa", expected), rtol=1e-8)
+    products = doubt.products(leaves, times)
+    assert np.allclose(written_out(products), expected, rtol=1e-8)
+    assert np.allclose(products.variances(), np.einsum("papa->pa", expected), rtol=1e-8)
