@@ -17,6 +17,7 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ledger.verify_lineage import compare_lineage
 from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
+from tasks.release.guards.step_numbers import told_of_renumbered
 from tasks.release.guards.witness import older_places
 from tasks.release.records.lineage import told_releases
 from tasks.signing.key import public_keys_of
@@ -95,6 +96,7 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
             releases[one.period, one.revision] = one
         else:
             yield f"stream {settings.stream.name!r} has a release of {one.period!r}, which is no day"
+    yield from told_of_renumbered(settings, ledger, tuple(releases.values()))
     yield from _published(settings, catalogue, releases)
     if catalogue is not None:
         yield from _other_trees(settings, catalogue, releases, ledger.trees(settings.stream.name))

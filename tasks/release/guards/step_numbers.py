@@ -1,4 +1,4 @@
-"""Refuse a day beside days whose steps have other numbers by the time zone data of today.
+"""Days whose steps have other numbers by the time zone data of today: refused before, told after.
 
 Steps are counted in elapsed time, so which numbers a day has depends on every change of the clock before it,
 as far as the machine's time zone data know. Where they learn of one after days were released, or another
@@ -6,10 +6,12 @@ machine's data differ, the same step has two numbers: windows over both would be
 not theirs, and equally spaced measurements, or blocks, would lie closer together than they are priced for.
 """
 
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from itertools import pairwise
 
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger import Ledger
+from optstream.ledger import Ledger, ReleaseOutline
 from optstream.stream import Calendar, day_of, period_from
 from tasks.config import Settings
 from tasks.release.day import Stage
@@ -26,12 +28,11 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
     """
     calendar, stream = settings.calendar, settings.stream.name
     first, end = calendar.first_step(asked.day), calendar.first_step(asked.day) + calendar.n_steps(asked.day)
-    longest = max((one.window_length for one in ledger.guarantees(stream).values()), default=0)
-    reach = longest + MARGIN.days * calendar.slots
+    reach = _reach(settings, ledger)
     for name in (stream, *(terms.stream for terms in ledger.siblings(stream))):
         for one in tuple(ledger.outlines(name, range(first - reach, end + reach))):
             is_asked = (name, one.period, one.revision) == (stream, asked.day.isoformat(), asked.revision)
-            if not is_asked and _steps_of(calendar, one.period) != range(one.first_step, one.end):
+            if not is_asked and _moved_by(calendar, one) != (0, 0):
                 raise LedgerError(
                     f"the ledger has {one.period} of stream {name!r} at steps {one.first_step} to "
                     f"{one.end - 1}, and by this machine's time zone data of {calendar.time_zone} it has "
@@ -42,11 +43,37 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
                 )
 
 
-def _steps_of(calendar: Calendar, period: str) -> range | None:
-    """The steps that a period has by the calendar; None where it has no such period any more."""
+def told_of_renumbered(
+    settings: Settings, ledger: Ledger, releases: Sequence[ReleaseOutline]
+) -> Iterator[str]:
+    """Yield a line for each two neighbours of these releases of the stream, within a window of each other,
+    whose distance in steps is not what the calendar says now.
+    """
+    calendar, reach = settings.calendar, _reach(settings, ledger)
+    for one, after in pairwise(sorted(releases, key=lambda release: (release.first_step, release.end))):
+        if after.first_step - one.end <= reach and _moved_by(calendar, one) != _moved_by(calendar, after):
+            yield (
+                f"stream {settings.stream.name!r}: the ledger has {one.period} at steps {one.first_step} to "
+                f"{one.end - 1} and {after.period} at {after.first_step} to {after.end - 1}; by this "
+                f"machine's time zone data of {calendar.time_zone} they lie otherwise, so windows over both "
+                "were added up wrongly and may have cost more than the ledger says. Look again with the "
+                "newest data (tzdata); what stays was released under other data, and cannot be taken back"
+            )
+
+
+def _reach(settings: Settings, ledger: Ledger) -> int:
+    """The steps of the longest window that any guarantee of the stream had, and MARGIN."""
+    longest = max((one.window_length for one in ledger.guarantees(settings.stream.name).values()), default=0)
+    return longest + MARGIN.days * settings.calendar.slots
+
+
+def _moved_by(calendar: Calendar, release: ReleaseOutline) -> tuple[int, int] | None:
+    """By how many steps the ledger has a release's begin and end away from the calendar's; None where the
+    calendar has no such period any more.
+    """
     try:
-        named = period_from(period)
+        named = period_from(release.period)
         first = calendar.first_step(named)
-        return range(first, first + calendar.n_steps(named))
+        return release.first_step - first, release.end - first - calendar.n_steps(named)
     except (ParameterError, ValueError):
         return None

@@ -9,6 +9,7 @@ import pytest
 
 from optstream.privacy import worst_window
 from optstream.stream import calendar
+from tasks.ledger.verify import verify
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
 from tests.tasks.two_regions import Installation
@@ -91,6 +92,22 @@ def test_days_that_share_no_window_with_it_are_released_and_so_is_a_day_beside_r
 def test_with_data_that_stay_nothing_is_refused(installation, zone):
     zone(SUMMER_TIME)
     assert publish(installation, FIRST - timedelta(days=1), FIRST, SECOND)
+    assert verify(installation.settings, installation.ledger).problems == ()
+
+
+def test_verify_names_days_that_lie_otherwise_by_the_data_of_now(installation, zone):
+    zone(SUMMER_TIME)
+    before = FIRST - timedelta(days=2)
+    assert publish(installation, before, FIRST, SECOND, LATER + timedelta(days=9))
+    zone(NONE)
+    (told,) = verify(installation.settings, installation.ledger).problems
+    first = installation.settings.calendar.first_step(before)
+    assert f"has {before} at steps {first} to {first + 47} and {FIRST} at {first + 94} to" in told
+
+
+def test_verify_does_not_name_days_that_share_no_window(released):
+    assert publish(released, LATER)
+    assert verify(released.settings, released.ledger).problems == ()
 
 
 def test_what_a_window_over_both_would_lose(installation, zone):
