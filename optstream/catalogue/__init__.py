@@ -1,9 +1,10 @@
 """The published folder: immutable files, and a catalogue that is replaced in one step."""
 
-from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
+from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
+from optstream.catalogue.reading.catalogue import check_days, find_catalogue, read_catalogue
 from optstream.catalogue.reading.check import check_files
 from optstream.catalogue.reading.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage

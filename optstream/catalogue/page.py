@@ -22,8 +22,9 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from optstream.catalogue.backends import Location, Readable, Storage, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
+from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE, curves_file
+from optstream.catalogue.reading.catalogue import find_catalogue, read_catalogue
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
 from optstream.errors import PublicationError
 

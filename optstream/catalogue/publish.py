@@ -8,9 +8,10 @@ from typing import Any
 
 from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_days import remove_left, reopened
-from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
+from optstream.catalogue.index import Catalogue, Entry, check_ledger_head
 from optstream.catalogue.layout import MANIFESTS, data_file, release_name
 from optstream.catalogue.parquet import decode
+from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease
 from optstream.catalogue.statements.statement import ReleaseStatement

@@ -11,7 +11,7 @@ import json
 from datetime import date
 
 from optstream.catalogue.backends import Location, Transaction, open_storage
-from optstream.catalogue.index import Entry, find_catalogue
+from optstream.catalogue.index import Entry
 from optstream.catalogue.layout import (
     DATA,
     ERRORS,
@@ -26,6 +26,7 @@ from optstream.catalogue.layout import (
     release_name,
 )
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
+from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
 

@@ -6,9 +6,10 @@ from datetime import date
 
 from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_days import remove_left, reopened
-from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
+from optstream.catalogue.index import Catalogue, Entry, check_ledger_head
 from optstream.catalogue.page import blank_page
 from optstream.catalogue.questions.published_answers import withdraw_answers
+from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import delete_files
 from optstream.catalogue.times import settle_times

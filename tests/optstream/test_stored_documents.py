@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import NoiseScale
-from optstream.catalogue.index import Catalogue, Entry, parse_catalogue
+from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.publish import _manifest
+from optstream.catalogue.reading.catalogue import parse_catalogue
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend

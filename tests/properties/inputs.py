@@ -10,7 +10,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from optstream.catalogue import check_files, read_published
-from optstream.catalogue.index import parse_catalogue
+from optstream.catalogue.reading.catalogue import parse_catalogue
 from optstream.privacy.leakage import LossFunction, backward_transition
 from optstream.stream import Measured
 from tasks.config import load_settings

@@ -13,7 +13,7 @@ from functools import partial
 
 from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_file import encode_day
-from optstream.catalogue.index import Catalogue, Entry, find_catalogue
+from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     DATA,
     LARGEST_RELEASE,
@@ -23,6 +23,7 @@ from optstream.catalogue.layout import (
     folder_of,
     release_name,
 )
+from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.reading.read import read_rows
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import clear_superseded

@@ -10,10 +10,11 @@ from optstream.catalogue.about import About
 from optstream.catalogue.backends import Readable
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.hours.day_entry import day_entries, files_of
-from optstream.catalogue.index import Catalogue, Entry, find_catalogue
+from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.metadata.described_columns import Column, columns_of
 from optstream.catalogue.page import digest_of
 from optstream.catalogue.questions.answers_index import AnswersIndex, find_index
+from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError

@@ -16,7 +16,7 @@ from itertools import groupby, islice
 import polars as pl
 
 from optstream.catalogue.backends import Location, Storage, Transaction, change_folder, open_storage
-from optstream.catalogue.index import Catalogue, find_catalogue, read_catalogue
+from optstream.catalogue.index import Catalogue
 from optstream.catalogue.layout import ANSWERS_INDEX, QUESTIONS, answers_file, folder_of
 from optstream.catalogue.questions.answers_index import (
     LARGEST_INDEX,
@@ -29,6 +29,7 @@ from optstream.catalogue.questions.answers_index import (
 from optstream.catalogue.questions.from_folder import answers_of_days
 from optstream.catalogue.questions.question import MOST_WINDOW_MINUTES, Question
 from optstream.catalogue.questions.window_answers import SCHEMA
+from optstream.catalogue.reading.catalogue import find_catalogue, read_catalogue
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import settle_answers_time
 from optstream.errors import PublicationError

@@ -11,7 +11,7 @@ from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.hierarchy_table import LARGEST_HIERARCHY, find_hierarchy
 from optstream.catalogue.hours.closed_file import read_day
-from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
+from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     ABOUT,
     ANSWERS_INDEX,
@@ -35,6 +35,7 @@ from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.questions.answers_index import LARGEST_INDEX
 from optstream.catalogue.questions.read_answers import check_answers
+from optstream.catalogue.reading.catalogue import LARGEST_CATALOGUE, read_catalogue
 from optstream.catalogue.reading.read import is_of, listed_errors, lost, read_beside, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statements.statement import ReleaseStatement

@@ -12,7 +12,7 @@ import polars as pl
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.hours.closed_file import read_day
-from optstream.catalogue.index import Catalogue, Entry, read_catalogue
+from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     CATALOGUE,
     ERRORS,
@@ -25,6 +25,7 @@ from optstream.catalogue.layout import (
 )
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.reading.as_of import rows_as_of
+from optstream.catalogue.reading.catalogue import read_catalogue
 from optstream.catalogue.rows import empty_rows, hash_rows, joined_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.stage import dated_rows

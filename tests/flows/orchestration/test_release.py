@@ -12,7 +12,7 @@ from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration import calls, release
-from optstream.catalogue import index
+from optstream.catalogue.reading import catalogue
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import ReleaseState, Reservation
 from optstream.stream import PrivatePeriod
@@ -72,13 +72,13 @@ def test_a_run_loads_the_configuration_builds_the_mechanism_and_parses_each_cata
 
         monkeypatch.setattr(module, name, counted)
 
-    index.parse_catalogue.cache_clear()
+    catalogue.parse_catalogue.cache_clear()
     counting(calls, "load_settings")
     counting(run, "mechanism_for")
     (ended,) = release.release_days.fn(str(installation.folder / "optstream.toml"), [str(DAYS[1])])
     assert ended.outcome.status is Status.PUBLISHED
     assert (done["load_settings"], done["mechanism_for"]) == (1, 1)
-    assert index.parse_catalogue.cache_info().misses == 2  # what was there, and what is published
+    assert catalogue.parse_catalogue.cache_info().misses == 2  # what was there, and what is published
 
 
 @pytest.mark.slow

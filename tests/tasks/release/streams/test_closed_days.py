@@ -13,8 +13,8 @@ from optstream.catalogue import check_files, find_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.hours import closed_days as closing
 from optstream.catalogue.hours.closed_days import close_days
-from optstream.catalogue.index import parse_catalogue
 from optstream.catalogue.parquet import decode, encode
+from optstream.catalogue.reading.catalogue import parse_catalogue
 from optstream.catalogue.reading.read import read_rows
 from optstream.errors import PublicationError
 from optstream.stream import Hour
