@@ -145,7 +145,7 @@ def test_real_households_are_summed_exactly(small, real_data):
 
 def test_one_reading_of_many_digits_stops_no_day_whatever_the_factor(small):
     """A writer gives a column of decimals as many digits as its longest reading has."""
-    stream = small(schema="metered", customer="customer_id", marker='factor = "6"')  # kWh in 10 minutes, as kW
+    stream = small(schema="metered", customer="customer_id", marker='factor = "6"')
     for region, longest, digits in (("84", "0.125", 3), ("11", "0.16666666666666666666", 20)):
         readings = [Decimal(longest), *[Decimal("0.125")] * 47]
         load = pl.Series("load", readings, dtype=pl.Decimal(38, digits))

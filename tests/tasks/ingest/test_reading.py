@@ -84,7 +84,9 @@ def test_what_cannot_be_counted_exactly_is_known_from_its_type(dtype):
 
 
 @pytest.mark.parametrize("scale", [12, 17, 18, 30, 38])
-@pytest.mark.parametrize("bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str)
+@pytest.mark.parametrize(
+    "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str
+)
 def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(scale, bounds):
     """A writer that goes by the longest reading gives the column its scale: no day may stop for that reading.
 
