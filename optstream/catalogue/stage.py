@@ -79,6 +79,21 @@ def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
     return _named(data, footer.rows_hash), statement
 
 
+def statement_in(data: bytes) -> ReleaseStatement:
+    """Return the statement in a staged file's footer; no row is read.
+
+    Args:
+        data: The bytes of the file, known to be whole.
+
+    Returns:
+        What the release says of itself.
+
+    Raises:
+        PublicationError: As `read_staged`.
+    """
+    return ReleaseStatement.from_document(decode(data, ())[1].statement)
+
+
 def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:
     """Return the rows of a file with the date that its path and statement give.
 

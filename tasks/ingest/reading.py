@@ -17,6 +17,8 @@ FLOATS: dict[pl.DataType | type[pl.DataType], type[np.float32 | np.float64]] = {
     pl.Float64: np.float64,
 }
 LARGEST_MANTISSA = 2**62
+LARGEST_DECIMAL = 10**38
+"""Above the integer of any decimal, and within 128 bits."""
 SOUND, ABSENT, INFINITE, MINUS_INFINITE, ABOVE, BELOW = KINDS = range(6)
 """What a reading is found to be."""
 Bounds = tuple[Fraction, Fraction]
@@ -30,23 +32,19 @@ class Reading:
     kind: pl.Expr
 
 
-def countable(dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> bool:
+def countable(dtype: pl.DataType) -> bool:
     """Whether a column of this type can be counted exactly."""
     # A UInt128 can overflow on its way to a number with a sign: a reading would decide whether a day appears.
-    if dtype in FLOATS or (dtype.is_integer() and dtype != pl.UInt128):
-        return True
-    if not isinstance(dtype, pl.Decimal):
-        return False
-    power: int = 10 ** kept_digits(dtype.scale, resolution)
-    return max(abs(bound) for bound in bounds) * power + 2 < LARGEST_MANTISSA
+    return dtype in FLOATS or isinstance(dtype, pl.Decimal) or (dtype.is_integer() and dtype != pl.UInt128)
 
 
 def kept_digits(scale: int, resolution: Fraction) -> int:
     """How many decimals decide the rounding: further ones only fall between multiples of half the resolution.
 
+    Rounding half up looks at whole halves of the resolution alone, so digits below are cut, downwards,
+    without changing any result; none where such a half has endless digits itself, as with a factor of 3.
     Writers choose a decimal column's scale by its longest reading, so that one must not decide whether the
-    column can be counted. Rounding half up looks at whole halves of the resolution alone, so digits below
-    are cut, downwards, without changing any result.
+    column can be counted.
     """
     half = resolution / 2
     return next((digits for digits in range(scale) if (half * 10**digits).denominator == 1), scale)
@@ -115,23 +113,37 @@ def _floats(value: pl.Expr, dtype: pl.DataType, bounds: Bounds, resolution: Frac
 def _integers(
     value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
 ) -> Reading:
-    """Integers, and the integers of a decimal column: the same numbers times a power of ten."""
+    """Integers, and the integers of a decimal column: the same numbers times a power of ten.
+
+    Those that are too long for 64 bits are counted one by one, in some microseconds a row.
+    """
     scale = 1
     wide = isinstance(dtype, pl.Decimal) or dtype in (pl.UInt64, pl.Int128)
-    whole = value.to_physical().cast(pl.Int128 if wide else pl.Int64)
+    whole_type = pl.Int128 if wide else pl.Int64
+    whole = value.to_physical().cast(whole_type)
     if isinstance(dtype, pl.Decimal):
         digits = kept_digits(dtype.scale, resolution)
         scale = 10**digits
         whole = whole // pl.lit(10 ** (dtype.scale - digits), pl.Int128)
-    low, high = math.ceil(bounds[0] * scale), math.floor(bounds[1] * scale)
+    whole_bounds = math.ceil(bounds[0] * scale), math.floor(bounds[1] * scale)
+    low, high = (min(max(bound, -LARGEST_DECIMAL), LARGEST_DECIMAL) for bound in whole_bounds)
+    top, bottom = (resolution * scale).as_integer_ratio()
+
+    def count_long(values: pl.Series) -> pl.Series:
+        units = ((2 * bottom * number + top) // (2 * top) for number in values.fill_null(0))
+        cut = [min(max(one, limits[0]), limits[1]) for one in units]
+        return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, cut), pl.Int64)
 
     def count(values: pl.Series) -> pl.Series:
         cut = values.fill_null(0).clip(low - 1, high + 1).cast(pl.Int64).to_numpy()
         units = np.clip(quantise(cut, resolution * scale), limits[0], limits[1])
         return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, units))
 
-    kind = pl.when(value.is_null()).then(ABSENT).when(whole > high).then(ABOVE).when(whole < low).then(BELOW)
-    return Reading(_each(whole, count), kind.otherwise(SOUND).cast(pl.Int64))
+    is_long = max(-low, high) + 2 >= LARGEST_MANTISSA
+    above, below = whole > pl.lit(high, whole_type), whole < pl.lit(low, whole_type)
+    kind = pl.when(value.is_null()).then(ABSENT).when(above).then(ABOVE).when(below).then(BELOW)
+    units = _each(whole, count_long if is_long else count)
+    return Reading(units, kind.otherwise(SOUND).cast(pl.Int64))
 
 
 def _each(value: pl.Expr, count: Callable[[pl.Series], pl.Series]) -> pl.Expr:

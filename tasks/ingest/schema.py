@@ -72,7 +72,7 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         return replace(file, broken="timestamp_type")
     if value == pl.Null and settings.metered:
         value = pl.Float64()  # a region whose readings are all absent: each counts as 0
-    if not countable(value, *columns.in_column_units(settings.privacy.bounds, settings.privacy.resolution)):
+    if not countable(value):
         return replace(file, broken="value_type")
     if customer is not None and not _names(customer):
         return replace(file, broken="customer_type")

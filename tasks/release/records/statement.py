@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -9,16 +11,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 import optstream
-from optstream.catalogue import CountBands, ReleaseStatement, StandardErrors
+from optstream.catalogue import CountBands, ReleaseStatement, StandardErrors, read_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.reading.columns import read_statement
+from optstream.catalogue.stage import statement_in
 from optstream.catalogue.statements.consistency import rounded
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.catalogue.statements.standard_errors import Known
+from optstream.errors import LedgerError, PublicationError
 from optstream.mechanisms import Release
 from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.planning.long_spans import long_spans_of
 from tasks.release.records.files_beside import NO_FILES, FilesBeside
 from tasks.release.records.published_rows import known_errors
+from tasks.storage.private_files import read_verified
 
 
 def statement_of(
@@ -64,6 +71,40 @@ def statement_of(
         errors=beside.errors,
         no_errors=beside.no_errors,
     )
+
+
+def as_drawn(settings: Settings, digest: str | None, now: ReleaseStatement) -> ReleaseStatement:
+    """The statement of a new estimate, with what is of its draw as the day's first one has it.
+
+    By now the configuration may plan with less of epsilon, or know of another rounding beside as much less
+    alpha: no amendment, and neither is true of what was drawn before. digest: of what was staged first; where
+    that was purged, what readers have says the same of the draw. Raises PublicationError if they have nothing
+    that is whole.
+    """
+    first = _staged_first(settings, digest, now) or _listed(settings, now)
+    return replace(
+        now,
+        epsilon_plan=first.epsilon_plan,
+        supplier_rounding=first.supplier_rounding,
+        long_spans=first.long_spans or now.long_spans,
+    )
+
+
+def _staged_first(settings: Settings, digest: str | None, now: ReleaseStatement) -> ReleaseStatement | None:
+    with suppress(LedgerError, PublicationError):
+        return statement_in(read_verified(settings.staging_of(now.period, now.revision), digest))
+    return None
+
+
+def _listed(settings: Settings, now: ReleaseStatement) -> ReleaseStatement:
+    place = open_storage(settings.published_folder)
+    entry = read_catalogue(place).entry(now.period)
+    if entry is None or entry.revision != now.revision:
+        raise PublicationError(
+            f"{now.period} is not listed, and what was staged is gone: `optstream publish {now.period}` "
+            "puts it back; it has its new estimate after that"
+        )
+    return read_statement(place, entry)
 
 
 def _covariates(settings: Settings, release: Release) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from optstream.noise import simulated_noise
 from optstream.stream import AggregationTree
 from tasks.config import Settings
 from tasks.config.paths import lies_within
+from tasks.covariates.private_zones import private_zones
 from tasks.planning.advice.candidates import Choice, mechanism_choices, share_choices
 from tasks.release.build_mechanism import mechanism_for
 from tasks.sample_data.load_shapes import daily_load, region_of
@@ -113,29 +114,31 @@ def public_days(
     """Days that are public, from dumps in the stream's own layout, a row a step.
 
     leaves: others than the stream's. Raises DumpError naming the dump that is not there or not whole, and
-    ParameterError for one that is the stream's own.
+    ParameterError for one that is private.
     """
     found = {}
     for day in days:
         places = [
             folder / f"region={leaf}" / f"date={day}" for leaf in leaves or settings.tree_of(day).leaves
         ]
-        _refuse_own_dumps(settings, (folder, *places))
+        _refuse_private(settings, folder, places)
         found[day] = np.array([_row(settings, place, day) for place in places])
     return found
 
 
-def _refuse_own_dumps(settings: Settings, places: Iterable[Path]) -> None:
-    """Raise ParameterError if any of these is the stream's own input or lies in it, links followed. Whatever
-    is computed from raw readings, an error's size too, leaves the trusted zone uncharged.
+def _refuse_private(settings: Settings, folder: Path, places: Iterable[Path]) -> None:
+    """Raise ParameterError if any of these lies in a folder that no covariate may lie in, links followed: an
+    input or trusted folder of this stream, or of another that is known. Whatever is computed from raw
+    readings, an error's size too, leaves the trusted zone uncharged.
     """
-    files = (file for place in places for file in (place, *place.glob("*.parquet")))
-    for file in files:
-        if lies_within(file, settings.input_folder):
-            raise ParameterError(
-                f"{file} is the stream's own input: what is learned from it would leak, and no ledger would "
-                "see it; name dumps that are public"
-            )
+    zones = private_zones(settings, folder)
+    for file in (file for place in (folder, *places) for file in (place, *place.glob("*.parquet"))):
+        for key, zone in zones.items():
+            if lies_within(file, zone):
+                raise ParameterError(
+                    f"{file} leads into {key}.folder, which is private: what is learned from it would leak, "
+                    "and no ledger would see it; name dumps that are public"
+                )
 
 
 def _row(settings: Settings, place: Path, day: date) -> Values:

@@ -143,6 +143,16 @@ def test_real_households_are_summed_exactly(small, real_data):
     assert np.array_equal(stream.units(day), expected)
 
 
+def test_one_reading_of_many_digits_stops_no_day_whatever_the_factor(small):
+    """A writer gives a column of decimals as many digits as its longest reading has."""
+    stream = small(schema="metered", customer="customer_id", marker='factor = "6"')
+    for region, longest, digits in (("84", "0.125", 3), ("11", "0.16666666666666666666", 20)):
+        readings = [Decimal(longest), *[Decimal("0.125")] * 47]
+        load = pl.Series("load", readings, dtype=pl.Decimal(38, digits))
+        stream.write(region, stream.metered("anna" + region, 1.0).with_columns(load))
+    assert np.array_equal(stream.units(), [[750] * 48, [1000] + [750] * 47])
+
+
 def test_other_columns_of_the_file_may_have_any_name(stream):
     """Found by fuzzing: a column called as the row's number is, beside a repeated row."""
     names = ("row of the file", ROW, "file", "step", "row", "customer")

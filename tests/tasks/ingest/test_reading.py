@@ -1,6 +1,6 @@
 """Reading a column against the definition: clamp, then floor(value / resolution + 1/2), in exact decimals."""
 
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from math import floor
 
@@ -78,11 +78,33 @@ def test_a_value_on_its_bound_is_not_outside(dtype):
     assert found["out_of_bounds"].to_list() == [False, False, True]
 
 
-@pytest.mark.parametrize(
-    "dtype", [pl.String, pl.Boolean, pl.Date, pl.List(pl.Int8), pl.Decimal(38, 30), pl.UInt128], ids=str
-)
+@pytest.mark.parametrize("dtype", [pl.String, pl.Boolean, pl.Date, pl.List(pl.Int8), pl.UInt128], ids=str)
 def test_what_cannot_be_counted_exactly_is_known_from_its_type(dtype):
-    assert not countable(dtype, BOUNDS, Fraction(1, 3))
+    assert not countable(dtype)
+
+
+@pytest.mark.parametrize("scale", [12, 17, 18, 30, 38])
+@pytest.mark.parametrize(
+    "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str
+)
+def test_the_scale_of_a_decimal_column_does_not_decide_whether_it_is_counted(scale, bounds):
+    """A writer that goes by the longest reading gives the column its scale: no day may stop for that reading.
+
+    With a factor of 6 no number of digits holds half a unit: readings of so many digits are counted whole.
+    """
+    bounds, resolution = Layout("x", factor=Fraction(6)).in_column_units(bounds, Fraction(1, 1000))
+    texts = [text for text in AWKWARD if abs(Decimal(text)) < 10 ** (38 - scale)]
+    near = [(Fraction(units) - Fraction(1, 2)) * resolution for units in (-499, -1, 0, 1, 999)]
+    least = Decimal(1).scaleb(-scale)
+    with localcontext(prec=60):
+        ties = [(Decimal(tie.numerator) / tie.denominator).quantize(least, ROUND_FLOOR) for tie in near]
+        texts += [str(tie + more) for tie in ties for more in (0, least)]
+    column = pl.Series([None, *map(Decimal, texts)], dtype=pl.Decimal(38, scale))
+    assert countable(column.dtype)
+    found = read(column, bounds, resolution)
+    assert found["units"].to_list() == [0, *(defined(text, bounds, resolution) for text in texts)]
+    outside = [not bounds[0] <= Fraction(Decimal(text)) <= bounds[1] for text in texts]
+    assert found["out_of_bounds"].to_list() == [False, *outside]
 
 
 FACTORS = [Fraction(1, 1000), Fraction(1000), Fraction(1, 3), Fraction("0.0254")]

@@ -107,6 +107,31 @@ def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(lea
     assert [words.split(" of ")[0] for words in told] == ["first estimate"] * 2 + ["revised estimate"]
 
 
+def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configured_since(learning):
+    """The sum of alpha and rounding is as before, and a share is the operator's: neither is an amendment, and
+    readers of the day would be told of half the epsilon, and of changes that its rounded sums do not cover.
+    """
+    learning.configure('alpha = "1"', 'alpha = "0.5"')
+    learning.configure("[input]", '[input]\nsupplier_rounding = "0.5"')
+    assert night(learning, DAYS[0]) == {}
+
+    def stated():
+        entry = read_catalogue(learning.folder / "published").entry(DAYS[0])
+        return json.loads((learning.folder / "published" / entry.manifest).read_text())["statement"]
+
+    first = stated()
+    learning.configure('supplier_rounding = "0.5"', 'supplier_rounding = "0"')
+    learning.configure('alpha = "0.5"', 'alpha = "1"')
+    learning.configure("[budget]", '[budget]\nstream_share = "1/2"')
+    assert set(night(learning, DAYS[1])) == {DAYS[0]}
+    now = stated()
+    assert (first["vintage"], now["vintage"]) == (0, 1)
+    for told in ("epsilon_plan", "supplier_rounding", "long_spans", "privacy_model"):
+        assert now[told] == first[told], told
+    assert "changes of each reading by at most 0.5 in" in now["privacy_in_words"]
+    learning.assert_sound()
+
+
 def test_an_amendment_stops_smoothing_across_it(learning):
     learning.once(night, *DAYS[:2])
     learning.configure('alpha = "1"', 'alpha = "2"')

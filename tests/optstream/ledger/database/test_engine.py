@@ -44,6 +44,22 @@ def test_commits_are_synced_and_writers_exclude_each_other(sqlite_url, kit):
         assert ledger.verify() == []  # readers do not wait
 
 
+def test_a_file_with_two_names_is_refused(sqlite_url, kit, tmp_path):
+    """Each name has a write-ahead log of its own: two streams of a budget took all of its epsilon each, and
+    one of them was forgotten.
+    """
+    first = open_ledger(sqlite_url)
+    first.enrol(kit.terms(), kit.now)
+    first.close()
+    (tmp_path / "second").mkdir()
+    (tmp_path / "second" / "ledger.sqlite").hardlink_to(sqlite_url.removeprefix("sqlite:///"))
+    for url in (sqlite_url, f"sqlite:///{tmp_path}/second/ledger.sqlite"):
+        with pytest.raises(LedgerError, match="must have one name"):
+            open_ledger(url)
+    (tmp_path / "second" / "ledger.sqlite").unlink()
+    assert open_ledger(sqlite_url).terms(kit.terms().stream) == kit.terms()
+
+
 HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE streams"}
 
 

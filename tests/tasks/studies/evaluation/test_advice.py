@@ -111,5 +111,24 @@ def test_the_streams_own_dumps_are_refused_links_followed(small, tmp_path):
     for region in dumps.glob("region=*"):
         (tmp_path / "parts" / region.name).symlink_to(region)
     for folder in (dumps, tmp_path / "link", tmp_path / "parts"):
-        with pytest.raises(ParameterError, match=r"stream's own input: .* would leak"):
+        with pytest.raises(ParameterError, match=r"leads into input.folder, which is private: .* would leak"):
             public_days(settings, folder, DAYS)
+
+
+def test_dumps_of_other_streams_of_the_population_are_refused_as_covariates_are(small, tmp_path):
+    """The medians that `learn-proxy` prints of them would be published with every release of this stream."""
+    stream, other = small(), tmp_path / "gas"
+    for region in ("84", "11"):
+        for day in DAYS:
+            stream.write(region, stream.rows(3.0, day), day)
+    dumps = shutil.copytree(stream.settings.input_folder, other / "delivered")
+    (other / "gas.toml").write_text('[input]\nfolder = "delivered"\n\n[trusted]\nfolder = "kept"\n')
+    (tmp_path / "public").symlink_to(dumps)
+    budget = stream.settings.budget.model_copy(update={"shared_with": (str(other / "gas.toml"),)})
+    settings = stream.settings.model_copy(update={"budget": budget})
+    for folder in (dumps, tmp_path / "public", shutil.copytree(dumps, other / "kept" / "days")):
+        with pytest.raises(ParameterError, match=r"gas.toml: (input|trusted).folder, which is private"):
+            public_days(settings, folder, DAYS)
+    (other / "gas.toml").rename(other / "optstream.toml")
+    with pytest.raises(ParameterError, match=r"optstream.toml: input.folder, which is private"):
+        public_days(stream.settings, dumps, DAYS)
