@@ -40,7 +40,9 @@ def parse_day(text: str) -> date:
         day = date.fromisoformat(text)
     except ValueError:
         hint = ", which stands for all its hours" if "T" in text else ""
-        raise typer.BadParameter(f"a date looks like 2016-02-01{hint}; got {text!r}") from None
+        raise typer.BadParameter(
+            f"a date looks like 2016-02-01{hint}, and is in the calendar; got {text!r}"
+        ) from None
     return _in_range(day, text)
 
 
@@ -50,7 +52,7 @@ def parse_period(text: str) -> date:
         period = period_from(text)
     except ValueError:
         raise typer.BadParameter(
-            f"a date looks like 2016-02-01, an hour like 2016-02-01T13; got {text!r}"
+            f"a date looks like 2016-02-01, an hour like 2016-02-01T13, and is in the calendar; got {text!r}"
         ) from None
     return _in_range(period, text)
 
