@@ -1,6 +1,7 @@
 """Options that several commands share, and how dates are read."""
 
 from collections.abc import Callable, Iterable
+from csv import reader
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -32,6 +33,11 @@ class WordsError(typer.BadParameter):
     def format_message(self) -> str:
         """The message alone."""
         return self.message
+
+
+def names_in(text: str | None) -> tuple[str, ...]:
+    """The names of a list with commas between; one that holds a comma itself stands in double quotes."""
+    return tuple(next(reader([" ".join(text.splitlines())], skipinitialspace=True))) if text else ()
 
 
 def parse_day(text: str) -> date:
