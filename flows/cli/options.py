@@ -1,6 +1,7 @@
 """Options that several commands share, and how dates are read."""
 
 from collections.abc import Callable, Iterable
+from csv import reader
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -34,13 +35,20 @@ class WordsError(typer.BadParameter):
         return self.message
 
 
+def names_in(text: str | None) -> tuple[str, ...]:
+    """The names of a list with commas between; one that holds a comma itself stands in double quotes."""
+    return tuple(next(reader([" ".join(text.splitlines())], skipinitialspace=True))) if text else ()
+
+
 def parse_day(text: str) -> date:
     """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
         hint = ", which stands for all its hours" if "T" in text else ""
-        raise typer.BadParameter(f"a date looks like 2016-02-01{hint}; got {text!r}") from None
+        raise typer.BadParameter(
+            f"a date looks like 2016-02-01{hint}, and is in the calendar; got {text!r}"
+        ) from None
     return _in_range(day, text)
 
 
@@ -50,7 +58,7 @@ def parse_period(text: str) -> date:
         period = period_from(text)
     except ValueError:
         raise typer.BadParameter(
-            f"a date looks like 2016-02-01, an hour like 2016-02-01T13; got {text!r}"
+            f"a date looks like 2016-02-01, an hour like 2016-02-01T13, and is in the calendar; got {text!r}"
         ) from None
     return _in_range(period, text)
 

@@ -87,7 +87,11 @@ def _messages(
     for one in in_order:
         if one.column == "file_fault":
             alike[_fault(known[one.day], one)].append(one.region)
+    # of a folder that holds all leaves, where a file was not read, nobody knows what the others lack
+    unread = {day for day, _, _ in alike} if settings.input.region is not None else set()
     for one in in_order:
+        if known[one.day].day in unread and one.column != "file_fault" and not one.alarm:
+            continue
         message: str | None = _message(settings, known[one.day], one)
         if one.alarm:
             alarms[one.day].append(str(message))

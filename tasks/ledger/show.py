@@ -9,6 +9,7 @@ from itertools import dropwhile, takewhile
 
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, StreamTerms, Stretch
+from optstream.ledger.dated_trees import continues
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Calendar
 from tasks.config import Settings
@@ -46,9 +47,27 @@ def read_book(
 
 
 def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
-    """Return where the configuration's privacy guarantee differs from the ledger's: runs would be refused."""
+    """Return where the configuration's privacy guarantee differs from the ledger's."""
     known = ledger.terms(settings.stream.name)
     return [] if known is None else known.differing(terms_of(settings))
+
+
+def refused_changes(settings: Settings, ledger: Ledger) -> list[str]:
+    """Return the same as far as a run is refused for it: what `enrol` takes of a stream without releases that
+    has its budget to itself, and of trees of days to come, is left out.
+    """
+    stream, changed = settings.stream.name, guarantee_changed(settings, ledger)
+    known, last = ledger.terms(stream), ledger.last_release(stream)
+    if known is None or last is None:
+        alone = not any(terms.grant == settings.privacy.population for terms in _others(ledger, stream))
+        return [] if alone else changed
+    to_come = continues(known.trees, terms_of(settings).trees, last.first_step + last.n_steps)
+    return [] if changed == ["hierarchy_hash"] and to_come else changed
+
+
+def _others(ledger: Ledger, stream: str) -> list[StreamTerms]:
+    names = (name for name in ledger.streams() if name != stream)
+    return [terms for name in names if (terms := ledger.terms(name)) is not None]
 
 
 def _page(

@@ -10,7 +10,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import GuaranteeLoss, Ledger, WindowLoss
 from optstream.privacy import Spend, worst_window
 from tasks.config import Settings
-from tasks.ledger.show import guarantee_changed
+from tasks.ledger.show import refused_changes
 from tasks.planning.backfill_plan import BackfillPlan
 from tasks.release.build_mechanism import Mechanism, mechanism_for
 from tasks.release.day import Ended
@@ -35,7 +35,7 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
     LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
     """
-    if changed := guarantee_changed(settings, ledger):
+    if changed := refused_changes(settings, ledger):
         raise LedgerError(
             f"the ledger has stream {settings.stream.name!r} under another {', '.join(changed)}: "
             "restore the configuration, or declare the change with `optstream ledger amend`"

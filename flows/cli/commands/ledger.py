@@ -31,7 +31,7 @@ from tasks.ledger.documents import book_document, export_document, horizon_docum
 from tasks.ledger.export import export as write
 from tasks.ledger.horizon import read_horizon, read_horizons
 from tasks.ledger.open import find_ledger, need_ledger
-from tasks.ledger.show import guarantee_changed, read_book
+from tasks.ledger.show import read_book, refused_changes
 from tasks.ledger.verify import verify as check
 from tasks.operations.amend import declare, rehearse
 from tasks.operations.compromise import compromise
@@ -59,7 +59,7 @@ def show(
         raise WordsError(f"--to {last} is before --from {first}")
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = need_ledger(settings)
-    pages, changed = read_book(settings, ledger, first, last), guarantee_changed(settings, ledger)
+    pages, changed = read_book(settings, ledger, first, last), refused_changes(settings, ledger)
     horizons = read_horizons(settings, ledger)
     show_book(pages, horizons, changed, terminal)
     terminal.document(book_document(pages, horizons, settings.stream.name, changed))

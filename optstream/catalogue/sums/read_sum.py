@@ -4,6 +4,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
+from math import isfinite
+from numbers import Integral, Real
 
 import numpy as np
 import polars as pl
@@ -204,6 +206,8 @@ def sum_of_days(
     weights = nodes if isinstance(nodes, Mapping) else dict.fromkeys(nodes, 1.0)
     if not weights:
         raise ParameterError("a sum must be of at least one node")
+    if bad := [name for name, one in weights.items() if not (isinstance(one, Real) and isfinite(one))]:
+        raise ParameterError(f"the weight of {bad[0]!r:.80} in a sum must be a finite number")
     if not isinstance(nodes, Mapping):
         _check_apart(days[-1], weights)
     _check_steps(days, steps)
@@ -219,10 +223,14 @@ def sum_of_days(
 
 
 def _check_steps(days: Sequence[SummedDay], steps: Collection[int] | None) -> None:
-    """Raise ParameterError for steps that a day has not, or none."""
+    """Raise ParameterError for steps that a day has not, that are no integers, or none."""
+    if steps is None:
+        return
+    if bad := [step for step in steps if not isinstance(step, Integral)]:
+        raise ParameterError(f"steps of a sum must be integers, counted from 0; got {bad[0]!r:.80}")
     for day, own in groupby(days, key=lambda one: day_of(one.period)):
         n_steps = sum(one.values.shape[1] for one in own)
-        if steps is not None and not (steps and min(steps) >= 0 and max(steps) < n_steps):
+        if not (len(steps) and min(steps) >= 0 and max(steps) < n_steps):
             raise ParameterError(f"steps of a sum must be at least one, from 0 to {n_steps - 1} on {day}")
 
 

@@ -64,8 +64,10 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
     if bad:
         listed = ", ".join(f"{str(node)!r:.80}" for node in bad[:5])
         problems.append(
-            f"{key} must name nodes, which name folders, by letters, digits, spaces and _.,'()+- only, "
-            f"starting with a letter or digit, at most 200 bytes; got {listed}"
+            f"{key} must name nodes, which name folders, by letters (without combining marks), digits, "
+            "spaces and _.,'()+- only, starting with a letter or digit, at most 200 bytes; "
+            f"got {listed}. What readers see may be any words: hierarchy.names, or the column name of "
+            "hierarchy.file"
         )
     parents: Parents = {str(node): parent or None for node, parent in pairs}
     if len(parents) < len(pairs):

@@ -139,6 +139,8 @@ class Judge:
         n_periods = min(max(PERIODS, -(-2 * window // n_steps)), MOST_PERIODS)
         prior, n_leaves = self.reference.figures.prior, len(self.tree.leaves)
         low, high = float(settings.privacy.lower_bound), float(settings.privacy.bounds[1])
+        if settings.metered:  # its bounds are a customer's, and the series are leaves'
+            high = np.inf
         draws = (
             drawn_series(
                 prior, self.scale, n_leaves, n_periods * n_steps, counts=settings.privacy.counts, seed=seed

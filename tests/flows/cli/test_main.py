@@ -50,7 +50,7 @@ def test_simulate_and_status_of_a_stream_that_has_not_begun(here):
     [
         (["run"], "--date"),
         (["run", "--date", "yesterday"], "a date looks like 2016-02-01"),
-        (["run", "--date", "2016-02-30"], "a date looks like 2016-02-01"),
+        (["run", "--date", "2016-02-30"], "and is in the calendar; got '2016-02-30'"),
         (["backfill", "--from", "2016-02-01T13", "--to", "2016-02-02"], "2016-02-01, which stands"),
         (["simulate", "--from", "2016-02-02", "--to", "2016-02-01"], "is before --from"),
         (["simulate", "--from", "2016-02-02", "--to", "2016-02-03", "--seed", "-1"], "--seed"),

@@ -110,6 +110,12 @@ THIRDS = (STAGES, 'stages = ["1/3", "1/3", "1/3"]')
         (LEAF, 'A = "B"\nB = "A"', "the hierarchy has a cycle through 'A', 'B'"),
         (LEAF, '84 = "IT"', "the parent 'IT' of node '84' is not itself a node"),
         (LEAF, '"../x" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
+        (LEAF, '"Zu\u0308rich" = "FR"', "by letters (without combining marks), digits"),
+        (
+            LEAF,
+            '"N/A" = "FR"',
+            "got 'N/A'. What readers see may be any words: hierarchy.names, or the column name",
+        ),
         (LEAF, '"84\\n" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
         (STEP, 'step = "7min"', "must divide a day of 1440 minutes; got 7"),
         (STEP, 'step = "2h"', "is not a whole number of steps of 120 minutes"),
@@ -156,6 +162,12 @@ def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told)
 )
 def test_a_wrong_number_of_stages_is_told_beside_what_else_is_wrong(refusal, old, new):
     assert "budget.stages must have 2 shares (samples, features); got 3" in refusal((old, new), THIRDS)
+
+
+def test_where_readings_may_be_negative_the_least_that_is_published_is_asked_for(load, refusal):
+    negative, left_out = (BOUNDS, '["-50", "20000"]'), ('lower_bound = "0" ', "# ")
+    assert "privacy.lower_bound must be given where readings may be below 0" in refusal(negative, left_out)
+    assert load(negative).privacy.lower_bound == 0
 
 
 def test_stages_of_another_mechanism_are_told_beside_a_wrong_guarantee(refusal):

@@ -10,12 +10,14 @@ import pytest
 
 from flows.cli.console import Terminal
 from flows.cli.show.ledger_book import show_book
+from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import Calendar
 from tasks.ledger.documents import book_document
-from tasks.ledger.show import guarantee_changed, read_book
+from tasks.ledger.show import guarantee_changed, read_book, refused_changes
 from tasks.ledger.show_pages import calendar_of
+from tasks.planning.backfill_cost import cost_of
 from tasks.release.records.outcomes import budget_document, budget_of
 from tasks.release.run import terms_of
 
@@ -36,6 +38,15 @@ def released(installation):
         run.ledger.begin_draw(held, installation.now)
         run.ledger.record_drawn(held, "0" * 64, plan, installation.now)
     return installation
+
+
+def is_refused(installation):
+    """Whether a run enrols the stream as it is configured."""
+    try:
+        installation.run()
+    except LedgerError:
+        return True
+    return False
 
 
 def at(day, hour, minute=0):
@@ -138,6 +149,34 @@ def test_a_changed_guarantee_is_told(released):
     assert guarantee_changed(released.settings, released.ledger) == []
     released.configure('epsilon = "1"', 'epsilon = "2"')
     assert guarantee_changed(released.settings, released.ledger) == ["epsilon"]
+
+
+@pytest.mark.parametrize(("valid_from", "refused"), [("2016-06-02", True), ("2016-07-01", False)])
+def test_regions_that_change_on_a_day_to_come_refuse_nothing(released, valid_from, refused):
+    change = f'[[hierarchy.changes]]\nvalid_from = {valid_from}\nrenamed = {{ 84 = "85" }}\n[budget]'
+    released.configure("[budget]", change)
+    assert guarantee_changed(released.settings, released.ledger) == ["hierarchy_hash"]
+    assert refused_changes(released.settings, released.ledger) == ["hierarchy_hash"] * refused
+    days = [date(2016, 6, 20)]
+    if refused:
+        with pytest.raises(LedgerError, match="another hierarchy_hash"):
+            cost_of(released.settings, released.ledger, days)
+    else:
+        assert cost_of(released.settings, released.ledger, days).refused == ()
+    assert is_refused(released) == refused
+
+
+def test_terms_of_a_stream_without_releases_refuse_nothing(installation):
+    installation.run()
+    installation.configure('epsilon = "1"', 'epsilon = "2"')
+    assert guarantee_changed(installation.settings, installation.ledger) == ["epsilon"]
+    assert refused_changes(installation.settings, installation.ledger) == []
+    assert not is_refused(installation)
+    installation.configure('name = "two-regions"', 'name = "others"')
+    installation.run()
+    installation.configure('epsilon = "2"', 'epsilon = "3"')
+    assert refused_changes(installation.settings, installation.ledger) == ["epsilon"]
+    assert is_refused(installation)
 
 
 def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):

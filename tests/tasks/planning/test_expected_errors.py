@@ -83,6 +83,13 @@ def test_every_mechanism_says_its_error_and_warns_where_bounds_are_narrower(foun
     assert wide.warnings == ()
 
 
+def test_bounds_of_a_customers_reading_say_nothing_of_a_leaf_that_adds_them_up(found):
+    narrow = ('bounds = ["0", "20000"]', 'bounds = ["0", "2"]')
+    metered = ('schema = "aggregated"', 'schema = "metered"')
+    assert found('name = "Laplace"', narrow).warnings
+    assert found('name = "Laplace"', narrow, metered).warnings == ()
+
+
 def test_without_a_public_scale_nothing_is_expected_of_what_is_relative_to_it(found):
     result = found('name = "HistoryInformed"')
     assert [level.expected for level in result.periods[0].levels] == [None, None]

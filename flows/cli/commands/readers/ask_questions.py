@@ -13,7 +13,17 @@ import typer
 
 from flows.cli.commands.readers.export_rows import check_table, signed_by, write_rows
 from flows.cli.console import Terminal
-from flows.cli.options import Json, PublicKeys, WordsError, asks, day_option, examples, new_app, parse_exactly
+from flows.cli.options import (
+    Json,
+    PublicKeys,
+    WordsError,
+    asks,
+    day_option,
+    examples,
+    names_in,
+    new_app,
+    parse_exactly,
+)
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import ABOUT
@@ -70,7 +80,9 @@ def ask(
     drop: Annotated[
         Fraction | None, border("--drop", "Where a window's last value is at least this below its first.")
     ] = None,
-    nodes: Annotated[str | None, asks("NAMES", "Names of nodes, with commas between.")] = None,
+    nodes: Annotated[
+        str | None, asks("NAMES", 'Names of nodes, with commas between ("A, B" is one in quotes).')
+    ] = None,
     level: Annotated[
         int | None, typer.Option(min=0, help="In place of nodes: all of this level, the root's 0.")
     ] = None,
@@ -100,7 +112,7 @@ def ask(
         minutes = step_minutes_of(storage, catalogue_reader(storage, keys)())
         if window % minutes:
             raise WordsError(f"--window must be whole steps of {minutes} minutes; got {window} minutes")
-        named = tuple(nodes.split(",")) if nodes else ()
+        named = names_in(nodes)
         kind, bound = next(iter(given.items()), ("sum", None))
         question = Question(NAME, kind, window // minutes, bound, named, level)  # type: ignore[arg-type]
         rows = ask_folder(folder, [question], first, last, public_key=keys)

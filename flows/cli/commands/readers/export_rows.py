@@ -10,7 +10,17 @@ import polars as pl
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import Json, PublicKeys, WordsError, asks, day_option, examples, flag, new_app
+from flows.cli.options import (
+    Json,
+    PublicKeys,
+    WordsError,
+    asks,
+    day_option,
+    examples,
+    flag,
+    names_in,
+    new_app,
+)
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
@@ -37,7 +47,8 @@ def export(
     folder: Annotated[str, typer.Argument(help="A path, or a URL such as s3://bucket/published.")],
     output: Annotated[Path, asks("FILE", "The file to write; none is overwritten.")],
     nodes: Annotated[
-        str | None, asks("NAMES", "Names of nodes, with commas between; all by default.")
+        str | None,
+        asks("NAMES", 'Names of nodes, with commas between ("A, B" is one in quotes); all by default.'),
     ] = None,
     first: Annotated[date | None, day_option("--from", "First day; the first published by default.")] = None,
     last: Annotated[date | None, day_option("--to", "Last day; the last published by default.")] = None,
@@ -63,7 +74,7 @@ def export(
     storage, keys = open_storage(folder), public_key or None
     catalogue = catalogue_reader(storage, keys)()
     about = read_about(storage, None if keys is None else signed_by(storage, keys, ABOUT))
-    chosen = tuple(nodes.split(",")) if nodes else ()
+    chosen = names_in(nodes)
     hierarchy = None
     if as_of is not None:
         check = None if keys is None else signed_by(storage, keys, HIERARCHY)

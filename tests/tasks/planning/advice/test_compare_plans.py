@@ -73,6 +73,13 @@ def test_other_mechanisms_are_judged_by_their_whole_error(load_text):
     assert judged.expected[1].error > 100 * noise
 
 
+def test_leaves_of_metered_readings_may_be_larger_than_a_customers_bounds(load_text):
+    narrow = ('bounds = ["0", "20000"]', 'bounds = ["0", "2"]')
+    metered = load_text(CONFIGURATION, ('schema = "aggregated"', 'schema = "metered"'), narrow)
+    series = Judge.of(metered, 5000.0).series
+    assert all(1000 < period.mean() < 20000 for draw in series for period in draw)
+
+
 def test_drawn_series_vary_as_the_prior_says():
     """The deviation of 20,000 leaves' own part at one step: within six of its standard errors, 1 in 10^8."""
     prior = TemporalPrior.broad(48)

@@ -77,12 +77,22 @@ def test_noise_of_days_is_independent_and_doubts_of_a_model_are_not(published):
         (["11"], DAY - timedelta(days=1), None, "2016-05-31, is before the first, 2016-06-01"),
         (["FR", "11"], LAST, None, "none may lie in another"),
         (["11"], LAST, [48], "steps of a sum|of this period"),
+        (["11"], LAST, [], "steps of a sum"),
+        (["11"], LAST, [1.5], "steps of a sum must be integers, counted from 0; got 1.5"),
+        ({"11": np.nan}, LAST, None, "the weight of '11' in a sum must be a finite number"),
+        ({"11": "x"}, LAST, None, "the weight of '11' in a sum must be a finite number"),
     ],
 )
 def test_what_cannot_be_summed_is_named(published, nodes, last, steps, words):
     _, folder = published
     with pytest.raises((ParameterError, PublicationError), match=words):
         read_sum(folder, nodes, DAY, last, steps)
+
+
+def test_steps_and_weights_may_be_numpys(published):
+    _, folder = published
+    found = read_sum(folder, {"11": np.float32(2)}, DAY, DAY, np.arange(3, 6))
+    assert found == read_sum(folder, {"11": 2}, DAY, DAY, range(3, 6))
 
 
 @pytest.mark.parametrize(

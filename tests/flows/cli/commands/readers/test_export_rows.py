@@ -59,6 +59,19 @@ def test_names_stand_beside_codes_where_the_publisher_tells_them(folder, call, t
         assert columns.index("name") == columns.index("node") + 1
 
 
+@pytest.mark.parametrize("listed", ['"Loire, Pays",FR', 'FR, "Loire, Pays"'])
+def test_a_name_with_a_comma_stands_in_quotes(tmp_path, listed):
+    """The configuration takes such names."""
+    rows = make_rows(DAY).with_columns(pl.col("node", "parent").replace("84", "Loire, Pays"))
+    folder, output = tmp_path / "commas", tmp_path / "rows.parquet"
+    statement = make_statement(DAY)
+    publish(folder, [(stage(rows, statement), statement)], lambda _: "h1")
+    words = [str(folder), "--output", str(output), "--as", "parquet", "--nodes"]
+    assert "has a node 'Loire'" in str(CliRunner().invoke(app, [*words, "FR,Loire"]).exception)
+    assert CliRunner().invoke(app, [*words, listed]).exit_code == 0
+    assert {*pl.read_parquet(output)["node"]} == {"FR", "Loire, Pays"}
+
+
 def test_files_hold_what_is_published_and_none_is_overwritten(folder, call, tmp_path):
     output = tmp_path / "rows"
     assert call("--output", f"{output}.parquet", "--as", "parquet").exit_code == 0
