@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,6 +107,10 @@ class Release:
             ParameterError: For a name that is no node, for one that lies in another that is named, and for a
                 step outside of the period; for none of either.
         """
+        if isinstance(nodes, Mapping):
+            raise ParameterError(
+                "nodes of a release's sum must be names, each once; `optstream.read_sum` takes weights"
+            )
         rows, leaves = self._rows(nodes)
         chosen = self._columns(steps)
         value, before = (float(one[np.ix_(rows, chosen)].sum()) for one in (self.values, self.unbounded))
@@ -157,6 +162,8 @@ class Release:
 
     def _columns(self, steps: Sequence[int] | None) -> list[int]:
         first, n_steps = self.measured.first_step, self.values.shape[1]
+        if bad := [step for step in (() if steps is None else steps) if not isinstance(step, Integral)]:
+            raise ParameterError(f"steps of a sum must be integers; got {bad[0]!r:.80}")
         chosen = list(range(n_steps)) if steps is None else sorted({int(step) - first for step in steps})
         if not chosen or chosen[0] < 0 or chosen[-1] >= n_steps:
             raise ParameterError(

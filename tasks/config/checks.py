@@ -268,12 +268,6 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
             "privacy.lower_bound must be at least 0 where privacy.counts is true, for no count is less; "
             f"got {privacy.lower_bound}"
         )
-    if low < 0 and "lower_bound" not in privacy.model_fields_set:
-        yield (
-            f"privacy.lower_bound must be given where readings may be below 0 (privacy.bounds[0] is {low}): "
-            'left out it is "0", and nothing below 0 is published; a bound as low as readings are, such as '
-            f'"{low}", keeps them'
-        )
     if privacy.lower_bound >= high:
         got = privacy.lower_bound
         yield f"privacy.lower_bound must be below the upper of privacy.bounds, {high}; got {got}"

@@ -57,10 +57,17 @@ def squared_errors(
 def warnings_of(
     settings: Settings, mechanism: Mechanism, expected: Sequence[Expected | None]
 ) -> tuple[str, ...]:
-    """Return what an operator should know before anything is spent: levels that are as good as nothing."""
+    """Return what an operator should know before anything is spent: levels that are as good as nothing, and
+    a lower bound that nobody wrote where readings may lie below it.
+    """
     tree, (low, high) = mechanism.tree, settings.privacy.bounds
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     found = []
+    if low < 0 and "lower_bound" not in settings.privacy.model_fields_set:
+        found.append(
+            f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
+            f'write "{low}" to keep what is negative, or "0" where that is meant'
+        )
     for level, one in enumerate(expected):
         if one is None:
             continue

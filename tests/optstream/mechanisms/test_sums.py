@@ -183,6 +183,8 @@ def test_of_too_many_leaves_nothing_is_claimed(monkeypatch):
     ("nodes", "steps", "words"),
     [
         (["x"], None, "nodes must be names of the release's nodes; got 'x'"),
+        ({"A": 2, "B": -1}, None, "must be names, each once; `optstream.read_sum` takes weights"),
+        (None, [0.5], "steps of a sum must be integers; got 0.5"),
         ("A", None, r"several names, such as \['A'\]; got the text 'A'"),
         (["A", "a"], None, "none may lie in another"),
         ([], None, "at least one"),

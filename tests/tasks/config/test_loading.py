@@ -164,12 +164,6 @@ def test_a_wrong_number_of_stages_is_told_beside_what_else_is_wrong(refusal, old
     assert "budget.stages must have 2 shares (samples, features); got 3" in refusal((old, new), THIRDS)
 
 
-def test_where_readings_may_be_negative_the_least_that_is_published_is_asked_for(load, refusal):
-    negative, left_out = (BOUNDS, '["-50", "20000"]'), ('lower_bound = "0" ', "# ")
-    assert "privacy.lower_bound must be given where readings may be below 0" in refusal(negative, left_out)
-    assert load(negative).privacy.lower_bound == 0
-
-
 def test_stages_of_another_mechanism_are_told_beside_a_wrong_guarantee(refusal):
     other = ('name = "OptStream"\nweights = "variance"', 'name = "Laplace"\n#')
     told = refusal(other, (EPSILON, 'epsilon = "0"'))

@@ -90,6 +90,14 @@ def test_bounds_of_a_customers_reading_say_nothing_of_a_leaf_that_adds_them_up(f
     assert found('name = "Laplace"', narrow, metered).warnings == ()
 
 
+def test_a_lower_bound_that_nobody_wrote_is_told_of_where_readings_may_be_negative(found):
+    negative = '["-20000", "20000"]'
+    (told,) = found('name = "Laplace"', ('["0", "20000"]', negative)).warnings
+    assert told.startswith("privacy.lower_bound is left out, so nothing below 0 is published")
+    assert found('name = "Laplace"', ('["0", "20000"]', negative + '\nlower_bound = "0"')).warnings == ()
+    assert found('name = "Laplace"').warnings == ()
+
+
 def test_without_a_public_scale_nothing_is_expected_of_what_is_relative_to_it(found):
     result = found('name = "HistoryInformed"')
     assert [level.expected for level in result.periods[0].levels] == [None, None]

@@ -160,7 +160,7 @@ def test_it_tells_the_unit_and_whom_presence_leaves_out(dataset):
 
 @pytest.mark.parametrize("bounds", [(Fraction(0), Fraction(11)), (Fraction("-10.5"), Fraction(1))])
 def test_presence_is_left_out_where_readings_may_be_larger_than_what_is_covered(dataset, bounds):
-    """With alpha 10 somebody's rows that come or go cost twice epsilon (docs/privacy.md, section 1, line 3)."""
+    """With alpha 10 somebody's rows that come or go cost twice epsilon (docs/privacy.md, section 1)."""
     card = deployment_card(dataset, replace(DEPLOYMENT, metered=True, bounds=bounds))["deployment"]
     reach = "11" if bounds[1] == 11 else "10.5"
     said = f"has readings at all, but as a change of up to {reach} in each reading"
