@@ -32,17 +32,20 @@ class PrivatePeriod:
             first_step: Running index of the first step.
 
         Raises:
-            ParameterError: For another type or shape.
+            ParameterError: For another type or shape, and for a first step that is no integer.
         """
         if not isinstance(units, np.ndarray) or units.dtype != np.int64 or units.ndim != 2 or not units.size:
-            raise ParameterError("a private period holds an int64 array of shape (n_leaves, n_steps)")
+            raise ParameterError("a period must hold at least one step, as int64 (n_leaves, n_steps)")
+        first = plain(first_step)
+        if isinstance(first, bool) or not isinstance(first, int):
+            raise ParameterError(f"first_step of a period must be a whole number; got {first_step!r:.80}")
         # Clamped, not refused: whether a day appears must not depend on a reading (and clamping is free).
         largest = LARGEST_UNITS // len(units)
         own = np.clip(units, -largest, largest)
         own.setflags(write=False)
         object.__setattr__(self, "_PrivatePeriod__units", own)
         object.__setattr__(self, "resolution", resolution)
-        object.__setattr__(self, "first_step", plain(first_step))
+        object.__setattr__(self, "first_step", first)
 
     @classmethod
     def from_values(cls, values: ArrayLike, *, resolution: Fraction, first_step: int) -> "PrivatePeriod":

@@ -28,6 +28,10 @@ def test_a_private_period_is_a_copy_of_integers():
     assert open_private_period(period).tolist() == [[1, 1, 1], [1, 1, 1]]
     with pytest.raises(ParameterError, match="int64"):
         PrivatePeriod(units.astype(float), resolution=Fraction(1), first_step=0)
+    with pytest.raises(ParameterError, match="at least one step"):
+        PrivatePeriod(units[:, :0], resolution=Fraction(1), first_step=0)
+    with pytest.raises(ParameterError, match=r"first_step of a period must be a whole number; got 4\.0"):
+        PrivatePeriod(units, resolution=Fraction(1), first_step=4.0)
 
 
 def test_sums_of_a_private_period_cannot_overflow_and_size_stops_no_day():
