@@ -3,7 +3,8 @@
 Where others can publish meanwhile (`Transaction.is_alone` is false), what one of them is about to list must
 stay. Lemma: a release whose rank (revision, vintage) is at most the one that a day's entry has, is never
 listed again, for `publish` lists only higher ranks, and a publisher that read an older catalogue is
-overtaken. So those may go, and higher ones are spared.
+overtaken. So those may go, and higher ones are spared. So may the file of a closed day that shows such a
+release in the place of the listed one: it is made of what is listed.
 """
 
 import hashlib
@@ -19,9 +20,11 @@ from optstream.catalogue.layout import (
     MEASUREMENTS,
     SUPERSEDED,
     SUPERSEDED_ERRORS,
+    closed_file,
     errors_name,
     folder_of,
     is_release_name,
+    manifest_file,
     measurements_name,
     release_name,
 )
@@ -29,6 +32,7 @@ from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.stream.period import Hour, day_of
 
 Rank = tuple[int, int]
 
@@ -46,6 +50,8 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     ]
     for name in dead:
         transaction.move(f"{folder}/{name}", f"{folder_of(SUPERSEDED, entry.period)}/{name}")
+    if entry.closed_in is None:
+        _remove_dead_days(transaction, entry.period, (entry.revision, entry.vintage), entry.file_hash)
     folder = folder_of(ERRORS, entry.period)
     replaced = _dead_errors(transaction, folder, (entry.revision, entry.vintage))
     own = _files_beside(transaction, entry) if replaced else set()
@@ -106,6 +112,7 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
         dead = [name for name in named if _is_dead(transaction, f"{folder}/{name}", (through, 2**31))]
         transaction.remove(folder, dead)
         found |= bool(dead)
+    found |= _remove_dead_days(transaction, period, (through, 2**31))
     folder = folder_of(MEASUREMENTS, period)
     known = [(name, measurements_name(name)) for name in transaction.names_in(folder)]
     # a file whose name is no measurements' is nobody's to list
@@ -116,6 +123,42 @@ def delete_files(transaction: Transaction, period: date, through: int) -> bool:
         transaction.remove(folder, told)
         found |= bool(told)
     return found or bool(drawn)
+
+
+def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed: str | None = None) -> bool:
+    """Remove the files of a closed day that show a release of this hour up to this rank, but for the listed
+    one: who opened the day may have died before. Returns whether there were any.
+    """
+    if not isinstance(period, Hour):
+        return False
+    folder = closed_file(day_of(period), "").rpartition("/")[0]
+    dead = []
+    for name in transaction.names_in(folder):
+        shown = _shown_of(transaction, f"{folder}/{name}", period)
+        own = shown and shown != listed and _stated_rank(transaction, shown)
+        if own and own <= rank:
+            dead.append(name)
+    if dead:
+        transaction.remove(folder, dead)
+    return bool(dead)
+
+
+def _shown_of(transaction: Transaction, name: str, period: date) -> str | None:
+    """Return the hash of the release that a closed day's file shows of an hour; None if it tells of none."""
+    try:
+        hours = decode(transaction.read(name, LARGEST_RELEASE))[1].statement["hours"]
+        return next((str(one[1]) for one in hours if one[0] == period.isoformat()), None)
+    except (FileNotFoundError, PublicationError, KeyError, IndexError, TypeError):
+        return None
+
+
+def _stated_rank(transaction: Transaction, file_hash: str) -> Rank | None:
+    """Return the rank of a release by its manifest, which stays; None where that does not tell."""
+    try:
+        stated = json.loads(transaction.read(manifest_file(file_hash), 2 * LARGEST_STATEMENT))["statement"]
+        return int(stated["revision"]), int(stated["vintage"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError, PublicationError):
+        return None
 
 
 def _dead_errors(transaction: Transaction, folder: str, rank: Rank) -> list[str]:

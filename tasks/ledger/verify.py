@@ -1,7 +1,7 @@
 """Compare the ledger with the published folder and the stored measurements. Nothing is changed."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +66,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
             f"these are the folders of {own}: those of {', '.join(others)} are compared with their own "
             "configurations, or the file of their population, as --config"
         )
+    notes += _without_tombstone(catalogue, ledger.outlines(own))
     counts = ledger.count_by_state(own)
     if counts.get(ReleaseState.PUBLISHED) and not told_releases(settings):
         notes.append(f"{settings.lineage_folder} has no event: it was not compared with what was published")
@@ -122,18 +123,35 @@ def _published(
         if published:
             yield (
                 f"{settings.published_folder} has no catalogue, and the ledger has {len(published)} releases "
-                "that were published in it; restore the folder from a copy"
+                "that were published in it; restore the folder from a copy, or `optstream publish --from DAY "
+                "--to DAY` puts the days back"
             )
         return
     entries = {entry.period.isoformat(): entry for entry in catalogue.entries}
     for (period, revision), release in published.items():
         entry = entries.get(period)
+        if entry is None and release.withdrawn is not None:
+            continue  # a note: readers have nothing of it, as they should
         if entry is None or entry.revision < revision:
             what = "nothing of that day" if entry is None else f"revision {entry.revision}"
             yield (
                 f"{place_of(settings, period, revision)} is {release.state}, and the published folder lists "
-                f"{what}; restore catalogue.json and data/ from a copy"
+                f"{what}; `optstream publish {period}` puts it back, or restore the folder from a copy"
             )
+
+
+def _without_tombstone(catalogue: Catalogue | None, releases: Iterable[ReleaseOutline]) -> Iterator[str]:
+    """Withdrawn days of which the catalogue says nothing, as after `optstream publish` of a lost folder."""
+    if catalogue is None:
+        return
+    known = {entry.period.isoformat() for entry in catalogue.entries}
+    bare = sorted({one.period for one in releases if one.withdrawn is not None} - known)
+    if bare:
+        yield (
+            f"catalogue.json has no tombstone of {', '.join(bare[:3])}{' and others' * (len(bare) > 3)}: it "
+            "was made anew or is an older copy; readers have nothing of what was withdrawn, and only a newer "
+            "copy would tell them that it was"
+        )
 
 
 def _listed(

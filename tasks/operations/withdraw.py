@@ -37,6 +37,9 @@ def withdraw(run: Run, asked: Requested, reason: str, days: Collection[date] = (
         signer=signer_of(run.settings, run.ledger, mending={day, *days}),
     )
     bear_witness(run.settings, run.ledger)
+    if done.entry is None and latest.state is ReleaseState.PUBLISHED:
+        words = "withdrawn; the catalogue lists nothing of it, and it stays charged"
+        return asked.ended(Status.WITHDRAWN, words)
     status = Status.WITHDRAWN if done.entry else Status.VOID
     return asked.ended(status, done.in_words())
 

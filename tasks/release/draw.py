@@ -27,6 +27,7 @@ from tasks.release.guards.lease_renewal import held
 from tasks.release.guards.readiness import make_ready
 from tasks.release.guards.witness import bear_witness
 from tasks.release.run import Run, renewed, void
+from tasks.storage.failures import is_failure, unexpected
 from tasks.storage.private_files import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
 
 PAUSE = timedelta(seconds=0.5)
@@ -97,6 +98,12 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
         return _Drawn(file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends)
     except BaseException as error:
         _give_up(run, day, file, f"{type(error).__name__} after the first noise sample")
+        if is_failure(error) and _is_ours(run, day):
+            what = isinstance(error, OSError) and error.strerror
+            raise LedgerError(
+                "void, and stays charged, for it failed after the first noise sample "
+                f"({what or unexpected(error)}); docs/recover.md says what a person may do"
+            ) from error
         raise
 
 

@@ -90,7 +90,8 @@ def _own_catalogue(run: Run) -> Catalogue | None:
     if found is None:
         told = (
             f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
-            "lost. Run the day that was being published again, or restore catalogue.json"
+            "lost. Restore catalogue.json from a copy, or have `optstream publish --from DAY --to DAY` list "
+            "the days again; where a first publication was cut short, run its day again"
         )
         if isinstance(folder, StoreUrl):
             raise HeldError(told, run.clock() + SOON)

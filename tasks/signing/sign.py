@@ -73,7 +73,7 @@ def _unconfirmed(
         release = releases.get(key)
         if release is None or recorded_otherwise(entry, release, vintages.get(key, ())) is not None:
             yield f"catalogue.json lists {entry.period} with bytes that the ledger does not know; {RESTORE}"
-        elif entry.withdrawn and release.withdrawn is None:
+        elif entry.withdrawn and release.withdrawn is None and release.state is not ReleaseState.VOID:
             yield f"catalogue.json calls {entry.period} withdrawn, and the ledger does not; {RESTORE}"
         elif release.withdrawn is not None and not entry.withdrawn and entry.period not in (mending or ()):
             taken_back.append(entry.period)

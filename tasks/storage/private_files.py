@@ -42,8 +42,13 @@ def write_private(path: Path, data: bytes) -> None:
     """Write a file in one step: readers see the old bytes or the new ones, whole and durable."""
     make_private_folder(path.parent)
     aside = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_ident()}")
-    _write(aside, data, os.O_CREAT | os.O_TRUNC)
-    aside.replace(path)
+    try:
+        _write(aside, data, os.O_CREAT | os.O_TRUNC)
+        aside.replace(path)
+    except OSError:
+        with suppress(OSError):  # of a full disk each run would keep what it got on it
+            aside.unlink(missing_ok=True)
+        raise
     sync_folder(path.parent)
 
 

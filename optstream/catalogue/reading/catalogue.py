@@ -111,7 +111,8 @@ def parse_catalogue(data: bytes) -> Catalogue:
         document = json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise PublicationError(
-            f"{CATALOGUE} is not JSON with unique keys; publish it anew from the ledger"
+            f"{CATALOGUE} is not JSON with unique keys; restore it from a copy, or remove it: its publisher "
+            "lists the days again with `optstream publish --from DAY --to DAY`"
         ) from error
     if not isinstance(document, dict) or document.get("format") not in (FORMAT, NUMBERED):
         _refuse(f"is not of format {FORMAT} or {NUMBERED}")

@@ -150,7 +150,9 @@ def _require_shown(connection: Connection, key: Key, release: ReleaseRow) -> Non
         what = "withdrawn" if release.withdrawn is not None else "compromised"
     else:
         same = (ReleaseRow.stream_id == release.stream_id, ReleaseRow.period == release.period)
-        newer = select(ReleaseRow.id).where(*same, ReleaseRow.revision > release.revision)
+        # one that was given up has taken nothing's place
+        later = (ReleaseRow.revision > release.revision, ReleaseRow.state != ReleaseState.VOID.value)
+        newer = select(ReleaseRow.id).where(*same, *later)
         if connection.execute(newer.limit(1)).one_or_none() is not None:
             what = "restated"
     if what is not None:

@@ -107,10 +107,12 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
         )
     if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
         yield from _of_release(settings, facts, day, say)
-    if day.state is State.WITHDRAWN and day.listed is not None:
+    # a day whose restatement is void is rightly listed with the revision before
+    is_void = day.state is State.VOID and release is not None and release.revision == day.listed
+    if is_void or (day.state is State.WITHDRAWN and day.listed is not None):
         yield say(
             Kind.WITHDRAWN,
-            "it was withdrawn, and readers have it all the same: the withdrawal did not come to its end, or "
+            "it was taken back, and readers have it all the same: that did not come to its end, or "
             f"an older published folder was brought back; `optstream withdraw --date {day.day}` completes it",
         )
     yield from _of_raw(day, say, now)
@@ -220,7 +222,7 @@ def _of_release(settings: Settings, facts: Facts, day: DayState, say: Say) -> It
         yield say(
             Kind.UNLISTED,
             "the ledger has it as published and the published folder does not list it: "
-            "`optstream ledger verify`, then restore the folder from a copy",
+            f"`optstream publish {day.day}` puts it back, or restore the folder from a copy",
         )
     if day.day == facts.newest_unlike:
         words = (

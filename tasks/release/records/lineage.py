@@ -89,8 +89,11 @@ def _append(folder: Path, event: RunEvent) -> None:
     path = folder / EVENTS
     # `optstream purge` puts a shorter file in the place of this one
     with exclusive_in(folder):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                os.write(descriptor, b"\n")  # a full disk or a power cut tore the event before
             transport = FileTransport(FileConfig(log_file_path=str(path), append=True))
             OpenLineageClient(transport=transport).emit(event)
             os.fsync(descriptor)

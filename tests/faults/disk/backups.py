@@ -122,14 +122,16 @@ def _epsilon(amended: bool) -> Fraction:
 
 
 def _told_before(world: World) -> bool:
-    """Whether `optstream ledger verify` says that something is wrong, or that a record has nothing."""
+    """Whether `optstream ledger verify` says that something is wrong, or that a record lacks something."""
     try:
         if not read_books(world).events:
             return bool(verify(world.settings, None).problems)
         ledger = open_ledger(world.settings.ledger_url)
         try:
             found = verify(world.settings, ledger)
-            return bool(found.problems) or any("lineage" in note for note in found.notes)
+            return bool(found.problems) or any(
+                word in note for note in found.notes for word in ("lineage", "tombstone")
+            )
         finally:
             ledger.close()
     except OptStreamError:

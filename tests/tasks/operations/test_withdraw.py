@@ -1,5 +1,6 @@
 """Days that are taken back: out of the catalogue or never in it, charged all the same."""
 
+import shutil
 from datetime import date
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
+from tasks.ledger.verify import verify
 from tasks.operations import withdraw as withdraw_module
 from tasks.release import steps
 from tasks.release.day import Status
@@ -101,6 +103,19 @@ def test_a_withdrawal_cut_short_is_found_and_completed(installation, monkeypatch
     (problem,) = installation.problems()
     assert "according to the ledger alone; `optstream withdraw --date 2016-06-01` completes it" in problem
     assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
+    assert installation.problems() == []
+
+
+def test_a_folder_that_was_lost_and_published_again_lacks_nothing_of_a_withdrawn_day(installation):
+    installation.released(DAY, NEXT)
+    installation.withdraw(DAY)
+    shutil.rmtree(installation.folder / "published")
+    assert installation.publish_again(NEXT)[0].status is Status.PUBLISHED
+    assert installation.problems() == []
+    (note,) = verify(installation.settings, installation.ledger).notes
+    assert "no tombstone of 2016-06-01" in note
+    (again,) = installation.take_back(DAY)
+    assert (again.status, "lists nothing of it" in again.message) == (Status.WITHDRAWN, True), again
     assert installation.problems() == []
 
 

@@ -104,6 +104,19 @@ def test_a_whole_folder_that_was_lost_is_made_again(published):
     assert published.installation.problems() == []
 
 
+def test_a_catalogue_that_is_no_catalogue_is_removed_and_made_again_as_it_was(published):
+    path = published.folder / "catalogue.json"
+    before = read_catalogue(published.folder)
+    truncate(path)
+    (told,) = published.installation.publish_again(DAY)
+    assert (told.status, "or remove it" in told.message) == (Status.FAILED, True), told
+    path.unlink()
+    assert [one.status for one in published.again(DAY, NEXT)] == [Status.PUBLISHED] * 2
+    after = read_catalogue(published.folder)
+    assert [entry.file for entry in after.entries] == [entry.file for entry in before.entries]
+    assert published.installation.problems() == []
+
+
 def test_a_withdrawn_day_is_refused(published):
     published.installation.withdraw(DAY)
     before = published.bytes()

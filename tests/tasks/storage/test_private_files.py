@@ -1,9 +1,13 @@
 """What is destroyed in the trusted folder stays so: the folder is synced after the last name is gone."""
 
+import errno
+import resource
+import signal
+
 import pytest
 
 from tasks.storage import private_files
-from tasks.storage.private_files import DrawingFile, destroy_raw
+from tasks.storage.private_files import DrawingFile, destroy_raw, write_private
 
 
 @pytest.fixture
@@ -41,3 +45,19 @@ def test_a_power_cut_does_not_bring_a_discarded_draw_back(tmp_path, synced):
 def test_nothing_is_destroyed_where_nothing_is(tmp_path):
     destroy_raw(tmp_path / "day")
     DrawingFile(tmp_path / "day", 1).discard()
+
+
+def test_a_file_that_a_full_disk_cut_short_gives_its_space_back(tmp_path):
+    """A run after the other would leave its part, and the disk stay full."""
+    write_private(tmp_path / "staged", b"before")
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**16, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large") as told:
+            write_private(tmp_path / "staged", bytes(2**20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert told.value.errno == errno.EFBIG
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"staged": b"before"}

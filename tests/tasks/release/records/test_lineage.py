@@ -1,11 +1,12 @@
-"""What lineage says of an estimate."""
+"""What lineage says of an estimate, and what a torn event costs."""
 
 from datetime import date
 
 import pytest
 
 from optstream.estimation.optimality import Optimality
-from tasks.release.records.lineage import _estimate_words
+from tasks.release.day import Status
+from tasks.release.records.lineage import EVENTS, _estimate_words, told_releases
 from tests.optstream.catalogue.conftest import make_statement
 
 
@@ -16,3 +17,13 @@ def test_it_says_where_the_bounded_program_was_not_solved_to_the_end(vintage, co
     words = _estimate_words(make_statement(date(2016, 2, 1), vintage=vintage, optimality=certificate))
     assert words.startswith("revised estimate" if vintage else "first estimate")
     assert ("not solved to the end" in words) == (converged is False)
+
+
+def test_an_event_that_a_full_disk_tore_takes_the_next_one_not_with_it(installation):
+    first, second = date(2016, 6, 1), date(2016, 6, 2)
+    installation.released(first)
+    events = installation.settings.lineage_folder / EVENTS
+    events.write_bytes(events.read_bytes() + events.read_bytes()[:100])
+    assert installation.release(second)[second].outcome.status is Status.PUBLISHED
+    assert told_releases(installation.settings) == {("2016-06-01", 0), ("2016-06-02", 0)}
+    assert installation.problems() == []

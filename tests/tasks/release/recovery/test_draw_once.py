@@ -38,6 +38,7 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(installatio
     works = installation.release(FIRST, noise=failing_noise(error))
     assert not works[FIRST].outcome.status.is_good
     assert "71234" not in works[FIRST].outcome.message
+    assert "void, and stays charged" in works[FIRST].outcome.message
     record = installation.record(FIRST)
     assert record.state is ReleaseState.VOID
     assert record.spends

@@ -7,6 +7,7 @@ from optstream.errors import LedgerError
 from tasks.release import publish, revise, steps
 from tasks.release.day import Status
 from tasks.release.due import due
+from tests.failing import raising
 from tests.tasks.release.recovery.backups import back_up
 from tests.tasks.release.vintage_nights import DAYS, listed, revised
 
@@ -89,6 +90,19 @@ def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning)
     head = learning.ledger.head("two-regions")
     revise.record_listed(learning.run())
     assert learning.ledger.head("two-regions") == head
+
+
+def test_what_was_listed_is_recorded_though_a_restatement_of_its_day_was_given_up(learning, monkeypatch):
+    run, staged = half_shown(learning)
+    publish.publish(run, [staged])
+    learning.later(hours=1)
+    monkeypatch.setattr("tasks.release.draw.DrawingFile.fill", raising(MemoryError()))
+    assert learning.release(DAYS[0], restate=True)[DAYS[0]].outcome.status is Status.FAILED
+    monkeypatch.undo()
+    assert str(learning.record(DAYS[0], 1).state) == "VOID"
+    assert any("listed and not recorded" in line for line in learning.problems())
+    revise.record_listed(learning.run())
+    learning.assert_sound()
 
 
 def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(learning):

@@ -3,7 +3,9 @@
 import json
 from dataclasses import replace
 from datetime import date
+from functools import partial
 from hashlib import sha256
+from importlib import import_module
 
 import polars as pl
 import pytest
@@ -120,12 +122,71 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
     with pytest.raises(Death):
         close_over(installation.run())
     monkeypatch.undo()
+    (folder / ".incoming/catalogue.json").write_bytes(b"half of it")
     assert rows_of(installation).equals(before)
     assert close_over(installation.run()) == ((DAY,) if at == "put_catalogue" else ())
     assert rows_of(installation).equals(before)
     if at == "clear_superseded":
         assert any("is not listed in the catalogue" in line for line in check_files(folder))
         installation.publish_again(*hours(DAY))
+    assert is_whole(installation)
+
+
+@pytest.mark.parametrize(
+    ("at", "change"),
+    [("put_catalogue", "withdraw"), ("clear_superseded", "withdraw"), ("clear_superseded", "restate")],
+)
+def test_an_hour_changes_though_the_close_before_was_cut_short(day_of_hours, monkeypatch, at, change):
+    """Its own file lies where it was when the day was open, and the day's file is there."""
+    installation, before = day_of_hours, rows_of(day_of_hours)
+    monkeypatch.setattr(closing, at, raising(Death))
+    with pytest.raises(Death):
+        close_over(installation.run())
+    monkeypatch.undo()
+    if change == "withdraw":
+        assert installation.withdraw(HOUR).status is Status.WITHDRAWN
+        before = before.filter(~((pl.col("date") == DAY) & pl.col("step").is_in([10, 11])))
+        assert rows_of(installation).equals(before)
+    else:
+        assert installation.release(HOUR, restate=True)[HOUR].outcome.status is Status.PUBLISHED
+        assert rows_of(installation).height == before.height
+    assert is_whole(installation)
+
+
+def test_a_lost_file_of_another_hour_is_named_with_the_command_that_brings_it_back(day_of_hours):
+    assert close_over(day_of_hours.run()) == (DAY,)
+    (path,) = day_of_hours.files("published/superseded/date=2016-06-01/hour=07")
+    (day_of_hours.folder / path).unlink()
+    (told,) = day_of_hours.take_back(HOUR)
+    assert "`optstream publish 2016-06-01T07`" in told.message
+    day_of_hours.publish_again(Hour(DAY, 7))
+    assert day_of_hours.withdraw(HOUR).status is Status.WITHDRAWN
+    assert is_whole(day_of_hours)
+
+
+@pytest.mark.parametrize("change", ["withdraw", "restate"])
+def test_a_day_that_was_opened_leaves_no_file_though_whoever_opened_it_died(
+    day_of_hours, monkeypatch, change
+):
+    """Its file shows what was withdrawn, or restated, to whoever reads data/ without the catalogue."""
+    installation = day_of_hours
+    assert close_over(installation.run()) == (DAY,)
+    values = rows_of(installation).filter(date=DAY).filter(pl.col("step").is_in([10, 11]))["load_mw"]
+    module = import_module(f"optstream.catalogue.{'withdraw' if change == 'withdraw' else 'publish'}")
+    monkeypatch.setattr(module, "remove_left", raising(Death))
+    act = installation.withdraw if change == "withdraw" else partial(installation.release, restate=True)
+    with pytest.raises(Death):
+        act(HOUR)
+    monkeypatch.undo()
+    installation.later(hours=1)
+    if change == "withdraw":
+        assert installation.withdraw(HOUR).status is Status.WITHDRAWN
+    else:
+        assert installation.release(HOUR)[HOUR].outcome.status is Status.PUBLISHED
+    assert is_whole(installation)
+    shown = pl.read_parquet(installation.settings.published_folder / "data/**/*.parquet")["load_mw"]
+    assert not set(values) & set(shown)
+    assert close_over(installation.run()) == (DAY,)
     assert is_whole(installation)
 
 
@@ -190,6 +251,23 @@ def test_days_are_closed_and_opened_in_a_store(by_the_hour):
     installation = by_the_hour("Laplace", DAY)
     installation.configure('folder = "published"', f'folder = "memory://{installation.folder.name}/public"')
     changed_and_closed(installation)
+
+
+def test_nothing_of_a_withdrawn_hour_is_left_in_a_store_though_whoever_withdrew_it_died(
+    by_the_hour, monkeypatch
+):
+    installation = by_the_hour("Laplace", DAY)
+    installation.configure('folder = "published"', f'folder = "memory://{installation.folder.name}/public"')
+    installation.release(*hours(DAY)[:3])
+    assert close_over(installation.run()) == (DAY,)
+    monkeypatch.setattr(import_module("optstream.catalogue.withdraw"), "remove_left", raising(Death))
+    with pytest.raises(Death):
+        installation.withdraw(hours(DAY)[2])
+    monkeypatch.undo()
+    assert installation.withdraw(hours(DAY)[2]).status is Status.WITHDRAWN
+    assert check_files(str(installation.settings.published_folder)) == []
+    assert read_published(str(installation.settings.published_folder), verify=True)["step"].max() == 3
+    assert close_over(installation.run()) == (DAY,)
 
 
 def test_a_catalogue_that_lists_closed_days_is_signed(by_the_hour):
