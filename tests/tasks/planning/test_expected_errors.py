@@ -98,6 +98,8 @@ def test_a_lower_bound_that_nobody_wrote_is_told_of_where_readings_may_be_negati
     metered = ('schema = "aggregated"', 'schema = "metered"')
     (told,) = found('name = "Laplace"', ('["0", "20000"]', negative), metered).warnings
     assert "write the least sum of a leaf to keep what is negative" in told
+    counts = negative + '\nresolution = "1"\ncounts = true'
+    assert found('name = "Laplace"', ('["0", "20000"]', counts)).warnings == ()
     assert found('name = "Laplace"', ('["0", "20000"]', negative + '\nlower_bound = "0"')).warnings == ()
     assert found('name = "Laplace"').warnings == ()
 
