@@ -54,8 +54,8 @@ def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
 
 
 def refused_changes(settings: Settings, ledger: Ledger) -> list[str]:
-    """Return where the two differ as far as a run is refused for it: `enrol` takes trees of days to come, and
-    of a stream without releases whatever no other stream of its privacy budget relies on.
+    """Return what of the configuration's privacy guarantee a run is refused for: `enrol` takes trees of days
+    to come, and of a stream without releases whatever no other stream of its privacy budget relies on.
     """
     stream, wanted = settings.stream.name, terms_of(settings)
     known, last = ledger.terms(stream), ledger.last_release(stream)
