@@ -162,9 +162,10 @@ class Release:
 
     def _columns(self, steps: Sequence[int] | None) -> list[int]:
         first, n_steps = self.measured.first_step, self.values.shape[1]
-        if bad := [step for step in (() if steps is None else steps) if not isinstance(step, Integral)]:
+        given = range(first, first + n_steps) if steps is None else tuple(steps)
+        if bad := [step for step in given if not isinstance(step, Integral)]:
             raise ParameterError(f"steps of a sum must be integers; got {bad[0]!r:.80}")
-        chosen = list(range(n_steps)) if steps is None else sorted({int(step) - first for step in steps})
+        chosen = sorted({int(step) - first for step in given})
         if not chosen or chosen[0] < 0 or chosen[-1] >= n_steps:
             raise ParameterError(
                 f"steps of a sum must be at least one, and of this period: {first} to {first + n_steps - 1}"

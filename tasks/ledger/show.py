@@ -10,6 +10,7 @@ from itertools import dropwhile, takewhile
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, StreamTerms, Stretch
 from optstream.ledger.dated_trees import continues
+from optstream.ledger.transactions.enrol import OF_GRANT
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Calendar
 from tasks.config import Settings
@@ -53,15 +54,16 @@ def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
 
 
 def refused_changes(settings: Settings, ledger: Ledger) -> list[str]:
-    """Return the same as far as a run is refused for it: what `enrol` takes of a stream without releases that
-    has its budget to itself, and of trees of days to come, is left out.
+    """Return what of the configuration's privacy guarantee a run is refused for: `enrol` takes trees of days
+    to come, and of a stream without releases whatever no other stream of its privacy budget relies on.
     """
-    stream, changed = settings.stream.name, guarantee_changed(settings, ledger)
+    stream, wanted = settings.stream.name, terms_of(settings)
     known, last = ledger.terms(stream), ledger.last_release(stream)
     if known is None or last is None:
-        alone = not any(terms.grant == settings.privacy.population for terms in _others(ledger, stream))
-        return [] if alone else changed
-    to_come = continues(known.trees, terms_of(settings).trees, last.first_step + last.n_steps)
+        others = [terms for terms in _others(ledger, stream) if terms.grant == wanted.grant]
+        return [name for name in OF_GRANT if any(name in terms.differing(wanted) for terms in others)]
+    changed = known.differing(wanted)
+    to_come = continues(known.trees, wanted.trees, last.first_step + last.n_steps)
     return [] if changed == ["hierarchy_hash"] and to_come else changed
 
 

@@ -97,7 +97,7 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
             releases[one.period, one.revision] = one
         else:
             yield f"stream {settings.stream.name!r} has a release of {one.period!r}, which is no day"
-    yield from told_of_renumbered(settings, ledger, tuple(releases.values()))
+    yield from told_of_renumbered(settings, ledger)
     yield from _published(settings, catalogue, releases)
     if catalogue is not None:
         yield from _other_trees(settings, catalogue, releases, ledger.trees(settings.stream.name))

@@ -37,8 +37,9 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     """
     if changed := refused_changes(settings, ledger):
         raise LedgerError(
-            f"the ledger has stream {settings.stream.name!r} under another {', '.join(changed)}: "
-            "restore the configuration, or declare the change with `optstream ledger amend`"
+            f"the ledger has stream {settings.stream.name!r} or its privacy budget under another "
+            f"{', '.join(changed)}: restore the configuration, or declare the change with `optstream ledger "
+            "amend`"
         )
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
     is_known = any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)

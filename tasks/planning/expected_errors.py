@@ -63,10 +63,12 @@ def warnings_of(
     tree, (low, high) = mechanism.tree, settings.privacy.bounds
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     found = []
-    if low < 0 and "lower_bound" not in settings.privacy.model_fields_set:
+    left_out = "lower_bound" not in settings.privacy.model_fields_set
+    if low < 0 and left_out and not settings.privacy.counts:  # no count is less than 0
+        least = "the least sum of a leaf" if settings.metered else f'"{low}"'
         found.append(
             f"privacy.lower_bound is left out, so nothing below 0 is published, and readings may be {low}: "
-            f'write "{low}" to keep what is negative, or "0" where that is meant'
+            f'write {least} to keep what is negative, or "0" where that is meant'
         )
     for level, one in enumerate(expected):
         if one is None:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from decimal import Decimal
 from itertools import groupby
 from math import isfinite
 from numbers import Integral, Real
@@ -206,7 +207,9 @@ def sum_of_days(
     weights = nodes if isinstance(nodes, Mapping) else dict.fromkeys(nodes, 1.0)
     if not weights:
         raise ParameterError("a sum must be of at least one node")
-    if bad := [name for name, one in weights.items() if not (isinstance(one, Real) and isfinite(one))]:
+    if bad := [
+        name for name, one in weights.items() if not (isinstance(one, Real | Decimal) and isfinite(one))
+    ]:
         raise ParameterError(f"the weight of {bad[0]!r:.80} in a sum must be a finite number")
     if not isinstance(nodes, Mapping):
         _check_apart(days[-1], weights)

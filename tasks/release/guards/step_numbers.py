@@ -6,7 +6,7 @@ machine's data differ, the same step has two numbers: windows over both would be
 not theirs, and equally spaced measurements, or blocks, would lie closer together than they are priced for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import pairwise
 
@@ -43,18 +43,19 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
                 )
 
 
-def told_of_renumbered(
-    settings: Settings, ledger: Ledger, releases: Sequence[ReleaseOutline]
-) -> Iterator[str]:
-    """Yield a line for each two neighbours of these releases of the stream, within a window of each other,
-    whose distance in steps is not what the calendar says now.
+def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
+    """Yield a line for each two neighbours of the releases of the privacy budget, within a window of each
+    other, whose distance in steps is not what the calendar says now.
     """
-    calendar, reach = settings.calendar, _reach(settings, ledger)
-    for one, after in pairwise(sorted(releases, key=lambda release: (release.first_step, release.end))):
-        if after.first_step - one.end <= reach and _moved_by(calendar, one) != _moved_by(calendar, after):
+    calendar, stream, reach = settings.calendar, settings.stream.name, _reach(settings, ledger)
+    names = (stream, *(terms.stream for terms in ledger.siblings(stream)))
+    known = ((one, name, _moved_by(calendar, one)) for name in names for one in ledger.outlines(name))
+    in_order = sorted(known, key=lambda release: (release[0].first_step, release[0].end))
+    for (one, name, moved), (after, other, moved_after) in pairwise(in_order):
+        if after.first_step - one.end <= reach and moved != moved_after:
             yield (
-                f"stream {settings.stream.name!r}: the ledger has {one.period} at steps {one.first_step} to "
-                f"{one.end - 1} and {after.period} at {after.first_step} to {after.end - 1}; by this "
+                f"the ledger has {one.period} of stream {name!r} at steps {one.first_step} to {one.end - 1} "
+                f"and {after.period} of stream {other!r} at {after.first_step} to {after.end - 1}; by this "
                 f"machine's time zone data of {calendar.time_zone} they lie otherwise, so windows over both "
                 "were added up wrongly and may have cost more than the ledger says. Look again with the "
                 "newest data (tzdata); what stays was released under other data, and cannot be taken back"

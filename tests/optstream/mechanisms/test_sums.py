@@ -196,3 +196,8 @@ def test_a_sum_of_nothing_or_of_what_is_not_there_is_refused(nodes, steps, words
     release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
     with pytest.raises(ParameterError, match=words):
         release.sum(nodes, steps)
+
+
+def test_steps_may_come_one_by_one():
+    release = LINEAR["Laplace"].release(READINGS, noise=simulated_noise(4))
+    assert release.sum(steps=iter([1, 2])) == release.sum(steps=[1, 2])

@@ -179,6 +179,37 @@ def test_terms_of_a_stream_without_releases_refuse_nothing(installation):
     assert is_refused(installation)
 
 
+def test_a_stream_without_releases_that_shares_its_budget_is_refused_for_what_others_rely_on(installation):
+    """Its regions are its own. A stream that the ledger does not know is refused as one that it knows."""
+    installation.run()
+    installation.configure('name = "two-regions"', 'name = "others"')
+    installation.configure('epsilon = "1"', 'epsilon = "2"')
+    assert refused_changes(installation.settings, installation.ledger) == ["epsilon"]
+    assert is_refused(installation)
+    installation.configure('epsilon = "2"', 'epsilon = "1"')
+    assert not is_refused(installation)
+    change = '[[hierarchy.changes]]\nvalid_from = 2016-06-02\nrenamed = { 84 = "85" }\n[budget]'
+    installation.configure("[budget]", change)
+    assert guarantee_changed(installation.settings, installation.ledger) == ["hierarchy_hash"]
+    assert refused_changes(installation.settings, installation.ledger) == []
+    assert not is_refused(installation)
+
+
+def test_a_stream_without_releases_may_move_to_a_budget_that_agrees(installation):
+    installation.run()
+    installation.configure('population = "people"', 'population = "more"')
+    installation.configure('name = "two-regions"', 'name = "others"')
+    installation.configure('epsilon = "1"', 'epsilon = "2"')
+    installation.run()
+    installation.configure('name = "others"', 'name = "two-regions"')
+    assert refused_changes(installation.settings, installation.ledger) == []
+    installation.configure('epsilon = "2"', 'epsilon = "1"')
+    assert refused_changes(installation.settings, installation.ledger) == ["epsilon"]
+    assert is_refused(installation)
+    installation.configure('epsilon = "1"', 'epsilon = "2"')
+    assert not is_refused(installation)
+
+
 def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
     """Spends that are read: those that windows of the shown days see, whatever came before."""
     from optstream.ledger.accounting import spends

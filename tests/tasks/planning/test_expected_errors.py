@@ -94,6 +94,12 @@ def test_a_lower_bound_that_nobody_wrote_is_told_of_where_readings_may_be_negati
     negative = '["-20000", "20000"]'
     (told,) = found('name = "Laplace"', ('["0", "20000"]', negative)).warnings
     assert told.startswith("privacy.lower_bound is left out, so nothing below 0 is published")
+    assert 'write "-20000" to keep what is negative' in told
+    metered = ('schema = "aggregated"', 'schema = "metered"')
+    (told,) = found('name = "Laplace"', ('["0", "20000"]', negative), metered).warnings
+    assert "write the least sum of a leaf to keep what is negative" in told
+    counts = negative + '\nresolution = "1"\ncounts = true'
+    assert found('name = "Laplace"', ('["0", "20000"]', counts)).warnings == ()
     assert found('name = "Laplace"', ('["0", "20000"]', negative + '\nlower_bound = "0"')).warnings == ()
     assert found('name = "Laplace"').warnings == ()
 

@@ -73,11 +73,17 @@ def test_a_day_is_refused_whose_neighbour_has_other_steps_now(released):
     assert released.files("published", "trusted/measurements") == before
 
 
-def test_so_is_a_day_of_another_stream_of_the_same_privacy_budget(released, tmp_path_factory):
-    other = Installation(tmp_path_factory.mktemp("other"), released.now)
-    text = (released.folder / "optstream.toml").read_text().replace('"two-regions"', '"other"')
-    text = text.replace("sqlite:///trusted/ledger.sqlite", released.settings.ledger_url)
+def another_stream(installation, folder):
+    """One of the same privacy budget."""
+    other = Installation(folder, installation.now)
+    text = (installation.folder / "optstream.toml").read_text().replace('"two-regions"', '"other"')
+    text = text.replace("sqlite:///trusted/ledger.sqlite", installation.settings.ledger_url)
     (other.folder / "optstream.toml").write_text(text)
+    return other
+
+
+def test_so_is_a_day_of_another_stream_of_the_same_privacy_budget(released, tmp_path_factory):
+    other = another_stream(released, tmp_path_factory.mktemp("other"))
     other.simulate(SECOND)
     refused = other.release(SECOND)[SECOND].outcome
     assert refused.status is Status.FAILED
@@ -102,7 +108,21 @@ def test_verify_names_days_that_lie_otherwise_by_the_data_of_now(installation, z
     zone(NONE)
     (told,) = verify(installation.settings, installation.ledger).problems
     first = installation.settings.calendar.first_step(before)
-    assert f"has {before} at steps {first} to {first + 47} and {FIRST} at {first + 94} to" in told
+    own = "of stream 'two-regions' at"
+    assert f"has {before} {own} steps {first} to {first + 47} and {FIRST} {own} {first + 94} to" in told
+
+
+def test_verify_names_days_of_two_streams_that_share_a_window_of_one_budget(
+    installation, zone, tmp_path_factory
+):
+    zone(SUMMER_TIME)
+    other = another_stream(installation, tmp_path_factory.mktemp("other"))
+    assert publish(installation, FIRST - timedelta(days=2))
+    assert publish(other, FIRST)
+    zone(NONE)
+    for one in (installation, other):
+        (told,) = verify(one.settings, one.ledger).problems
+        assert f"and {FIRST} of stream 'other' at" in told
 
 
 def test_verify_does_not_name_days_that_share_no_window(released):

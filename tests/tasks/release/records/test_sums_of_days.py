@@ -1,6 +1,8 @@
 """Sums over nodes and days of a published folder, with their standard errors."""
 
 from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -89,9 +91,10 @@ def test_what_cannot_be_summed_is_named(published, nodes, last, steps, words):
         read_sum(folder, nodes, DAY, last, steps)
 
 
-def test_steps_and_weights_may_be_numpys(published):
+@pytest.mark.parametrize("two", [np.float32(2), Decimal(2), Fraction(2)], ids=repr)
+def test_steps_and_weights_may_be_numpys_and_weights_exact(published, two):
     _, folder = published
-    found = read_sum(folder, {"11": np.float32(2)}, DAY, DAY, np.arange(3, 6))
+    found = read_sum(folder, {"11": two}, DAY, DAY, np.arange(3, 6))
     assert found == read_sum(folder, {"11": 2}, DAY, DAY, range(3, 6))
 
 
