@@ -194,12 +194,12 @@ def _listed(
             if release.state is ReleaseState.DRAWN:
                 remedy = f"`optstream run --date {entry.period}` records it"
             elif release.compromised is not None:
-                remedy = f"`optstream withdraw --date {entry.period}` takes it out"
+                remedy = f"`optstream withdraw --date {entry.period} --reason WHY` takes it out"
             yield f"{place} is listed in catalogue.json, and {release.state} in the ledger; {remedy}"
         elif release.state not in UNPUBLISHED and entry.withdrawn != (release.withdrawn is not None):
             yield (
                 f"{place} was withdrawn according to {'catalogue.json' if entry.withdrawn else 'the ledger'} "
-                f"alone; `optstream withdraw --date {entry.period}` completes it"
+                f"alone; `optstream withdraw --date {entry.period} --reason WHY` completes it"
             )
 
 

@@ -80,8 +80,8 @@ def _unconfirmed(
     if taken_back:
         days = "".join(f" --date {day}" for day in taken_back)
         yield (
-            f"{taken_back[0]} was withdrawn, and catalogue.json lists it; `optstream withdraw{days}` "
-            "completes it"
+            f"{taken_back[0]} was withdrawn, and catalogue.json lists it; "
+            f"`optstream withdraw{days} --reason WHY` completes it"
         )
     if ledger.missing_heads(entry.ledger_head for entry in entries):
         yield f"catalogue.json has an entry with a head that the ledger does not know; {RESTORE}"
@@ -92,6 +92,7 @@ def _unconfirmed(
         if listed.get(day, (-1, -1)) < newest[day]:
             what = "lists an older release of it" if day in listed else "does not list it"
             yield (
-                f"{day} is published, and catalogue.json {what}; `optstream publish {day}` puts it back, or "
-                f"`optstream withdraw --date {day}` gives it up (`optstream ledger verify` names all)"
+                f"{day} is published, and catalogue.json {what}; `optstream publish {day}` puts it back, "
+                f"or `optstream withdraw --date {day} --reason WHY` gives it up (`optstream ledger verify` "
+                "names all)"
             )

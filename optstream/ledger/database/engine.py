@@ -134,7 +134,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
     # absolute, for a program may change its folder while the ledger is open
     file = Path(str(address.database)).absolute()
     _make_private(file)
-    if file.stat().st_nlink != 1:
+    if file.stat().st_nlink > 1:
         raise LedgerError(
             "the ledger's file must have one name, and has others (hard links): what was spent last is in a "
             "log beside the name by which it was opened, which whoever opens another does not see. Remove "

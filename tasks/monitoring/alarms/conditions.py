@@ -113,7 +113,8 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
         yield say(
             Kind.WITHDRAWN,
             "it was taken back, and readers have it all the same: that did not come to its end, or "
-            f"an older published folder was brought back; `optstream withdraw --date {day.day}` completes it",
+            "an older published folder was brought back; "
+            f"`optstream withdraw --date {day.day} --reason WHY` completes it",
         )
     yield from _of_raw(day, say, now)
 

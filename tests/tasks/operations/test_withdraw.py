@@ -101,7 +101,7 @@ def test_a_withdrawal_cut_short_is_found_and_completed(installation, monkeypatch
         (outcome,) = installation.take_back(DAY)
     assert outcome.status is Status.FAILED
     (problem,) = installation.problems()
-    assert "according to the ledger alone; `optstream withdraw --date 2016-06-01` completes it" in problem
+    assert "according to the ledger alone; `optstream withdraw --date 2016-06-01 --reason WHY`" in problem
     assert installation.take_back(DAY)[0].status is Status.WITHDRAWN
     assert installation.problems() == []
 

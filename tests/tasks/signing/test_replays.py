@@ -119,10 +119,10 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
         put_file(signed, name, data)
     told = signed.take_back(NEXT)[0]
     assert told.status is Status.FAILED
-    assert f"`optstream withdraw --date {DAY}` completes it" in told.message
+    assert f"`optstream withdraw --date {DAY} --reason WHY` completes it" in told.message
     assert get(signed, "catalogue.json") == old["catalogue.json"]
     told = signed.take_back(DAY)[0]
-    assert f"`optstream withdraw --date {NEXT}` completes it" in told.message
+    assert f"`optstream withdraw --date {NEXT} --reason WHY` completes it" in told.message
     assert [told.status for told in signed.take_back(DAY, NEXT)] == [Status.WITHDRAWN] * 2
     assert days_in(signed) == []
     assert signed.problems() == []
