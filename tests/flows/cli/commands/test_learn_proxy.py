@@ -64,7 +64,7 @@ def test_days_that_clocks_make_short_are_days(config):
 @pytest.mark.slow
 def test_the_streams_own_dumps_and_dumps_that_are_not_there_are_refused(config):
     (config.parent / "public").rename(config.parent / "dumps")
-    with pytest.raises(ParameterError, match=r"stream's own input: .* would leak"):
+    with pytest.raises(ParameterError, match=r"leads into input.folder, which is private: .* would leak"):
         learn(config, data="dumps")
     with pytest.raises(DumpError, match="holds no folder region="):
         learn(config, data="elsewhere")
