@@ -84,14 +84,14 @@ def _own_catalogue(run: Run) -> Catalogue | None:
     folder = run.settings.published_folder
     place = open_storage(folder)
     found = find_catalogue(place)
-    if found is not None or not place.exists("data"):
+    if found is not None or not place.names_below("data"):
         return found
     found = place.change(find_catalogue)
     if found is None:
         told = (
             f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
             "lost. Restore catalogue.json from a copy, or have `optstream publish --from DAY --to DAY` list "
-            "the days again; where a first publication was cut short, run its day again"
+            "the days again; where a first publication was cut short, run its day again, or withdraw it"
         )
         if isinstance(folder, StoreUrl):
             raise HeldError(told, run.clock() + SOON)

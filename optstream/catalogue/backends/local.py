@@ -51,17 +51,11 @@ class LocalStorage:
             raise PublicationError(f"{name} cannot be read ({error.strerror}); check permissions") from error
 
     def is_file(self, name: str) -> bool:
-        return self._kind(name) == stat.S_IFREG
-
-    def exists(self, name: str) -> bool:
-        return self._kind(name) is not None
-
-    def _kind(self, name: str) -> int | None:
         try:
             with open_folder(self._root) as root:
-                return kind_of(root, name)
+                return kind_of(root, name) == stat.S_IFREG
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            return False
         except PermissionError as error:
             raise _barred(name, error) from error
 

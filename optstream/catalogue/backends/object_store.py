@@ -44,9 +44,6 @@ class ObjectStorage:
         with self._reading():
             return self._store.is_object(name)
 
-    def exists(self, name: str) -> bool:
-        return self.is_file(name) or bool(self.names_below(name))
-
     def names_below(self, folder: str) -> list[str]:
         """Return the names of all objects, in one listing."""
         with self._reading():

@@ -173,16 +173,6 @@ class Storage(Readable, Protocol):
             False also for a folder.
         """
 
-    def exists(self, name: str) -> bool:
-        """Return whether there is anything at this name or below it.
-
-        Args:
-            name: Relative to the published folder.
-
-        Returns:
-            True also for a folder.
-        """
-
     def names_below(self, folder: str) -> list[str]:
         """Return the names of all files below a folder.
 

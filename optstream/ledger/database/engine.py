@@ -1,5 +1,6 @@
 """Opening the database: files that only their owner reads, transactions that really lock, a known schema."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,11 +25,14 @@ UPGRADE_LOCK = 7_034_158_201
 
 KEPT: dict[str, Any] = {
     "poolclass": QueuePool,
+    "pool_logging_name": "ledger",
     # as few connections as are used at once; more threads than that wait for the database, not for the pool
     "pool_use_lifo": True,
     "max_overflow": -1,
     "hide_parameters": True,
 }
+# a connection that was cut is told of by the error; the pool would print its traceback beside it
+logging.getLogger("sqlalchemy.pool.impl.QueuePool.ledger").setLevel(logging.CRITICAL)
 
 
 def open_engine(url: str, busy_timeout_seconds: float) -> Engine:

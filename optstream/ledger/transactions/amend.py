@@ -36,6 +36,10 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
             release is drawn, or being drawn, and not published.
     """
     check_name(reason, "reason of an amendment")
+    # the streams before their budget, as everybody does: else one that waits for it would be waited for
+    budget = select(StreamRow.grant_id).where(StreamRow.name == terms.stream).scalar_subquery()
+    members = select(StreamRow).where(StreamRow.grant_id == budget).order_by(StreamRow.id).with_for_update()
+    rows(connection, members)
     stream, grant = lock(connection, terms.stream)
     changed = terms_of(connection, stream).differing(terms)
     if not changed:
@@ -60,7 +64,6 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     _refuse_open_draws(connection, grant)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
     number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
-    members = select(StreamRow).where(StreamRow.grant_id == grant.id).order_by(StreamRow.id).with_for_update()
     for member in rows(connection, members):
         agreed = (
             terms if member.id == stream.id else _following(terms_of(connection, member), terms.budget_model)

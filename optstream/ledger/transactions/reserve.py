@@ -144,7 +144,7 @@ def reserve(
 def _advice(release: ReleaseRow) -> str:
     match release.state:
         case ReleaseState.DRAWN:
-            return "adopt it and finish from its stored measurements; it is never drawn again"
+            return "run it again, which finishes it from its stored measurements; it is never drawn again"
         case ReleaseState.VOID:
             return f"it stays charged ({release.reason}); a person may ask for the next revision"
         case _:

@@ -61,6 +61,20 @@ def test_a_draw_that_was_never_published_is_given_up(installation):
     assert installation.problems() == []
 
 
+def test_a_first_day_given_up_in_its_publication_keeps_no_other_day(installation, monkeypatch):
+    """Its run died with the file in its place and no catalogue; what is left is an empty folder."""
+    works = list(installation.release(DAY, steps=UNTIL_STAGED).values())
+    with monkeypatch.context() as patch:
+        patch.setattr("optstream.catalogue.backends.local.replace", raising(Death))
+        with pytest.raises(Death):
+            steps.publish_releases(installation.run(), works)
+    installation.later(hours=1)
+    assert "run its day again, or withdraw it" in installation.release(NEXT)[NEXT].outcome.message
+    assert installation.take_back(DAY)[0].status is Status.VOID
+    assert installation.release(NEXT)[NEXT].outcome.status is Status.PUBLISHED
+    assert installation.problems() == []
+
+
 def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(installation, monkeypatch):
     """It has looked, and goes to sleep before the lock; the control publishes without looking again."""
     (work,) = installation.release(DAY, steps=UNTIL_STAGED).values()

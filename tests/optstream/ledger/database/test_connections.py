@@ -7,6 +7,7 @@ import traceback
 from pathlib import Path
 
 import pytest
+from psycopg import ServerCursor
 from sqlalchemy import Engine, event
 
 from optstream.errors import LedgerError
@@ -149,14 +150,35 @@ def test_a_ledger_written_over_while_it_is_open_is_refused_and_not_written_to(le
     assert file.read_bytes() == backup
 
 
+CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+    "AND backend_type = 'client backend'"
+)
+
+
 @ONLY_POSTGRESQL
 def test_a_connection_that_died_meanwhile_is_replaced(ledger, kit, postgresql_cluster, opened):
     reserve_in(ledger, kit, 0)
-    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
-    postgresql_cluster.run_sql(f"{end} AND backend_type = 'client backend'")
+    postgresql_cluster.run_sql(CUT)
     reserve_in(ledger, kit, 1)
     assert len(opened) == 1
     assert len(ledger.releases("load")) == 2
+
+
+@ONLY_POSTGRESQL
+def test_what_dies_after_its_last_row_is_told_once(ledger, kit, postgresql_cluster, monkeypatch, caplog):
+    """As an error in one sentence, and not before it as a traceback in the library's log."""
+    reserve_in(ledger, kit, 0)
+    close = ServerCursor.close
+
+    def cut(cursor):
+        postgresql_cluster.run_sql(CUT)
+        close(cursor)
+
+    monkeypatch.setattr(ServerCursor, "close", cut)
+    with pytest.raises(LedgerError, match="nothing of this was confirmed"):
+        list(ledger.outlines("load"))
+    assert caplog.records == []
 
 
 @ONLY_POSTGRESQL

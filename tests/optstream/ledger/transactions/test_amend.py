@@ -1,12 +1,16 @@
 """A guarantee that changes under releases: declared, never for free, judged across the change."""
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
+from threading import Event
+from time import sleep
 
 import pytest
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
-from optstream.ledger import ReleaseState, StreamTerms
+from optstream.ledger import ReleaseState, StreamTerms, open_ledger
+from optstream.ledger.transactions import amend as amend_module
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import AggregationTree
@@ -242,3 +246,31 @@ def test_restatements_are_held_to_their_share_in_the_same_transaction(ledger, pu
     again = reserve("day 0", kit.plan(0, "1/32"), revision=2, **share)
     assert again.fencing_token == 1
     reserve("day 1", kit.plan(4, "1/16"), **share)  # first releases are not held to it
+
+
+@pytest.mark.nightly
+def test_an_amendment_does_not_wait_for_a_stream_that_waits_for_it(postgresql_url, kit, monkeypatch):
+    """Each would hold what the other needs, and PostgreSQL would undo one of them."""
+    ledger = open_ledger(postgresql_url)
+    for name in ("load", "second"):
+        ledger.enrol(kit.terms(name), kit.now)
+    ledger.reserve("load", "day 0", 0, kit.plan(0, "1/8"), "night", kit.now, kit.lease)
+    inside, check = Event(), amend_module.refuse_more_than_all
+
+    def another_comes(*arguments):
+        inside.set()
+        sleep(0.5)  # until it waits for the privacy budget
+        check(*arguments)
+
+    monkeypatch.setattr(amend_module, "refuse_more_than_all", another_comes)
+
+    def reserve_beside():
+        assert inside.wait(60)
+        return ledger.reserve("second", "day 4", 0, kit.plan(16, "1/8"), "night", kit.now, kit.lease)
+
+    with ThreadPoolExecutor(1) as pool:
+        beside = pool.submit(reserve_beside)
+        ledger.amend(changed(kit, epsilon="2"), "agreed with the board", kit.now)
+        assert beside.result(60).fencing_token == 1
+    assert ledger.verify() == []
+    ledger.close()

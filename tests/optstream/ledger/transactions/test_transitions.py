@@ -88,7 +88,7 @@ def test_what_is_there_is_not_reserved_again(reserve, drawn, publish, kit):
     with pytest.raises(LedgerError, match="PUBLISHED already"):
         reserve()
     drawn("day 1", kit.plan(4, "1/4"))
-    with pytest.raises(LedgerError, match="DRAWN already: adopt it"):
+    with pytest.raises(LedgerError, match="DRAWN already: run it again"):
         reserve("day 1", kit.plan(4, "1/4"), now=kit.now + timedelta(days=1))
 
 
