@@ -146,7 +146,7 @@ def _remove_dead_days(transaction: Transaction, period: date, rank: Rank, listed
 def _shown_of(transaction: Transaction, name: str, period: date) -> str | None:
     """Return the hash of the release that a closed day's file shows of an hour; None if it tells of none."""
     try:
-        hours = decode(transaction.read(name, LARGEST_RELEASE))[1].statement["hours"]
+        hours = decode(transaction.read(name, LARGEST_RELEASE), ())[1].statement["hours"]
         return next((str(one[1]) for one in hours if one[0] == period.isoformat()), None)
     except (FileNotFoundError, PublicationError, KeyError, IndexError, TypeError):
         return None

@@ -60,16 +60,15 @@ def refused_changes(settings: Settings, ledger: Ledger) -> list[str]:
     stream, wanted = settings.stream.name, terms_of(settings)
     known, last = ledger.terms(stream), ledger.last_release(stream)
     if known is None or last is None:
-        others = [terms for terms in _others(ledger, stream) if terms.grant == wanted.grant]
+        others = [
+            terms
+            for terms in map(ledger.terms, ledger.streams())
+            if terms is not None and terms.stream != stream and terms.grant == wanted.grant
+        ]
         return [name for name in OF_GRANT if any(name in terms.differing(wanted) for terms in others)]
     changed = known.differing(wanted)
     to_come = continues(known.trees, wanted.trees, last.first_step + last.n_steps)
     return [] if changed == ["hierarchy_hash"] and to_come else changed
-
-
-def _others(ledger: Ledger, stream: str) -> list[StreamTerms]:
-    names = (name for name in ledger.streams() if name != stream)
-    return [terms for name in names if (terms := ledger.terms(name)) is not None]
 
 
 def _page(

@@ -99,7 +99,8 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
     same = bool(known) and known[-1].basis == due.basis
     if same and known[-1].published:
         return due.ended(Status.UNCHANGED, "estimated anew by another run")
-    rests_on = _rests_on(run, stored, due)
+    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    rests_on = _rests_on(run, stored, due, record)
     if isinstance(rests_on, str):
         return due.ended(Status.UNCHANGED, rests_on)
     lease = Lease(held, now)
@@ -116,7 +117,6 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
     release, number = _estimate(mechanism, own, later), known[-1].number + 1 if known else 1
     rows = published_rows(settings, day, release, revision, number)
     beside = files_beside(settings, day, revision, mechanism, release, _days(due, later))
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
     digest = record.staged_hash if record else None
     # of a configuration that plans with less by now, or knows of another rounding
     statement = as_drawn(settings, digest, statement_of(settings, day, release, revision, number, beside))
@@ -140,7 +140,8 @@ def changes_any(run: Run, waiting: Iterable[Due]) -> bool:
     """
     stored = measurements_of(run)
     try:
-        return any(not isinstance(_rests_on(run, stored, one), str) for one in waiting)
+        records = ((one, run.ledger.find(run.stream, one.day.isoformat(), one.revision)) for one in waiting)
+        return any(not isinstance(_rests_on(run, stored, *one), str) for one in records)
     except (OptStreamError, OSError):  # the run meets it too, and tells it
         return True
 
@@ -153,9 +154,12 @@ def keep_vintage(run: Run, day: Revised) -> StagedVintage:
     return StagedVintage(day.day, day.revision, day.lease, staged, day.statement, day.due, day.number)
 
 
-def _rests_on(run: Run, stored: Stored, due: Due) -> tuple[Mechanism, Measured, Sequence[Measured]] | str:
-    """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
-    record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
+def _rests_on(
+    run: Run, stored: Stored, due: Due, record: ReleaseRecord | None
+) -> tuple[Mechanism, Measured, Sequence[Measured]] | str:
+    """The mechanism, what it measured on the day and after it; or in words why the estimate stays. record: of
+    the day.
+    """
     mechanism = run.mechanism_of(due.day, due.revision)
     # a file of its measurements says what it remembers, too; and long after, nothing else does
     is_far = day_of(due.last) - day_of(due.day) > timedelta(days=NEAR_DAYS)
@@ -185,7 +189,7 @@ def estimated_again(run: Run, record: ReleaseRecord, number: int) -> tuple[Relea
     known = run.ledger.vintages_of(run.stream, record.period, record.revision)
     (basis,) = (one.basis for one in known if one.number == number)
     due = due_once(run, record, basis)
-    rests_on = _rests_on(run, measurements_of(run), due)
+    rests_on = _rests_on(run, measurements_of(run), due, record)
     if isinstance(rests_on, str):
         raise LedgerError(rests_on)
     mechanism, own, later = rests_on

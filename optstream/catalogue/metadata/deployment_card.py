@@ -104,13 +104,12 @@ def _description(dataset: Dataset, deployment: Deployment) -> str:
 def _variant(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
     low, high = map(_shown, deployment.bounds)
     rows = "a row for each customer and step" if deployment.metered else "a row for each leaf and step"
-    present = " Whether a customer has readings at all"
-    reach = max(map(abs, deployment.bounds))
-    presence = f"{present} (rows are the supplier's sums)."
-    if deployment.metered and reach <= min(one.alpha for one in deployment.guarantees):
-        presence = ""
-    elif deployment.metered:
-        presence = f"{present}, but as a change of up to {_shown(reach)} in each reading."
+    presence, reach = "", max(map(abs, deployment.bounds))
+    if not deployment.metered:
+        presence = " Whether a customer has readings at all (rows are the supplier's sums)."
+    elif reach > min(one.alpha for one in deployment.guarantees):
+        change = f"a change of up to {_shown(reach)} in each reading"
+        presence = f" Whether a customer has readings at all, but as {change}."
     return {
         "variant_name": "zCDP" if deployment.model.delta else "Pure DP",
         "data_domain": f"Series of readings with {rows} of {deployment.step_minutes} minutes, each between "

@@ -12,6 +12,7 @@ from optstream.catalogue.layout import LARGEST_RELEASE
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.reading.read import lost, read_file
 from optstream.catalogue.rows import MAY_BE_NULL, holds_each_once, kind_of
+from optstream.catalogue.stage import statement_in
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
 
@@ -80,4 +81,4 @@ def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
     """
     if isinstance(entry, DayEntry):
         return read_statement(storage, entry.own[-1])
-    return ReleaseStatement.from_document(decode(read_file(storage, entry, verify=True), ())[1].statement)
+    return statement_in(read_file(storage, entry, verify=True))

@@ -29,7 +29,7 @@ def refuse_renumbered(settings: Settings, ledger: Ledger, asked: Stage) -> None:
     calendar, stream = settings.calendar, settings.stream.name
     first, end = calendar.first_step(asked.day), calendar.first_step(asked.day) + calendar.n_steps(asked.day)
     reach = _reach(settings, ledger)
-    for name in (stream, *(terms.stream for terms in ledger.siblings(stream))):
+    for name in _of_budget(ledger, stream):
         for one in tuple(ledger.outlines(name, range(first - reach, end + reach))):
             is_asked = (name, one.period, one.revision) == (stream, asked.day.isoformat(), asked.revision)
             if not is_asked and _moved_by(calendar, one) != (0, 0):
@@ -48,7 +48,7 @@ def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
     other, whose distance in steps is not what the calendar says now.
     """
     calendar, stream, reach = settings.calendar, settings.stream.name, _reach(settings, ledger)
-    names = (stream, *(terms.stream for terms in ledger.siblings(stream)))
+    names = _of_budget(ledger, stream)
     known = ((one, name, _moved_by(calendar, one)) for name in names for one in ledger.outlines(name))
     in_order = sorted(known, key=lambda release: (release[0].first_step, release[0].end))
     for (one, name, moved), (after, other, moved_after) in pairwise(in_order):
@@ -60,6 +60,11 @@ def told_of_renumbered(settings: Settings, ledger: Ledger) -> Iterator[str]:
                 "were added up wrongly and may have cost more than the ledger says. Look again with the "
                 "newest data (tzdata); what stays was released under other data, and cannot be taken back"
             )
+
+
+def _of_budget(ledger: Ledger, stream: str) -> tuple[str, ...]:
+    """The streams of a stream's privacy budget, its own first."""
+    return (stream, *(terms.stream for terms in ledger.siblings(stream)))
 
 
 def _reach(settings: Settings, ledger: Ledger) -> int:

@@ -116,23 +116,22 @@ def public_days(
     leaves: others than the stream's. Raises DumpError naming the dump that is not there or not whole, and
     ParameterError for one that is private.
     """
-    found = {}
+    found, zones = {}, private_zones(settings, folder)
     for day in days:
         places = [
             folder / f"region={leaf}" / f"date={day}" for leaf in leaves or settings.tree_of(day).leaves
         ]
-        _refuse_private(settings, folder, places)
+        _refuse_private(zones, (folder, *places))
         found[day] = np.array([_row(settings, place, day) for place in places])
     return found
 
 
-def _refuse_private(settings: Settings, folder: Path, places: Iterable[Path]) -> None:
+def _refuse_private(zones: Mapping[str, Path], places: Iterable[Path]) -> None:
     """Raise ParameterError if any of these lies in a folder that no covariate may lie in, links followed: an
     input or trusted folder of this stream, or of another that is known. Whatever is computed from raw
     readings, an error's size too, leaves the trusted zone uncharged.
     """
-    zones = private_zones(settings, folder)
-    for file in (file for place in (folder, *places) for file in (place, *place.glob("*.parquet"))):
+    for file in (file for place in places for file in (place, *place.glob("*.parquet"))):
         for key, zone in zones.items():
             if lies_within(file, zone):
                 raise ParameterError(
