@@ -7,6 +7,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.many_leaves.groups import Groups
+
 Floats = NDArray[np.float64]
 LEAST_STRENGTH = 1e-9
 """Relative: products that add less are left out."""
@@ -24,12 +26,14 @@ class ErrorProducts:
         times: (n_products, q, q), symmetric, in the squared unit of the readings.
         columns: (p, c), weights of the sums of leaves.
         forms: (c, q, c, q), in the same unit, with forms[a, s, b, t] = forms[b, t, a, s].
+        groups: What more groups of leaves share, in place of matrices of many leaves.
     """
 
     nodes: Floats
     times: Floats
     columns: Floats
     forms: Floats
+    groups: tuple[Groups, ...] = ()
 
     def joined(self, columns: Floats, forms: Floats) -> "ErrorProducts":
         """Return the sum of this and of what further columns, (p, d), with forms, (d, q, d, q), add."""
@@ -47,13 +51,19 @@ class ErrorProducts:
 
     def scaled(self, factor: float) -> "ErrorProducts":
         """Return a multiple."""
-        return replace(self, times=factor * self.times, forms=factor * self.forms)
+        groups = tuple(one.scaled(factor) for one in self.groups)
+        return replace(self, times=factor * self.times, forms=factor * self.forms, groups=groups)
 
     def of_sums(self, nodes: Floats, times: Floats) -> "ErrorProducts":
         """Return the same of sums of these sums, by weights (n_sums, p) and (n_spans, q)."""
         across = np.tensordot(self.forms @ times.T, times, axes=(1, 1)).transpose(0, 3, 1, 2)
+        p = nodes.shape[0]
         return ErrorProducts(
-            nodes @ self.nodes @ nodes.T, times @ self.times @ times.T, nodes @ self.columns, across
+            nodes @ self.nodes @ nodes.T if len(self.nodes) else np.zeros((0, p, p)),
+            times @ self.times @ times.T,
+            nodes @ self.columns,
+            across,
+            tuple(one.of_sums(nodes, times) for one in self.groups),
         )
 
     def folded(self, n_parts: int) -> "ErrorProducts":
@@ -84,8 +94,13 @@ class ErrorProducts:
         """
         columns = self.columns if nodes is None else nodes @ self.columns
         first, second, forms = self._pairs
-        found = _forms(self.nodes, nodes).T @ _forms(self.times, times)
-        return np.asarray(found + (columns[:, first] * columns[:, second]) @ _forms(forms, times))
+        found: Floats | float = 0.0
+        if len(self.nodes):
+            found = _forms(self.nodes, nodes).T @ _forms(self.times, times)
+        found = found + (columns[:, first] * columns[:, second]) @ _forms(forms, times)
+        for one in self.groups:
+            found = found + one.variances(nodes, times)
+        return np.asarray(found)
 
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Floats]:

@@ -1,15 +1,19 @@
 """A compact form of how errors hang together: a few terms, each a part of nodes times a part of steps."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.error_covariance import CovarianceOfSums
+from optstream.estimation.error_products import ErrorProducts, halves, wholes
+from optstream.estimation.many_leaves.group_terms import GroupedNodes, grouped_nodes
+from optstream.estimation.many_leaves.groups import Groups, leaves_below
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 TOLERANCE = 2e-4
 """Relative: by how much a variance of those that are compared may differ from the exact one."""
 TOLERANCE_OF_COUNTS = 0.01
@@ -19,6 +23,10 @@ LEAST_OF_COUNTS = 1e-3
 MOST_TERMS = 96
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
+MOST_LOOKED_AT = 200
+"""Nodes, of many, of which is seen how their errors hang together over time."""
+LEAST_SQUARES = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+"""Relative: squares of groups that count for less are left out; the first that gives the variances."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +37,31 @@ class ErrorTerms:
     of nodes and a set of steps that is exact, to `TOLERANCE`.
 
     Attributes:
-        nodes: (n_terms, n_nodes, n_nodes).
+        nodes: (n_terms, n_nodes, n_nodes); of many nodes what each counts alone and in groups.
         steps: (n_terms, n_steps, n_steps), in the squared unit of the readings.
         earlier: (n_terms, n_days), for the sum of all steps and that of each of the days before, the nearest
             first; n_days is 0 where days are independent.
     """
 
-    nodes: Floats
+    nodes: Floats | GroupedNodes
     steps: Floats
     earlier: Floats
 
     def variance(self, nodes: Floats, steps: Floats) -> float:
         """Return the variance of the errors' sum, weighted by (n_nodes,) and (n_steps,)."""
-        of_nodes = np.einsum("rij,i,j->r", self.nodes, nodes, nodes)
-        return float(of_nodes @ np.einsum("rst,s,t->r", self.steps, steps, steps))
+        return float(self.of_sum(nodes) @ np.einsum("rst,s,t->r", self.steps, steps, steps, optimize=True))
+
+    def of_sum(self, nodes: Floats) -> Floats:
+        """Return what each term says of a sum of nodes, (n_terms,), weighted by (n_nodes,)."""
+        if isinstance(self.nodes, GroupedNodes):
+            return self.nodes.of_sum(nodes)
+        return np.asarray(np.einsum("rij,i,j->r", self.nodes, nodes, nodes, optimize=True))
+
+    def of_each(self) -> Floats:
+        """Return what each term says of each node, (n_terms, n_nodes)."""
+        if isinstance(self.nodes, GroupedNodes):
+            return self.nodes.of_each()
+        return np.asarray(np.einsum("rnn->rn", self.nodes))
 
 
 def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: int) -> ErrorTerms | None:
@@ -54,11 +73,17 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     fall fast: leaves that are estimated alike err alike. It is known as a sum of products already, in more
     terms, and the variances that are compared are exact.
     """
-    every, spans = np.eye(len(tree.nodes)), _spans(n_steps, covariance.n_earlier)
-    below = every if covariance.of_nodes else tree.add_up(np.eye(len(tree.leaves)))
+    spans = _spans(n_steps, covariance.n_earlier)
+    own = np.eye(n_steps, spans.shape[1])
+    one_sum = np.zeros((1, len(tree.nodes if covariance.of_nodes else tree.leaves)))
+    if covariance.products(one_sum, spans[:1]).groups:
+        # a day before counts as one step: what such days have in common no term need tell
+        lengths = np.r_[np.ones(n_steps), np.full(covariance.n_earlier, np.sqrt(n_steps))]
+        products = covariance.products(leaves_below(tree), np.diag(1.0 / lengths))
+        return _in_groups(products, tree, spans, n_steps)
+    below = np.eye(len(tree.nodes)) if covariance.of_nodes else tree.add_up(np.eye(len(tree.leaves)))
     sets = _sets_of_leaves(tree)
     products = covariance.products(below, np.eye(spans.shape[1]))
-    own = np.eye(spans.shape[1])[:n_steps]
     found = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
     exact = np.vstack([products.variances(None, spans), products.variances(sets, spans)])
     allowed = TOLERANCE * exact
@@ -93,6 +118,58 @@ def _fewest(
     return ErrorTerms(of_nodes, of_steps[:, :n_steps, :n_steps], earlier)
 
 
+def _in_groups(
+    products: ErrorProducts, tree: AggregationTree, spans: Floats, n_steps: int
+) -> ErrorTerms | None:
+    """Return the terms of many nodes; None where `MOST_TERMS` are too few. products: of nodes and times.
+
+    The matrices of times are those that come nearest to what some nodes and sets of them have over all pairs
+    of times; what all nodes have in these is exact, but for the squares that count for little.
+    """
+    every = np.zeros(len(tree.leaves), dtype=np.int64)
+    columns, parts = products.columns[tree.leaf_indices], products.groups
+    if columns.size:
+        parts = (*parts, Groups.from_forms(leaves_below(tree), every, columns, products.forms))
+    own = np.diag(np.arange(spans.shape[1]) < n_steps)[None].astype(np.float64)
+    scales = _errors(np.sum([one.of_forms(one.over(own)) for one in parts], axis=0)[:, 0])
+    order = np.lexsort((scales, tree.depths))
+    some = np.unique(order[np.linspace(0, scales.size - 1, MOST_LOOKED_AT).astype(np.int64)])
+    looked = np.vstack([np.eye(1, scales.size, place) for place in some] + [_sets_of_nodes(tree)])
+    of_looked = [one.of_sums(looked) for one in parts]
+    exact = np.sum([one.variances(None, spans) for one in of_looked], axis=0)
+    both = np.sum([one.between for one in of_looked], axis=0)
+    of_steps = np.einsum("xss->x", both[:, :n_steps, :n_steps])
+    directions = np.linalg.svd(halves(both / of_steps[:, None, None]), full_matrices=False)[2]
+    times = wholes(directions[:MOST_TERMS], spans.shape[1])
+    n_terms = _n_terms(of_looked, times, spans, exact)
+    if n_terms is None:
+        return None
+    times = times[:n_terms]
+    of_spans = ((spans @ times) * spans).sum(axis=2)
+    worths = np.abs(of_spans) @ (of_steps[:, None] / exact).max(axis=0)
+    twice = np.concatenate([times, -times])
+    for least in LEAST_SQUARES:
+        nodes = grouped_nodes(parts, times, scales, worths, least).rounded()
+        found = np.array([nodes.of_sum(one) for one in looked])
+        if (np.abs(found @ np.concatenate([of_spans, -of_spans]) - exact) <= TOLERANCE * exact).all():
+            earlier = np.sqrt(n_steps) * twice[:, :n_steps, n_steps:].sum(axis=1)
+            return ErrorTerms(nodes, twice[:, :n_steps, :n_steps], earlier)
+    return None
+
+
+def _n_terms(parts: Sequence[Groups], times: Floats, spans: Floats, exact: Floats) -> int | None:
+    """Return how many of the matrices of times give the variances to a fifth of the tolerance; None if not
+    all.
+    """
+    left = exact.copy()
+    for number, one in enumerate(times, 1):
+        of_nodes = np.sum([part.of_forms(part.over(one[None])) for part in parts], axis=0)
+        left -= of_nodes * ((spans @ one) * spans).sum(axis=1)
+        if (np.abs(left) <= 0.2 * TOLERANCE * exact).all():
+            return number
+    return None
+
+
 def _errors(variances: Floats) -> Floats:
     """Return the roots of variances, above 0."""
     errors = np.sqrt(np.maximum(variances, 0.0))
@@ -101,10 +178,24 @@ def _errors(variances: Floats) -> Floats:
 
 def _sets_of_leaves(tree: AggregationTree) -> Floats:
     """Return some sets of leaves, as weights of nodes."""
-    n_nodes, leaves = len(tree.nodes), tree.leaf_indices
-    sets = np.zeros((COMPARED, n_nodes))
+    return _sets_among(tree, tree.leaf_indices)
+
+
+def _sets_of_nodes(tree: AggregationTree) -> Floats:
+    """Return some sets of leaves, of nodes of a level and of the children of a node, as weights of nodes."""
+    parents = np.array(tree.parents)
+    above = np.unique(parents[1:])
+    some = above[np.linspace(0, above.size - 1, 4).astype(np.int64)]
+    children = [np.flatnonzero(parents == one) for one in some]
+    every = [tree.leaf_indices, *(np.arange(one.start, one.stop) for one in tree.levels[1:]), *children]
+    return np.vstack([_sets_among(tree, one)[::3] for one in every])
+
+
+def _sets_among(tree: AggregationTree, nodes: Integers) -> Floats:
+    """Return some sets of some nodes, as weights of all."""
+    sets = np.zeros((COMPARED, len(tree.nodes)))
     borders = np.linspace(-0.8, 0.8, COMPARED)[:, None]
-    sets[:, leaves] = _waves(COMPARED, leaves.size) * np.sqrt(leaves.size) > borders
+    sets[:, nodes] = _waves(COMPARED, nodes.size) * np.sqrt(nodes.size) > borders
     return np.asarray(sets[sets.any(axis=1)])
 
 

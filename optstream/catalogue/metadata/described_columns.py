@@ -36,9 +36,9 @@ HIERARCHY_COLUMNS = (
 ERROR_COLUMNS = (
     Column("term", "integer", "Which term; empty where bound and rounding are told of.", True),
     Column("node", "string", "A node of a pair, or the node that bound and rounding changed.", True),
-    Column("other_node", "string", "The other node of the pair.", True),
+    Column("other_node", "string", "The other node of the pair; empty of a node in a group.", True),
     Column("step", "integer", "A step of a pair, or the step that bound and rounding changed.", True),
-    Column("other_step", "integer", "The other step of the pair.", True),
+    Column("other_step", "integer", "The other step of the pair, or the number of the node's group.", True),
     Column("earlier_date", "date", "A day before this one, with which its errors hang together.", True),
     Column("value", "number", "The part of the pair or day; or what bound and rounding added to the value."),
 )

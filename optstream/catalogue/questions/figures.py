@@ -61,7 +61,7 @@ class DayFigures:
         terms = self.errors.terms
         own = self.steps - self.first_step
         steps = terms.steps[:, own][:, :, own]
-        together = np.einsum("rn,rst->nst", terms.nodes[:, at, at], steps, optimize=True)
+        together = np.einsum("rn,rst->nst", terms.of_each()[:, at], steps, optimize=True)
         spectrum, basis = np.linalg.eigh(together)
         parts = basis * np.sqrt(np.maximum(spectrum, 0.0))[:, None, :]
         if self.errors.of == "noise":

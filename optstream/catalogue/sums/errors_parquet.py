@@ -15,11 +15,15 @@ from numpy.typing import NDArray
 from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
+from optstream.estimation.many_leaves.group_terms import GroupedNodes
 from optstream.storage.parquet_limits import Limits
 from optstream.storage.parquet_table import decode_table
 from optstream.stream.period import day_of, period_from
 
 FORMAT = "optstream.errors/1"
+GROUPED = "optstream.errors/2"
+"""The same columns where nodes are in groups: a row of a node without another one is what it counts for in
+the group of the number `other_step`."""
 KEY = b"optstream.errors"
 SCHEMA = {
     "term": pl.Int32(),
@@ -72,7 +76,7 @@ class DayErrors:
         shared: (n_terms,), what the sum shares with days before it that are in it too.
         """
         of_steps = self.terms.steps.sum(axis=(1, 2)) + shared
-        return np.asarray(np.einsum("rnn,r->n", self.terms.nodes, of_steps))
+        return np.asarray(of_steps @ self.terms.of_each())
 
     def fits(self, rows: pl.DataFrame) -> bool:
         """Return whether it tells of all nodes and steps of a release, and of no others.
@@ -95,7 +99,7 @@ def encode_errors(
     nodes: names, in the terms' order. added: (n_nodes, n_steps), what lower bound and rounding added; None
     for nothing. Another pyarrow may encode differently.
     """
-    first, second, of_nodes = _pairs(terms.nodes)
+    first, second, of_nodes = _pairs_of_nodes(terms.nodes)
     at, other, of_steps = _pairs(terms.steps)
     days = [period - timedelta(days=lag) for lag in range(1, terms.earlier.shape[1] + 1)]
     n_terms, widths = len(terms.nodes), [first.size, at.size, len(days)]
@@ -116,10 +120,13 @@ def encode_errors(
     ]
     schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in SCHEMA.items()])
     rows = pa.table(columns, schema)
+    if is_grouped := isinstance(terms.nodes, GroupedNodes):
+        rows = pa.concat_tables([rows, _rows_of_groups(terms.nodes, names, schema)])
     if added is not None:
         rows = pa.concat_tables([rows, _added_rows(added, names, schema)])
     shape = [n_terms, terms.steps.shape[1], terms.earlier.shape[1]]
-    footer = {"format": FORMAT, "period": period.isoformat(), "of": of, "nodes": list(nodes), "shape": shape}
+    kind = GROUPED if is_grouped else FORMAT
+    footer = {"format": kind, "period": period.isoformat(), "of": of, "nodes": list(nodes), "shape": shape}
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(
         sink,
@@ -143,12 +150,13 @@ def decode_errors(data: bytes) -> DayErrors:
     rows, metadata = decode_table(data, LIMITS, "a file of errors", SCHEMA)
     try:
         footer = json.loads(metadata[KEY])
-        if footer["format"] != FORMAT or footer["of"] not in get_args(ErrorsOf):
+        if footer["format"] not in (FORMAT, GROUPED) or footer["of"] not in get_args(ErrorsOf):
             raise ValueError
         if dict(rows.schema) != SCHEMA:
             raise ValueError
         period, nodes = period_from(footer["period"]), tuple(footer["nodes"])
-        terms = _terms(rows.filter(pl.col("term").is_not_null()), period, nodes, *footer["shape"])
+        of_terms = rows.filter(pl.col("term").is_not_null())
+        terms = _terms(of_terms, footer["format"] == GROUPED, period, nodes, *footer["shape"])
         return DayErrors(period, footer["of"], nodes, terms, _added(rows, nodes, terms.steps.shape[1]))
     except (
         ValueError,
@@ -159,25 +167,29 @@ def decode_errors(data: bytes) -> DayErrors:
         pl.exceptions.PolarsError,
         RecursionError,
     ) as error:
-        raise PublicationError(f"these bytes are no file of errors of format {FORMAT}") from error
+        raise PublicationError(
+            f"these bytes are no file of errors of format {FORMAT} or {GROUPED}"
+        ) from error
 
 
 def _terms(
-    rows: pl.DataFrame, period: date, nodes: tuple[str, ...], n_terms: int, n_steps: int, n_earlier: int
+    rows: pl.DataFrame,
+    is_grouped: bool,
+    period: date,
+    nodes: tuple[str, ...],
+    n_terms: int,
+    n_steps: int,
+    n_earlier: int,
 ) -> ErrorTerms:
     """Return the terms that the rows are of. Raises ValueError for rows that are of none."""
     # what was added has an entry for each node and step, also where there is no term
-    terms, added = n_terms * (len(nodes) + n_steps + n_earlier) ** 2, len(nodes) * n_steps
-    if min(n_terms, n_steps, n_earlier) < 0 or max(terms, added) > MOST_ENTRIES:
+    n_nodes, n_times = len(nodes), n_steps + n_earlier
+    terms = n_terms * (n_nodes + n_times**2 if is_grouped else (n_nodes + n_times) ** 2)
+    if min(n_terms, n_steps, n_earlier) < 0 or max(terms, n_nodes * n_steps) > MOST_ENTRIES:
         raise ValueError
     if (rows.select("term", "step", "other_step").min_horizontal() < 0).any():
         raise ValueError  # numpy would count from the end
-    places = pl.Enum(nodes)
-    of_nodes, of_steps = np.zeros((n_terms, len(nodes), len(nodes))), np.zeros((n_terms, n_steps, n_steps))
-    earlier = np.zeros((n_terms, n_earlier))
-    pairs = rows.filter(pl.col("node").is_not_null())
-    first, second = (pairs[name].cast(places).to_physical() for name in ("node", "other_node"))
-    of_nodes[pairs["term"], first, second] = pairs["value"]
+    of_steps, earlier = np.zeros((n_terms, n_steps, n_steps)), np.zeros((n_terms, n_earlier))
     pairs = rows.filter(pl.col("step").is_not_null())
     of_steps[pairs["term"], pairs["step"], pairs["other_step"]] = pairs["value"]
     days = rows.filter(pl.col("earlier_date").is_not_null())
@@ -185,9 +197,41 @@ def _terms(
     if (lags < 0).any():
         raise ValueError
     earlier[days["term"], lags] = days["value"]
-    if not all(np.isfinite(one).all() for one in (of_nodes, of_steps, earlier)):
+    of_nodes = (_grouped if is_grouped else _paired)(rows, nodes, n_terms)
+    if not all(np.isfinite(one).all() for one in (of_steps, earlier)):
         raise ValueError
-    return ErrorTerms(_symmetric(of_nodes), _symmetric(of_steps), earlier)
+    return ErrorTerms(of_nodes, _symmetric(of_steps), earlier)
+
+
+def _paired(rows: pl.DataFrame, nodes: tuple[str, ...], n_terms: int) -> NDArray[np.float64]:
+    """Return what the terms say of pairs of nodes, (n_terms, n_nodes, n_nodes). Raises ValueError."""
+    pairs, places = rows.filter(pl.col("node").is_not_null()), pl.Enum(nodes)
+    found = np.zeros((n_terms, len(nodes), len(nodes)))
+    first, second = (pairs[name].cast(places).to_physical() for name in ("node", "other_node"))
+    found[pairs["term"], first, second] = pairs["value"]
+    if not np.isfinite(found).all():
+        raise ValueError
+    return _symmetric(found)
+
+
+def _grouped(rows: pl.DataFrame, nodes: tuple[str, ...], n_terms: int) -> GroupedNodes:
+    """Return what the terms say of nodes alone and in groups. Raises ValueError."""
+    from scipy.sparse import csr_array  # which a command's help does not wait for
+
+    own, is_alone = rows.filter(pl.col("node").is_not_null()), pl.col("other_node").is_not_null()
+    places = pl.Enum(nodes)
+    pairs, shares = own.filter(is_alone), own.filter(~is_alone)
+    if (pairs["node"] != pairs["other_node"]).any() or shares["other_step"].has_nulls():
+        raise ValueError
+    alone = np.zeros((n_terms, len(nodes)))
+    alone[pairs["term"], pairs["node"].cast(places).to_physical()] = pairs["value"]
+    at = shares.select("term", "other_step").to_numpy().astype(np.int64)
+    groups, rows_of = np.unique(at, axis=0, return_inverse=True)
+    entries = shares["value"].to_numpy(), (rows_of, shares["node"].cast(places).to_physical().to_numpy())
+    found = GroupedNodes(alone, csr_array(entries, shape=(len(groups), len(nodes))), groups[:, 0])
+    if groups[:, 0].max(initial=-1) >= n_terms or not np.isfinite(found.of_each()).all():
+        raise ValueError
+    return found
 
 
 def _added(rows: pl.DataFrame, nodes: tuple[str, ...], n_steps: int) -> NDArray[np.float64]:
@@ -210,6 +254,16 @@ def _pairs(matrices: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.
     return first, second, matrices[:, first, second] * np.where(first == second, 1.0, 2.0)
 
 
+def _pairs_of_nodes(
+    nodes: NDArray[np.float64] | GroupedNodes,
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:
+    """Return the pairs of nodes; of nodes in groups each one with itself, for what it counts alone."""
+    if not isinstance(nodes, GroupedNodes):
+        return _pairs(nodes)
+    every = np.arange(nodes.alone.shape[1])
+    return every, every, nodes.alone
+
+
 def _added_rows(added: NDArray[np.float64], names: NDArray[Any], schema: pa.Schema) -> pa.Table:
     """Return the rows of what bound and rounding added: of no term, where that is not 0."""
     figures = added.astype(np.float32)
@@ -217,6 +271,20 @@ def _added_rows(added: NDArray[np.float64], names: NDArray[Any], schema: pa.Sche
     known = {"node": names[node], "step": step, "value": figures[node, step].astype(np.float64)}
     nothing = [None] * node.size
     return pa.table({name: pa.array(known.get(name, nothing), schema.field(name).type) for name in SCHEMA})
+
+
+def _rows_of_groups(nodes: GroupedNodes, names: NDArray[Any], schema: pa.Schema) -> pa.Table:
+    """Return the rows of what nodes count for in groups."""
+    entries = nodes.shares.tocoo()
+    known = {
+        "term": nodes.of[entries.row],
+        "node": pa.array(names, pa.string()).take(pa.array(entries.col)),
+        "other_step": entries.row,
+        "value": entries.data.astype(np.float32).astype(np.float64),
+    }
+    nothing = pa.nulls(entries.data.size)
+    columns = [pa.array(known[one.name]) if one.name in known else nothing for one in schema]
+    return pa.table([column.cast(one.type) for column, one in zip(columns, schema, strict=True)], schema)
 
 
 def _labels(

@@ -23,6 +23,7 @@ from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.catalogue.sums.errors_parquet import DayErrors, decode_errors
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import SumOfValues
+from optstream.estimation.many_leaves.group_terms import GroupedNodes
 from optstream.stream import Calendar
 from optstream.stream.aggregation_tree import several
 from optstream.stream.period import Hour, day_of
@@ -126,11 +127,19 @@ class SummedDay:
         own = np.arange(self.values.shape[1]) + self.first_step
         return (np.ones(own.size) if steps is None else np.isin(own, [*steps])).astype(np.float64)
 
+    def above(self, node: str) -> Iterator[str]:
+        """Yield the nodes that one lies in, the nearest first."""
+        found = self.parents.get(node)
+        while found is not None:
+            yield found
+            found = self.parents.get(found)
+
     @property
     def added(self) -> Floats:
         """What lower bound and rounding added to the estimates, (n_nodes, n_steps)."""
         assert self.errors is not None
-        return self.errors.added[[self.errors.nodes.index(name) for name in self.nodes]]
+        places = {name: place for place, name in enumerate(self.errors.nodes)}
+        return self.errors.added[[places[name] for name in self.nodes]]
 
 
 def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> SummedDay:
@@ -243,13 +252,26 @@ def _variance(days: Sequence[SummedDay], chosen: Sequence[tuple[Floats, Floats]]
     found = 0.0
     for day, (weights, steps) in zip(days, chosen, strict=True):
         assert day.errors is not None
-        terms, order = day.errors.terms, [day.nodes.index(name) for name in day.errors.nodes]
-        of_nodes = np.einsum("rij,i,j->r", terms.nodes, weights[order], weights[order], optimize=True)
+        terms, places = day.errors.terms, {name: place for place, name in enumerate(day.nodes)}
+        if isinstance(terms.nodes, GroupedNodes):
+            weights = _apart(day, weights)
+        of_nodes = terms.of_sum(weights[[places[name] for name in day.errors.nodes]])
         found += float(of_nodes @ np.einsum("rst,s,t->r", terms.steps, steps, steps, optimize=True))
         for lag in range(1, terms.earlier.shape[1] + 1):
             share = shares.get(day.period - timedelta(days=lag), 0.0) * shares[day.period]
             found += 2.0 * share * float(of_nodes @ terms.earlier[:, lag - 1])
     return found
+
+
+def _apart(day: SummedDay, weights: Floats) -> Floats:
+    """Return weights of nodes of which none lies in another, for the same sum: of leaves, where some do."""
+    own = dict(zip(day.nodes, weights, strict=True))
+    if not any(own[above] for name in own if own[name] for above in day.above(name)):
+        return weights
+    inner = set(day.parents.values())
+    return np.array(
+        [0.0 if name in inner else own[name] + sum(own[above] for above in day.above(name)) for name in own]
+    )
 
 
 def _check_apart(day: SummedDay, nodes: Iterable[str]) -> None:
@@ -262,10 +284,8 @@ def _check_apart(day: SummedDay, nodes: Iterable[str]) -> None:
             "take nodes of the margin alone, or none of them"
         )
     for name in named:
-        above = day.parents.get(name)
-        while above is not None:
+        for above in day.above(name):
             if above in named:
                 raise ParameterError(
                     f"nodes of a sum: {name!r:.80} lies in {above!r:.80}; none may lie in another"
                 )
-            above = day.parents.get(above)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.error_covariance import AskedTimes
-from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED, DoubtOfDays
+from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import MOST_CORRELATED
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, Fitted, series_of
@@ -19,7 +20,8 @@ from optstream.estimation.gaussian_process.training_data import (
 )
 from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen
 from optstream.estimation.holding import UNKNOWN
-from optstream.stream import AggregationTree
+from optstream.estimation.many_leaves.groups import leaves_below
+from optstream.stream import AggregationTree, Lattice
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
@@ -59,22 +61,24 @@ class TreeFit:
         """
         asked = step_blocks(steps, self.days, self.events)
         if isinstance(doubt, DoubtOfDays):
-            moved, every = self.found.published_means(asked), self.tree.add_up(np.eye(len(self.means)))
-            told = doubt.variances(every, np.eye(len(steps), doubt.doubt.asked.clock.size))
+            moved, times = self.found.published_means(asked), np.eye(len(steps), doubt.doubt.asked.clock.size)
+            many = doubt.every.groups
+            every = leaves_below(self.tree) if many else self.tree.add_up(np.eye(len(self.means)))
+            told = doubt.variances(every, times)
             variances = np.maximum(told, 0.0)  # below it by rounding alone
         else:
             moved, variances = series_of(self.found, asked)
         return self.tree.add_up(self.means[:, None]) + moved, variances
 
     def doubt(self, asked: AskedTimes, n_steps: int) -> Doubt | None:
-        """Return the covariance of which `series` has the leaves' variances; of many nodes it is not worked
-        out.
+        """Return the covariance of which `series` has the leaves' variances; of many nodes beside a margin it
+        is not worked out.
 
         asked: sums of steps. n_steps: of the period, the first of them. Where the period is a day, leaves
         divide it; but not a day of one step: its value is its mean, of which the factor of single values
         holds.
         """
-        if len(self.tree.nodes) > MOST_CORRELATED:
+        if isinstance(self.tree, Lattice) and len(self.tree.nodes) > MOST_CORRELATED:
             return None
         blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
         doubt = DoubtOfLeaves(self.found, blocks)

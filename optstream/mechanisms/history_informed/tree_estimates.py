@@ -15,7 +15,7 @@ from optstream.estimation.error_covariance import (
     SumsOfTimes,
     times_before,
 )
-from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import MOST_CORRELATED
 from optstream.estimation.gaussian_process.filter import MOST_LEARNED, FilterState, around, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (

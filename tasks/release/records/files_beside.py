@@ -23,7 +23,7 @@ from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.errors import LedgerError, OptStreamError
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
-from optstream.estimation.gaussian_process.doubts.divided_days import MOST_CORRELATED
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import MOST_CORRELATED
 from optstream.estimation.noise_factor import factor_that_fits, separable_factor
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
@@ -161,8 +161,9 @@ def _why_none(mechanism: Mechanism, release: Release) -> str:
     """Why a release has no file of errors, in public facts alone."""
     n_nodes = 0 if release.tree is None else len(release.tree.nodes)
     if mechanism.revises:
-        if n_nodes > MOST_CORRELATED:
-            return f"the hierarchy has {n_nodes} nodes, more than {MOST_CORRELATED}"
+        if release.errors_together is None and n_nodes > MOST_CORRELATED:
+            of = "of counts, or beside a margin, are errors known"
+            return f"the hierarchy has {n_nodes} nodes: {of} of at most {MOST_CORRELATED}"
         if release.errors_together is None:
             return "nothing was measured yet, or not of every leaf"
         return f"{MOST_TERMS} terms do not give its variances"
@@ -215,5 +216,5 @@ def _without_values(measured: Measured) -> Measured:
 
 
 def _has_these_errors(terms: ErrorTerms, known: NDArray[np.float64]) -> bool:
-    found = np.einsum("rnn,rtt->nt", terms.nodes, terms.steps)
+    found = np.einsum("rn,rtt->nt", terms.of_each(), terms.steps)
     return found.shape == known.shape and bool(np.allclose(found, known**2, rtol=2.0 * TOLERANCE))

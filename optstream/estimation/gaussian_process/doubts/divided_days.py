@@ -1,22 +1,22 @@
 """How far a day's mean may be off: not as a single value, and leaves more than the prior says."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import eye_array
 
 from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance
 from optstream.estimation.gaussian_process.posterior import MORE_NOISE, DoubtOfLeaves
+from optstream.estimation.many_leaves.groups import Groups, added, alike
 
 Floats = NDArray[np.float64]
 
 MORE_OF_DAYS = 0.9
 """How many times more what the prior leaves open of leaves' days counts, beside their shares of the sum."""
-MOST_CORRELATED = 400
-"""Nodes: of more, how their errors hang together is not worked out (a matrix of them for every block)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class DoubtOfDays:
     @cached_property
     def every(self) -> ErrorProducts:
         """What the covariance of all leaves at all that is asked adds up from: rows and their file ask it."""
-        n, leaves = self.n_steps, np.eye(len(self.doubt.fitted.posterior.seen.sizes))
+        n, n_leaves = self.n_steps, len(self.doubt.fitted.posterior.seen.sizes)
         times = np.eye(self.doubt.asked.clock.size)
         of_day, before = times[:, :n] @ self.in_doubt, times[:, n:].T
         even = times.copy()
@@ -68,7 +68,11 @@ class DoubtOfDays:
         trusted = times + (self.doubt.fitted.factor**-0.5 - 1.0) * even
         together = of_day[:, None] * before[:, None, :]
         shared = np.concatenate([np.outer(of_day, of_day)[None], together + together.transpose(0, 2, 1)])
-        return self.doubt.products(leaves, trusted).plus(self.more(leaves), shared)
+        if not self.doubt.fitted.known.leaf_spans.are_many:
+            leaves = np.eye(n_leaves)
+            return self.doubt.products(leaves, trusted).plus(self.more(leaves), shared)
+        found = self.doubt.products(eye_array(n_leaves, format="csr"), trusted)
+        return replace(found, groups=(*found.groups, *self._more_in_groups(shared)))
 
     def more(self, leaves: Floats) -> Floats:
         """Return by what the covariances of leaves' mean over the day, by weights (p, n_leaves), are larger,
@@ -77,12 +81,32 @@ class DoubtOfDays:
         That with itself, then with the sum of each run of days before it. What days before share among
         themselves is told by their own files.
         """
-        sizes, n = self.doubt.fitted.posterior.seen.sizes, self.n_steps
+        sizes = self.doubt.fitted.posterior.seen.sizes
         divided = leaves - (leaves @ sizes / sizes.sum())[:, None]
-        times = np.zeros((1 + self.doubt.asked.clock.size - n, self.doubt.asked.clock.size))
-        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(len(times) - 1)
-        known, noisier = (one.with_first(divided, times) for one in (self.doubt.covariance, self._noisier))
+        known, noisier = (
+            one.with_first(divided, self._day_and_runs) for one in (self.doubt.covariance, self._noisier)
+        )
         return np.asarray(MORE_OF_DAYS * (known - (noisier - known) / MORE_NOISE))
+
+    def _more_in_groups(self, shared: Floats) -> list[Groups]:
+        """Return `more` of many leaves, times matrices of times, (1 + n_runs, n_asked, n_asked)."""
+        sizes, less = self.doubt.fitted.posterior.seen.sizes, MORE_OF_DAYS / MORE_NOISE
+        every, known = eye_array(sizes.size, format="csr"), self.doubt.covariance
+        parts = (
+            replace(divided, matrices=part * divided.matrices)
+            for part, covariance in ((MORE_OF_DAYS + less, known), (-less, self._noisier))
+            for one in covariance.products(every, self._day_and_runs).groups
+            for divided in one.of_first(shared).divided(sizes)
+        )
+        return [added(some) for some in alike(parts)]
+
+    @property
+    def _day_and_runs(self) -> Floats:
+        """Weights of the mean over the day, then of each run of days before it, (1 + n_runs, n_asked)."""
+        n, n_asked = self.n_steps, self.doubt.asked.clock.size
+        times = np.zeros((1 + n_asked - n, n_asked))
+        times[0, :n], times[1:, n:] = 1.0 / n, np.eye(n_asked - n)
+        return times
 
     @cached_property
     def in_doubt(self) -> Floats:

@@ -8,11 +8,13 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+from scipy.sparse import csr_array
 
 from optstream.catalogue.sums import errors_parquet
 from optstream.catalogue.sums.errors_parquet import KEY, SCHEMA, decode_errors, encode_errors
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
+from optstream.estimation.many_leaves.group_terms import GroupedNodes
 
 DAY = date(2016, 6, 1)
 NODES = ("all", "a", "b")
@@ -23,6 +25,55 @@ def terms(n_earlier=2):
     nodes, steps = random.normal(size=(2, 3, 3)), random.normal(size=(2, 4, 4))
     symmetric = nodes + nodes.transpose(0, 2, 1), steps + steps.transpose(0, 2, 1)
     return ErrorTerms(*symmetric, random.normal(size=(2, n_earlier)))
+
+
+def in_groups():
+    """The same of nodes in three groups, of which the last is of the second term."""
+    random = np.random.default_rng(0)
+    shares = csr_array(np.where([[0, 1, 1], [0, 0, 1], [0, 1, 1]], random.normal(size=(3, 3)), 0.0))
+    nodes = GroupedNodes(random.uniform(size=(2, 3)), shares, np.array([0, 0, 1]))
+    return ErrorTerms(nodes, terms().steps, terms().earlier)
+
+
+def test_nodes_in_groups_are_read_back_too():
+    data = encode_errors(in_groups(), NODES, DAY, "whole", np.full((3, 4), 0.25))
+    found = decode_errors(data)
+    np.testing.assert_allclose(found.terms.nodes.alone, in_groups().nodes.alone, rtol=1e-7)
+    wanted = [in_groups().variance(node, np.ones(4)) for node in np.eye(3)]
+    np.testing.assert_allclose(found.variances_of_sums(), wanted, rtol=1e-6)
+    weights, steps = np.array([0.0, 1.0, -2.0]), np.array([0.0, 1.0, 1.0, 0.0])
+    assert found.terms.variance(weights, steps) == pytest.approx(
+        in_groups().variance(weights, steps), rel=1e-6
+    )
+    assert found.added.sum() == 3.0
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("term", -1), ("term", 2), ("other_step", -1), ("other_step", None), ("value", float("nan")),
+     ("value", None), ("node", "other"), ("other_node", "all")],
+)  # fmt: skip
+def test_groups_of_no_place_are_refused(tmp_path, column, value):
+    (tmp_path / "errors.parquet").write_bytes(encode_errors(in_groups(), NODES, DAY, "whole"))
+    rows = pl.read_parquet(tmp_path / "errors.parquet", hive_partitioning=False)
+    is_share = rows["node"].is_not_null() & rows["other_node"].is_null()
+    changed(tmp_path, rows, column, value, int(is_share.arg_max()))
+    with pytest.raises(PublicationError, match="no file of errors"):
+        decode_errors((tmp_path / "hostile.parquet").read_bytes())
+
+
+def changed(folder, rows, column, value, place):
+    """Write the file of errors again with another value in a row."""
+    footer = pq.read_metadata(folder / "errors.parquet").metadata
+    found = pl.when(pl.arange(rows.height) == place).then(pl.lit(value, dtype=rows.schema[column]))
+    rows = rows.with_columns(found.otherwise(column).alias(column))
+    with pq.ParquetWriter(
+        folder / "hostile.parquet",
+        pq.read_schema(folder / "errors.parquet").remove_metadata(),
+        store_schema=False,
+    ) as writer:
+        writer.write_table(rows.to_arrow().cast(writer.schema))
+        writer.add_key_value_metadata({KEY: footer[KEY]})
 
 
 def test_what_is_written_is_read_back_to_the_precision_of_float32():
@@ -109,19 +160,8 @@ def test_a_footer_that_claims_anything_else_is_refused(tmp_path, changed):
 )  # fmt: skip
 def test_rows_of_no_place_are_refused(tmp_path, column, value):
     (tmp_path / "errors.parquet").write_bytes(encode_errors(terms(), NODES, DAY, "whole"))
-    footer = pq.read_metadata(tmp_path / "errors.parquet").metadata
     rows = pl.read_parquet(tmp_path / "errors.parquet", hive_partitioning=False)
-    first = pl.arange(rows.height) == rows[column].is_not_null().arg_max()
-    rows = rows.with_columns(
-        pl.when(first).then(pl.lit(value, dtype=rows.schema[column])).otherwise(column).alias(column)
-    )
-    with pq.ParquetWriter(
-        tmp_path / "hostile.parquet",
-        pq.read_schema(tmp_path / "errors.parquet").remove_metadata(),
-        store_schema=False,
-    ) as writer:
-        writer.write_table(rows.to_arrow().cast(writer.schema))
-        writer.add_key_value_metadata({KEY: footer[KEY]})
+    changed(tmp_path, rows, column, value, int(rows[column].is_not_null().arg_max()))
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_errors((tmp_path / "hostile.parquet").read_bytes())
 

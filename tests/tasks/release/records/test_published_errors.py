@@ -13,13 +13,15 @@ from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.questions.from_folder import ask
 from optstream.catalogue.questions.question import Question
-from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors
 from optstream.catalogue.sums.read_sum import read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import noise_factor
 from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.error_terms import ErrorTerms
+from optstream.estimation.gaussian_process.doubts import leaf_covariance
+from optstream.estimation.many_leaves.group_terms import GroupedNodes
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
 from tasks.release.records import files_beside
@@ -76,6 +78,27 @@ def test_single_values_have_the_standard_errors_of_the_rows(nights):
             "the bound is far, and rounding adds less than a unit"
         )
         assert found.estimate != found.value
+
+
+def test_of_many_nodes_sums_have_errors_too(learning, monkeypatch):
+    """What is one of many nodes is set to three: single values, weights of nodes in others, two days."""
+    monkeypatch.setattr(leaf_covariance, "MOST_CORRELATED", 2)
+    two_nights(learning)
+    learning.assert_sound()
+    folder = learning.settings.published_folder
+    (path,) = (learning.folder / f"published/errors/date={SECOND}").iterdir()
+    assert isinstance(decode_errors(path.read_bytes()).terms.nodes, GroupedNodes)
+    rows = read_published(folder).filter(date=SECOND)
+    for node, step in (("FR", 0), ("11", 17), ("84", 47)):
+        known = rows.row(by_predicate=(pl.col("node") == node) & (pl.col("step") == step), named=True)
+        found = read_sum(folder, [node], SECOND, SECOND, steps=[step])
+        assert found.standard_error == pytest.approx(known["load_mw_se"], rel=1e-3)
+    both, nation = (read_sum(folder, nodes, SECOND, SECOND) for nodes in (["11", "84"], ["FR"]))
+    assert nation.standard_error == pytest.approx(both.standard_error, rel=1e-3)
+    rest, own = (read_sum(folder, nodes, SECOND, SECOND) for nodes in ({"FR": 1, "84": -1}, {"11": 1}))
+    assert rest.standard_error == pytest.approx(own.standard_error, rel=1e-3)
+    alone = [read_sum(folder, ["11"], day, day).standard_error for day in (FIRST, SECOND)]
+    assert 1.02 * np.hypot(*alone) < read_sum(folder, ["11"], FIRST, SECOND).standard_error < sum(alone)
 
 
 def test_weights_ask_for_differences(nights):

@@ -1,0 +1,203 @@
+"""Covariances of many leaves: of sums over groups of them, each group by itself."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.stream import AggregationTree
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+LEAST_STRENGTH = 1e-9
+"""Relative: what columns add less is left out."""
+MOST_ROWS = 1000
+"""Of columns, that are factorised at first."""
+AT_ONCE = 2**22
+"""Products of two columns that are made at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """What leaves that lie in one group share, and no two groups do.
+
+    With x a group's sums of the columns, the covariance is the sum over groups and products of x' matrix x
+    times the product's matrix of times. Groups of one leaf each are what leaves do not share, a group of all
+    what all do.
+
+    Attributes:
+        leaves: (p, n_leaves), weights of the sums that are asked about; mostly 0.
+        of: (n_leaves,), each leaf's group, from 0; -1 where it is in none.
+        columns: (n_leaves, c).
+        matrices: (n_products, c, c), symmetric.
+        times: (n_products, q, q), symmetric.
+    """
+
+    leaves: "csr_array"
+    of: Integers
+    columns: Floats
+    matrices: Floats
+    times: Floats
+
+    @classmethod
+    def from_forms(cls, leaves: "csr_array", of: Integers, columns: Floats, forms: Floats) -> "Groups":
+        """Return what any two columns a and b add, with forms[a, s, b, t] = forms[b, t, a, s]."""
+        first, second = np.triu_indices(columns.shape[1])
+        pairs = np.arange(first.size)
+        matrices = np.zeros((first.size, *(columns.shape[1],) * 2))
+        matrices[pairs, first, second] += 0.5
+        matrices[pairs, second, first] += 0.5
+        both = forms[first, :, second] + forms[second, :, first]
+        once = np.where(first == second, 0.25, 0.5)[:, None, None]
+        return cls(leaves, of, columns, matrices, once * (both + both.transpose(0, 2, 1)))
+
+    @cached_property
+    def sums(self) -> tuple[Integers, Integers, Floats]:
+        """The columns' sums over what a sum and a group have in common: for each such pair, rising, which sum
+        and which group it is, (n_pairs,), and (n_pairs, c).
+        """
+        from scipy.sparse import csr_array  # which a command's help does not wait for
+
+        entries = self.leaves.tocoo()
+        inside = self.of[entries.col] >= 0
+        leaf, n_groups = entries.col[inside], int(self.of.max(initial=0)) + 1
+        pairs, at = np.unique(
+            entries.row[inside].astype(np.int64) * n_groups + self.of[leaf], return_inverse=True
+        )
+        parts = csr_array((entries.data[inside], (at, leaf)), shape=(pairs.size, self.of.size))
+        return pairs // n_groups, pairs % n_groups, parts @ self.columns
+
+    @property
+    def within(self) -> NDArray[np.bool_]:
+        """Whether all of a pair's group lies in the nodes of its sum, (n_pairs,), as `sums`."""
+        _, group, n_leaves = replace(self, columns=np.ones((self.of.size, 1))).sums
+        return np.asarray(n_leaves[:, 0] == np.bincount(self.of[self.of >= 0])[group])
+
+    def of_forms(self, forms: Floats) -> Floats:
+        """Return what each sum says of forms of the columns, added up over groups, (p, n), by (n, c, c)."""
+        which, _, sums = self.sums
+        (n, c), n_sums = forms.shape[:2], self.leaves.shape[0]
+        begins = np.flatnonzero(np.diff(which, prepend=-1))
+        found, first = np.zeros((n_sums, n)), 0
+        if n < c:  # as many products as there are forms, or as there are pairs of columns
+            own = np.array([np.einsum("ea,ea->e", sums @ form, sums) for form in forms]).reshape(n, len(sums))
+            found[which[begins]] = np.add.reduceat(own, begins, axis=1).T if begins.size else 0.0
+            return found
+        while first < begins.size:
+            last = max(int(np.searchsorted(begins, begins[first] + AT_ONCE // c**2)), first + 1)
+            own = sums[begins[first] : begins[last] if last < begins.size else len(sums)]
+            products = np.add.reduceat(own[:, :, None] * own[:, None, :], begins[first:last] - begins[first])
+            found[which[begins[first:last]]] = products.reshape(-1, c * c) @ forms.reshape(n, c * c).T
+            first = last
+        return found
+
+    @property
+    def between(self) -> Floats:
+        """What each sum has over each pair of times, (p, q, q)."""
+        return np.tensordot(self.of_forms(self.matrices), self.times, axes=1)
+
+    def over(self, times: Floats) -> Floats:
+        """Return the matrices, weighed by how much of some matrices of times, (m, q, q), is in each product:
+        (m, c, c).
+        """
+        return np.tensordot(np.tensordot(times, self.times, axes=((1, 2), (1, 2))), self.matrices, axes=1)
+
+    def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
+        """Return by what the variances of the sums are larger, or of sums of these, as `ErrorProducts`."""
+        if nodes is not None:
+            return self.of_sums(nodes).variances(None, times)
+        spans = np.eye(self.times.shape[1]) if times is None else times
+        return np.asarray(self.of_forms(self.matrices) @ ((spans @ self.times) * spans).sum(axis=2))
+
+    def of_sums(self, nodes: "Floats | csr_array", times: Floats | None = None) -> "Groups":
+        """Return the same of sums of these sums."""
+        from scipy.sparse import csr_array
+
+        of_times = self.times if times is None else times @ self.times @ times.T
+        return replace(self, leaves=csr_array(nodes) @ self.leaves, times=of_times)
+
+    def scaled(self, factor: float) -> "Groups":
+        """Return a multiple."""
+        return replace(self, times=factor * self.times)
+
+    def of_first(self, times: Floats) -> "Groups":
+        """Return what the first time has with each, spread over other times, (q, n_times, n_times)."""
+        return replace(self, matrices=np.tensordot(self.times[:, 0].T, self.matrices, axes=1), times=times)
+
+    def divided(self, sizes: Floats) -> "tuple[Groups, ...]":
+        """Return the same of leaves less their share, by size, of the sum of all: these groups, and what all
+        leaves have in common then.
+        """
+        n, c = self.columns.shape
+        if not self.of.any():
+            beside = self.columns - np.outer(sizes / sizes.sum(), self.columns.sum(axis=0))
+            return (replace(self, columns=beside),)
+        inside = self.of >= 0
+        whole = np.zeros((int(self.of.max()) + 1, c))
+        np.add.at(whole, self.of[inside], self.columns[inside])
+        of_own = np.where(inside[:, None], whole[self.of], 0.0)
+        weights, span = few_columns((of_own[:, :, None] * self.columns[:, None, :]).reshape(n, c * c))
+        matrices = np.zeros((len(self.matrices), *(1 + len(span),) * 2))
+        matrices[:, 0, 0] = np.tensordot(self.matrices, whole.T @ whole, axes=2)
+        matrices[:, 0, 1:] = matrices[:, 1:, 0] = -self.matrices.reshape(-1, c * c) @ span.T
+        columns = np.column_stack([sizes / sizes.sum(), weights])
+        return self, Groups(self.leaves, np.zeros(n, dtype=np.int64), columns, matrices, self.times)
+
+
+def alike(parts: Iterable[Groups]) -> list[list[Groups]]:
+    """Return parts of the same sums with those that group the leaves as they do."""
+    found: dict[bytes, list[Groups]] = {}
+    for part in parts:
+        found.setdefault(part.of.tobytes(), []).append(part)
+    return list(found.values())
+
+
+def added(parts: Sequence[Groups]) -> Groups:
+    """Return the sum of parts that group leaves alike and have the same matrices of times, in few columns."""
+    columns = np.column_stack([part.columns for part in parts])
+    # how much of a covariance goes with each column, for one of it
+    worths = [np.abs(one.matrices).max(axis=0) @ np.linalg.norm(one.columns, axis=0) for one in parts]
+    scale = np.concatenate(worths)
+    scale[scale == 0.0] = 1.0
+    columns, span = few_columns(columns * scale)
+    span, at = span / scale, np.cumsum([0, *(one.columns.shape[1] for one in parts)])
+    owns = [span[:, first:last] for first, last in pairwise(at)]
+    matrices = sum(own @ part.matrices @ own.T for own, part in zip(owns, parts, strict=True))
+    return replace(parts[0], columns=columns, matrices=np.asarray(matrices))
+
+
+def few_columns(columns: Floats) -> tuple[Floats, Floats]:
+    """Return fewer columns, (n, r), of which these are sums, by (r, c): to `LEAST_STRENGTH` of each row.
+
+    Some rows tell of which, as a rule; all where they do not.
+    """
+    lengths = np.linalg.norm(columns, axis=1, keepdims=True)
+    rows = columns / np.where(lengths, lengths, 1.0)
+    for some in (rows[:: max(len(rows) // MOST_ROWS, 1)], rows):
+        _, strengths, span = np.linalg.svd(some, full_matrices=False)
+        span = span[strengths > LEAST_STRENGTH * strengths[0]]
+        weights = rows @ span.T
+        if np.abs(rows - weights @ span).max(initial=0.0) <= 10.0 * LEAST_STRENGTH:
+            break
+    return lengths * weights, span
+
+
+def leaves_below(tree: AggregationTree) -> "csr_array":
+    """Return which leaves each node is the sum of, (n_nodes, n_leaves)."""
+    from scipy.sparse import csr_array
+
+    leaf, node, parents = np.arange(len(tree.leaves)), tree.leaf_indices, np.array(tree.parents)
+    pairs = []
+    while node.size:
+        pairs.append((node, leaf))
+        node = parents[node]
+        node, leaf = node[node >= 0], leaf[node >= 0]
+    nodes, leaves = (np.concatenate(one) for one in zip(*pairs, strict=True))
+    return csr_array((np.ones(nodes.size), (nodes, leaves)), shape=(len(tree.nodes), len(tree.leaves)))
