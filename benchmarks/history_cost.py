@@ -3,8 +3,9 @@
     python -m benchmarks.history_cost [--nodes 13 125 250 500 1000] [--epsilon 0.1] [--year]
 
 A nation, regions of 30 leaves (one level of leaves up to 13 nodes), made-up load, half-hours, w = 48, alpha
-1 MW, equal shares. A night: with six weeks of history, measured, estimated, its standard errors; and a night
-that learns too, as every 28th does. Beside it OptStream (ten points, the paper's day parts), the peer.
+1 MW, equal shares. A night: with six weeks of history, measured, estimated, its standard errors; a night that
+learns too, as every 28th does; and the ordinary night's file of errors. Beside it OptStream (ten points, the
+paper's day parts), the peer.
 --year: 365 nights of 13 nodes from the first day on. CPU seconds of one process; the memory is the process's
 largest so far, so sizes are run from small to large. Noise is simulated.
 """
@@ -12,6 +13,7 @@ largest so far, so sizes are run from small to large. Noise is simulated.
 import resource
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from numpy.typing import NDArray
 from benchmarks.harness.measure import command, parser, show, table, timed
 from benchmarks.inputs.fixture import FLAT_UP_TO, STEPS, optstream, tree_of
 from optstream import AggregationTree, PrivacyModel, simulated_noise
-from optstream.mechanisms import HistoryInformed, HistoryInformedTree
+from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.estimation.error_terms import error_terms
+from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Release
 from optstream.stream.public_days import PublicDays
 
 HISTORY, SEED = 42, 1
@@ -54,20 +58,31 @@ def night(n_nodes: int, epsilon: str) -> tuple[str, ...]:
     for day in range(HISTORY):  # a history, without what is made of it
         noise = simulated_noise([SEED, day])
         state = waiting.measure(load_of(tree, day), noise=noise, first_step=day * STEPS, state=state).state
-    learning, after = released(mechanism, tree, HISTORY, state)
-    ordinary, _ = released(mechanism, tree, HISTORY + 1, after)
+    learning, first = released(mechanism, tree, HISTORY, state)
+    ordinary, second = released(mechanism, tree, HISTORY + 1, first.state)
     peer, _ = released(optstream(tree, epsilon=epsilon, alpha=1), tree, HISTORY + 1, None)
+    errors, data = timed(lambda: file_of_errors(second))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     each = 1000 * ordinary / len(tree.nodes)
-    counts = (f"{ordinary:.2f}", f"{learning:.2f}", f"{peer:.3f}", f"{each:.1f}", f"{memory:.0f}")
-    return str(len(tree.nodes)), *counts
+    counts = (f"{ordinary:.2f}", f"{learning:.2f}", f"{peer:.3f}", f"{each:.1f}")
+    told = (f"{errors.processor:.2f}", f"{len(data) / 1e6:.2f}", f"{memory:.0f}")
+    return str(len(tree.nodes)), *counts, *told
 
 
-def released(mechanism: Any, tree: AggregationTree, day: int, state: Any) -> tuple[float, Any]:
-    """Release a day; return its CPU seconds and the state after it."""
+def file_of_errors(release: Release) -> bytes:
+    """Return the file of errors beside a release, but for what a bound and rounding added."""
+    assert release.errors_together is not None
+    assert release.tree is not None
+    terms = error_terms(release.errors_together, release.tree, release.values.shape[1])
+    assert terms is not None
+    return encode_errors(terms, release.tree.nodes, date(2016, 2, 1), "whole")
+
+
+def released(mechanism: Any, tree: AggregationTree, day: int, state: Any) -> tuple[float, Release]:
+    """Release a day; return its CPU seconds and the release."""
     load, noise = load_of(tree, day), simulated_noise([SEED, day])
     taken, release = timed(lambda: mechanism.release(load, noise=noise, first_step=day * STEPS, state=state))
-    return taken.processor, release.state
+    return taken.processor, release
 
 
 def year(epsilon: str, n_nights: int = 365) -> tuple[float, float]:
@@ -77,8 +92,8 @@ def year(epsilon: str, n_nights: int = 365) -> tuple[float, float]:
     for mechanism in (mechanism_of(tree, epsilon), optstream(tree, epsilon=epsilon, alpha=1)):
         seconds, state = 0.0, None
         for day in range(n_nights):
-            taken, state = released(mechanism, tree, day, state)
-            seconds += taken
+            taken, release = released(mechanism, tree, day, state)
+            seconds, state = seconds + taken, release.state
         found.append(seconds)
     return found[0], found[1]
 
@@ -97,6 +112,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "a night that learns",
             "OptStream, CPU s",
             "ms a node",
+            "file of errors, CPU s",
+            "its MB",
             "memory, MB",
         )
         rows = table([], names)

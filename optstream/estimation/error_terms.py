@@ -75,8 +75,8 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     """
     spans = _spans(n_steps, covariance.n_earlier)
     own = np.eye(n_steps, spans.shape[1])
-    one_sum = np.zeros((1, len(tree.nodes if covariance.of_nodes else tree.leaves)))
-    if covariance.products(one_sum, spans[:1]).groups:
+    one_sum = np.zeros((1, len(tree.leaves)))
+    if not covariance.of_nodes and covariance.products(one_sum, spans[:1]).groups:
         # a day before counts as one step: what such days have in common no term need tell
         lengths = np.r_[np.ones(n_steps), np.full(covariance.n_earlier, np.sqrt(n_steps))]
         products = covariance.products(leaves_below(tree), np.diag(1.0 / lengths))
@@ -138,7 +138,8 @@ def _in_groups(
     of_looked = [one.of_sums(looked) for one in parts]
     exact = np.sum([one.variances(None, spans) for one in of_looked], axis=0)
     both = np.sum([one.between for one in of_looked], axis=0)
-    of_steps = np.einsum("xss->x", both[:, :n_steps, :n_steps])
+    least_known = scales.min() ** 2  # above 0
+    of_steps = np.maximum(np.einsum("xss->x", both[:, :n_steps, :n_steps]), least_known)
     directions = np.linalg.svd(halves(both / of_steps[:, None, None]), full_matrices=False)[2]
     times = wholes(directions[:MOST_TERMS], spans.shape[1])
     n_terms = _n_terms(of_looked, times, spans, exact)
@@ -146,7 +147,7 @@ def _in_groups(
         return None
     times = times[:n_terms]
     of_spans = ((spans @ times) * spans).sum(axis=2)
-    worths = np.abs(of_spans) @ (of_steps[:, None] / exact).max(axis=0)
+    worths = np.abs(of_spans) @ (of_steps[:, None] / np.maximum(exact, least_known)).max(axis=0)
     twice = np.concatenate([times, -times])
     for least in LEAST_SQUARES:
         nodes = grouped_nodes(parts, times, scales, worths, least).rounded()

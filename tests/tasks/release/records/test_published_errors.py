@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,7 @@ from optstream.estimation.error_factor import ErrorFactor
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.estimation.gaussian_process.doubts import leaf_covariance
 from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.stream import AggregationTree
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
 from tasks.release.records import files_beside
@@ -99,6 +101,14 @@ def test_of_many_nodes_sums_have_errors_too(learning, monkeypatch):
     assert rest.standard_error == pytest.approx(own.standard_error, rel=1e-3)
     alone = [read_sum(folder, ["11"], day, day).standard_error for day in (FIRST, SECOND)]
     assert 1.02 * np.hypot(*alone) < read_sum(folder, ["11"], FIRST, SECOND).standard_error < sum(alone)
+
+
+def test_why_many_counts_have_no_errors_is_said():
+    tree = AggregationTree.from_parents({"all": None, **{f"{n}": "all" for n in range(400)}})
+    release = SimpleNamespace(tree=tree, errors_together=None)
+    assert files_beside._why_none(SimpleNamespace(revises=True), release) == (
+        "the hierarchy has 401 nodes: of counts, or beside a margin, are errors known of at most 400"
+    )
 
 
 def test_weights_ask_for_differences(nights):
