@@ -10,9 +10,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from scipy.sparse import csr_array
 
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.estimation.error_terms import ErrorTerms
+from optstream.estimation.many_leaves.group_terms import GroupedNodes
 
 RSCRIPT = shutil.which("Rscript")
 PAGE = Path(__file__).parents[2] / "docs/data/sums.md"
@@ -24,15 +26,21 @@ def symmetric(random, size):
     return half @ half.transpose(0, 2, 1)
 
 
+def in_groups(random):
+    shares = csr_array(np.where([[0, 1, 1, 1], [0, 0, 1, 1], [0, 1, 1, 0]], random.normal(size=(3, 4)), 0.0))
+    return GroupedNodes(random.uniform(size=(3, len(NODES))), shares, np.array([0, 0, 2]))
+
+
+@pytest.mark.parametrize("nodes", [lambda random: symmetric(random, len(NODES)), in_groups])
 @pytest.mark.skipif(RSCRIPT is None, reason="R is not installed (Debian: r-base-core)")
 @pytest.mark.nightly
-def test_the_pages_r_gives_the_standard_error_of_a_sum(tmp_path):
+def test_the_pages_r_gives_the_standard_error_of_a_sum(tmp_path, nodes):
     random = np.random.default_rng(0)
-    terms = ErrorTerms(symmetric(random, len(NODES)), symmetric(random, N_STEPS), random.normal(size=(3, 2)))
+    terms = ErrorTerms(nodes(random), symmetric(random, N_STEPS), random.normal(size=(3, 2)))
     folder = tmp_path / f"published/errors/date={DAY}"
     folder.mkdir(parents=True)
     data = encode_errors(terms, NODES, DAY, "whole", added=random.normal(size=(len(NODES), N_STEPS)))
-    pl.read_parquet(BytesIO(data)).write_csv(folder / "errors.csv")
+    pl.read_parquet(BytesIO(data)).write_csv(folder / "errors.csv", null_value="NA")
     (block,) = re.findall(r"```r\n(.*?)```", PAGE.read_text(), re.DOTALL)
     program, n_readers = re.subn(r"arrow::read_parquet", "read.csv", block)
     assert n_readers == 1
