@@ -142,7 +142,8 @@ def _in_groups(
     of_steps = np.maximum(np.einsum("xss->x", both[:, :n_steps, :n_steps]), least_known)
     directions = np.linalg.svd(halves(both / of_steps[:, None, None]), full_matrices=False)[2]
     times = wholes(directions[:MOST_TERMS], spans.shape[1])
-    n_terms = _n_terms(of_looked, times, spans, exact)
+    allowed = TOLERANCE * np.maximum(exact, least_known)
+    n_terms = _n_terms(of_looked, times, spans, exact, 0.2 * allowed)
     if n_terms is None:
         return None
     times = times[:n_terms]
@@ -152,21 +153,21 @@ def _in_groups(
     for least in LEAST_SQUARES:
         nodes = grouped_nodes(parts, times, scales, worths, least).rounded()
         found = np.array([nodes.of_sum(one) for one in looked])
-        if (np.abs(found @ np.concatenate([of_spans, -of_spans]) - exact) <= TOLERANCE * exact).all():
+        if (np.abs(found @ np.concatenate([of_spans, -of_spans]) - exact) <= allowed).all():
             earlier = np.sqrt(n_steps) * twice[:, :n_steps, n_steps:].sum(axis=1)
             return ErrorTerms(nodes, twice[:, :n_steps, :n_steps], earlier)
     return None
 
 
-def _n_terms(parts: Sequence[Groups], times: Floats, spans: Floats, exact: Floats) -> int | None:
-    """Return how many of the matrices of times give the variances to a fifth of the tolerance; None if not
-    all.
-    """
+def _n_terms(
+    parts: Sequence[Groups], times: Floats, spans: Floats, exact: Floats, allowed: Floats
+) -> int | None:
+    """Return how many of the matrices of times give the variances to what is allowed; None if not all."""
     left = exact.copy()
     for number, one in enumerate(times, 1):
         of_nodes = np.sum([part.of_forms(part.over(one[None])) for part in parts], axis=0)
         left -= of_nodes * ((spans @ one) * spans).sum(axis=1)
-        if (np.abs(left) <= 0.2 * TOLERANCE * exact).all():
+        if (np.abs(left) <= allowed).all():
             return number
     return None
 
