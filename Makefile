@@ -59,7 +59,7 @@ screenshots: $(BIN)/.installed  ## The pictures of docs/report.md, from `make de
 assets: $(BIN)/.installed  ## The vendored scripts of the operators' pages, by npm, checked against their hashes.
 	$(BIN)/python -m docs.generate.vendored
 
-coverage: $(BIN)/.installed  ## How often noise-only bands hold the truth on simulated load; the pages show it.
+coverage: $(BIN)/.installed  ## How often bands hold the truth on simulated load; the pages show it.
 	$(BIN)/python -m benchmarks.noise.noise_coverage --into tasks/reports/measured/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.

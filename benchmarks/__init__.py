@@ -10,6 +10,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     ledger_growth  whether the ledger stays fast as it grows                   bare SQLite commits
     release_time   measuring and estimating a period                           cvxpy, numpy
     mechanisms     error, cost and time of all mechanisms on public series     Laplace
+    noise.optstream_bands  how often OptStream's bands hold single values      the noise alone
     noise.currencies  a step's error by Laplace, joint and Gaussian noise      OpenDP
     history.advised_plans  whether plans expected to err less do err less      all plans
     history_cost   HistoryInformed by number of nodes                          OptStream

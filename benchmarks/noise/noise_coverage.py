@@ -1,10 +1,10 @@
-"""Counts how often a noise-only band holds the truth, on simulated load: the table that report pages show.
+"""Counts how often bands hold the truth, on simulated load: the table that report pages show.
 
     make coverage   # python -m benchmarks.noise.noise_coverage --into tasks/reports/measured/coverage.json
 
-The example's mechanism releases simulated days with simulated noise. The band is 1.96 published standard
-deviations of the noise (`load_mw_noise_se`) on each side: one that left nothing out would hold 95 % of the
-steps.
+The example's mechanism releases simulated days with simulated noise. Bands are 1.96 published standard errors
+on each side, of the whole error (`load_mw_se`) and of the noise alone (`load_mw_noise_se`): one that left
+nothing out would hold 95 % of the steps.
 """
 
 import json
@@ -39,7 +39,7 @@ def settings_with(epsilon: str, folder: Path) -> Settings:
 
 
 def coverage_of(settings: Settings, n_days: int) -> NDArray[np.float64]:
-    """Return the share of steps that the band held, (n_nodes,)."""
+    """Return the share of steps that bands of the whole error and of the noise held, (2, n_nodes)."""
     tree, calendar, held = settings.tree_of(date.min), settings.calendar, []
     for number in range(n_days):
         day = FIRST + timedelta(days=number * EVERY_DAYS)
@@ -49,10 +49,11 @@ def coverage_of(settings: Settings, n_days: int) -> NDArray[np.float64]:
         noise, first_step = simulated_noise(10_000 + number), calendar.first_step(day)
         leaves = truth[tree.leaf_indices]
         release = mechanism_for(settings, day).release(leaves, noise=noise, first_step=first_step)
-        deviations = release.noise_standard_errors
-        assert deviations is not None
+        assert release.standard_errors is not None
+        assert release.noise_standard_errors is not None
+        deviations = np.stack([release.standard_errors, release.noise_standard_errors])
         held.append(np.abs(release.values - truth) <= Z * deviations)
-    return np.asarray(np.mean(np.concatenate(held, axis=1), axis=1))
+    return np.asarray(np.mean(np.concatenate(held, axis=2), axis=2))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -64,13 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for epsilon in EPSILONS:
             settings = settings_with(epsilon, Path(folder))
-            by_node, depths = coverage_of(settings, given.days), settings.tree_of(date.min).depths
-            held = [
-                by_node,
-                *(by_node[depths == level] for level in range(len(settings.tree_of(date.min).levels))),
-            ]
-            whole, *by_level = (round(float(each.mean()), 3) for each in held)
-            rows.append({"epsilon": epsilon, "held": whole, "held_by_level": by_level})
+            tree = settings.tree_of(date.min)
+            found: dict[str, object] = {"epsilon": epsilon}
+            of_both = coverage_of(settings, given.days)
+            for name, by_node in zip(("held", "held_by_noise_alone"), of_both, strict=True):
+                levels = [by_node[tree.depths == level] for level in range(tree.n_levels)]
+                found[name] = [round(float(each.mean()), 3) for each in (by_node, *levels)]
+            rows.append(found)
             show(f"{rows[-1]}")
     document = {
         "nominal": 0.95,

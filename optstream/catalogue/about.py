@@ -19,7 +19,7 @@ FORMAT = "optstream.about/1"
 LONGEST_LINE = 200
 LINES = (
     *("publisher", "licence", "title", "description", "contact", "citation"),
-    *("intended_use", "region", "sector"),
+    *("intended_use", "region", "sector", "curator_type"),
 )
 ADDRESSES = ("address", "licence_address")
 OWN = (*LINES, *ADDRESSES)
@@ -47,6 +47,7 @@ class About:
         intended_use: What the series is for; None where not given.
         region: Where its customers are; None where not given.
         sector: Which industry it describes, such as "Energy"; None where not given.
+        curator_type: What kind of body publishes it, such as "Government"; None where not given.
 
     Raises:
         ParameterError: A text is not printable, or longer than 200 characters; an address does not begin with
@@ -65,6 +66,7 @@ class About:
     intended_use: str | None = None
     region: str | None = None
     sector: str | None = None
+    curator_type: str | None = None
 
     def __post_init__(self) -> None:
         for key in OWN:

@@ -63,7 +63,8 @@ def release_days(
         if number >= only_measured:
             release = mechanism.estimate(measured)
             found.append(release.values)
-            errors += [] if release.standard_errors is None else [release.standard_errors]
+            own = release.standard_errors  # of the series, without a root that is derived from them
+            errors += [] if own is None else [own[-values.shape[1] :]]
     return Released(
         np.array(found),
         worst_window(spends, STEPS_PER_DAY).epsilon if accounted else None,

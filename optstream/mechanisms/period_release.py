@@ -40,7 +40,7 @@ class Release:
         state: Public, for the next period.
         simulated: Drawn with seeded noise, never publishable.
         standard_errors: Of the values, their shape and unit, where the mechanism knows how far they may be
-            from the truth and not only how noisy they are; else None.
+            from the truth and not only how noisy they are, nan where it does not; else None.
         optimality: How near the values are to the optimum of the bounded program; None where none was solved.
         bands: The lowest and the highest count of a band of 95 % around each value, of the values' shape
             each, both in the band, nan where nothing is known; None but for counts.

@@ -1,4 +1,4 @@
-"""How often noise-only bands held the truth where it is known: measured once, shipped with the package.
+"""How often bands held the truth where it is known: measured once, shipped with the package.
 
 `make coverage` measures it again; docs/report.md says how.
 """
@@ -6,28 +6,28 @@
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Annotated
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True)
 class CoverageRow:
     """How often bands held at one epsilon.
 
-    held: the share of steps inside the band, over all nodes; by_level: by level, root first.
+    held: the share of steps inside the band of the whole error, over all nodes, then by level, root first.
+    held_by_noise_alone: inside a band of the noise alone, likewise.
     """
 
     epsilon: str
-    held: float
-    by_level: Annotated[tuple[float, ...], Field(alias="held_by_level")]
+    held: tuple[float, ...]
+    held_by_noise_alone: tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Coverage:
     """How often bands held the truth.
 
-    nominal: what bands would hold if noise were the only error. command: what measured it.
+    nominal: what bands are to hold. command: what measured it.
     """
 
     nominal: float

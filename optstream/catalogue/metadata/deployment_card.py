@@ -1,8 +1,8 @@
 """The deployment card: a record for the public registry of differential privacy deployments.
 
-The registry: https://registry.opendp.org, whose records have the layout of
-https://github.com/opendp/deployments-registry-data, tier 3. A record is what its publisher hands in there, as
-a draft: nothing is sent by this program.
+The registry: https://registry.opendp.org, whose records have the layout of schemas/deployments-schema.yaml in
+https://github.com/opendp/deployments-registry-data (commit 057e5d8), tier 3. A record is what its publisher
+hands in there, as a draft: nothing is sent by this program.
 """
 
 import math
@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from optstream.catalogue.about import About
 from optstream.catalogue.metadata.dataset import Dataset, day_after
 from optstream.catalogue.statements.statement import decimal_below
 from optstream.privacy import PrivacyModel
 from optstream.stream.period import day_of
 
 NOT_TOLD = "Not stated by the publisher."
+CURATOR_TYPES = ("Government", "Industry", "Nonprofit")
+SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
+"""That the registry knows; it takes others when they are added to its schema."""
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,12 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
     A function of what is published and of public settings; JSON-ready.
     """
     about = dataset.about
+    curator = {"data_curator_name": about.publisher or NOT_TOLD}
+    if about.curator_type:
+        curator["data_curator_type"] = about.curator_type
     basic = {
         "name": dataset.title,
-        "data_curators": [{"data_curator_name": about.publisher or NOT_TOLD}],
+        "data_curators": [curator],
         "intended_use": about.intended_use or NOT_TOLD,
         "data_product_type": "Summary statistics",
         "data_product_region": about.region or NOT_TOLD,
@@ -73,23 +80,39 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         basic["data_product_sector"] = about.sector
     return {
         "url_slug": dataset.slug,
-        "status": "Draft",
-        "tier": 3,
         "deployment": {
             "basic": basic,
             "dp_variant": _variant(dataset, deployment),
             "privacy_loss": _privacy_loss(dataset, deployment),
             "deployment_model": _model(deployment),
-            "accounting": _accounting(deployment),
             "implementation": _implementation(dataset, deployment),
             "administrative": {
-                "sources": about.address or "The published folder: catalogue.json, manifests/ and data/.",
+                "evidence_sources": {"published_folder": _source(about)},
+                "status": "Draft",
                 "registry_authors": [about.publisher or NOT_TOLD],
-                "notes": f"Made of the published folder in version {dataset.version}, with its ledger and "
-                "configuration.",
+                "tier": 3,
             },
         },
     }
+
+
+def _source(about: About) -> dict[str, Any]:
+    told = {"title": "The published folder: catalogue.json, manifests/ and data/", "url": about.address}
+    return {
+        "evidence_source_type": "Formal publication by the deploying organization",
+        "misc": {key: text for key, text in told.items() if text is not None},
+    }
+
+
+def _to_fill_in(about: About) -> str:
+    """What the registry asks for and the publisher has not told, or not in its words; empty if nothing."""
+    asked = [] if about.publisher else ["[published] publisher"]
+    asked += [f"[published.about] {name}" for name in ("intended_use", "region") if not getattr(about, name)]
+    if about.curator_type not in CURATOR_TYPES:
+        asked.append(f"[published.about] curator_type ({', '.join(CURATOR_TYPES)})")
+    if about.sector and about.sector not in SECTORS:
+        asked.append(f"[published.about] sector ({', '.join(SECTORS)}, or ask the registry to add yours)")
+    return f" To be told before it is handed in: {'; '.join(asked)}." if asked else ""
 
 
 def _description(dataset: Dataset, deployment: Deployment) -> str:
@@ -111,7 +134,7 @@ def _variant(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
         change = f"a change of up to {_shown(reach)} in each reading"
         presence = f" Whether a customer has readings at all, but as {change}."
     return {
-        "variant_name": "zCDP" if deployment.model.delta else "Pure DP",
+        "variant_name": "Zero-concentrated DP" if deployment.model.delta else "Pure DP",
         "data_domain": f"Series of readings with {rows} of {deployment.step_minutes} minutes, each between "
         f"{low} and {high} in the unit of {dataset.catalogue.value_column}; others are clamped.",
         "unprotected_quantities": "The hierarchy and its nodes, the calendar, bounds and parameters, which "
@@ -188,28 +211,17 @@ def _model(deployment: Deployment) -> dict[str, str]:
     return {
         "model_name": "Central",
         "model_name_details": "Readings stay in a trusted zone; only the published folder leaves it.",
-        "actors": "The supplier of the readings and the operator of the trusted zone see them. Everybody "
-        "else sees the published folder, and may know anything about all other customers.",
+        "actors": "The supplier of the readings, the operator of the trusted zone, and everybody who reads "
+        "the published folder.",
+        "trust_assumptions": "Supplier and operator see the readings and are trusted with them. Everybody "
+        "else sees the published folder alone, is not trusted, and may know anything about all other "
+        "customers.",
         "release_type": "Many releases",
         "release_type_details": "A release a day. The privacy budget belongs to windows, not to days: every "
         f"window of consecutive steps has one epsilon, over all releases.{again}",
         "data_source_type": "Dynamic",
         "data_source_type_details": "New readings come in every day.",
         "access_type": "Non-interactive",
-    }
-
-
-def _accounting(deployment: Deployment) -> dict[str, str]:
-    names = deployment.sharing
-    shares = "other stream shares" if len(names) == 1 else "other streams share"
-    streams = f" {len(names)} {shares} the budget: {', '.join(names)}." if names else ""
-    return {
-        "post_processing": "Values are estimated from the noisy measurements, made to add up over the "
-        "hierarchy, lifted to a public lower bound and rounded. A new estimate of a day (a vintage) uses "
-        "measurements that were charged before.",
-        "composition": "Sequential composition, exact in rational numbers, of all measurements that a window "
-        "holds, over all releases, days measured again, and streams of the same customers. The plan is "
-        f"charged in a ledger before anything is drawn, and refused if a window would lose more.{streams}",
     }
 
 
@@ -221,6 +233,9 @@ def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
     if deployment.model.delta:
         # floats decide there where they must agree with fractions (Lemma 20a)
         law, without = "discrete Gaussian", "rounding"
+    names = deployment.sharing
+    shares = "other stream shares" if len(names) == 1 else "other streams share"
+    streams = f" {len(names)} {shares} the budget: {', '.join(names)}." if names else ""
     return {
         "preprocessing_and_hyperparameter_tuning": "Readings are clamped to public bounds and rounded to "
         f"{_shown(deployment.model.resolution)}. Parameters come from the configuration, from public series, "
@@ -229,8 +244,18 @@ def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
         f"integers from the operating system's generator, so no {without} is in the draw. No time of a run "
         "reaches a reader. Scales are in manifests/."
         f"{noise}",
+        "composition": "Sequential composition, exact in rational numbers, of all measurements that a window "
+        "holds, over all releases, days measured again, and streams of the same customers. The plan is "
+        f"charged in a ledger before anything is drawn, and refused if a window would lose more.{streams}",
+        "post_processing": "Values are estimated from the noisy measurements, made to add up over the "
+        "hierarchy, lifted to a public lower bound and rounded. A new estimate of a day (a vintage) uses "
+        "measurements that were charged before.",
         "justification": "The guarantee's lemmas, and tests that attack them, are in the project's document "
         "on privacy.",
+        "utility": "What noise does to each value, or how far it is off where the mechanism knows that, "
+        "stands beside it in data/, and for sums in errors/.",
+        "additional_information": f"Made of the published folder in version {dataset.version}, with its "
+        f"ledger and configuration.{_to_fill_in(dataset.about)}",
     }
 
 

@@ -36,7 +36,7 @@ def noise_variances(
         raise ParameterError("noise_variances needs measurements, not a reconstruction that was made of them")
     noise = _variances(measured)
     problem = least_squares(measured, tree, features, weights)
-    maps, pattern = _target_maps(measured)
+    maps, pattern = target_maps(measured)
     factors = problem.separated()
     if factors is None:
         if isinstance(tree, Lattice) and len(problem.rows) == problem.rows.shape[1]:
@@ -94,7 +94,7 @@ def _joint(problem: LeastSquares, maps: Floats, noise: Floats) -> tuple[Floats, 
     return precision, (entering * noise[:, None, :]) @ np.swapaxes(entering, -1, -2)
 
 
-def _target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
+def target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
     """Return the maps from a node's measurements to its least-squares targets, (n_patterns, n_queries,
     n_measurements), and which of them is each node's: nodes that were measured alike share one.
     """

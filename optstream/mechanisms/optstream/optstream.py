@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import reconstruct
+from optstream.estimation.hierarchy.between_points import missed_variances
 from optstream.estimation.hierarchy.error_propagation import interpolated_variances, noise_variances
 from optstream.estimation.hierarchy.solve import Consistent, consistent
 from optstream.estimation.hierarchy.unmeasured import with_unmeasured_leaves
@@ -29,6 +30,7 @@ from optstream.mechanisms.optstream.points import (
     state_of,
     taken_points,
 )
+from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import LARGEST_SCALE
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
@@ -213,6 +215,28 @@ class OptStream(Mechanism):
             return Consistent(reconstruct(measured), None)
         seen = self._as_weighed(measured)
         return consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements, with how far it may be off between them; free.
+
+        Args:
+            measured: As for `Mechanism.estimate`.
+
+        Returns:
+            The release; its `standard_errors` count in what lines between points miss (`missed_variances`).
+
+        Raises:
+            ParameterError: As `Mechanism.estimate`.
+        """
+        release, seen = super().estimate(measured), self._as_weighed(measured)
+        noise = release.noise_standard_errors
+        if noise is None:
+            return release
+        weights = self.weights if self.post_processing else None
+        missed = missed_variances(seen, self.tree, self.features, weights, release.values)
+        return replace(
+            release, standard_errors=np.sqrt(noise**2 + missed), noise_of=partial(np.asarray, noise)
+        )
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64]:
         """Return the noise of points and features through reconstruction and least squares."""

@@ -28,6 +28,7 @@ class PublishedAbout(Section):
     intended_use: ShownLine | None = Field(None, description=SHORT_TEXT)
     region: ShownLine | None = Field(None, description=SHORT_TEXT)
     sector: ShownLine | None = Field(None, description=SHORT_TEXT)
+    curator_type: ShownLine | None = Field(None, description=SHORT_TEXT)
 
 
 class Published(Section):

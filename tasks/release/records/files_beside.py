@@ -144,7 +144,7 @@ def _errors(
     tree, n_steps = release.tree, release.values.shape[1]
     if tree is None:
         return None
-    of: ErrorsOf = "noise" if release.standard_errors is None else "whole"
+    of: ErrorsOf = "noise" if release.errors_together_of is None else "whole"
     terms = None
     with suppress(np.linalg.LinAlgError):
         if not mechanism.revises:

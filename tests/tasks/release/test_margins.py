@@ -144,4 +144,5 @@ def test_optstream_with_features_on_cells_of_which_some_do_not_exist(cells):
     assert np.array_equal(units["homes"], units["84-homes"] + units["11-homes"])
     assert np.array_equal(units["FR"], units["industry"] + units["homes"])
     assert (published["load_mw_noise_se"] > 0).all()
+    assert (published["load_mw_se"] > published["load_mw_noise_se"]).mean() > 0.5, "lines between points miss"
     assert cells.problems() == []

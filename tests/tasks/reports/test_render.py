@@ -195,10 +195,11 @@ def test_the_measured_coverage_stands_beside_the_bands(page):
     words, measured = Outline(page).words, measured_coverage()
     assert [row.epsilon for row in measured.rows] == ["1", "0.1", "0.01"]
     for row in measured.rows:
-        figures = [row.held, *row.by_level]
+        figures = [*row.held, *row.held_by_noise_alone]
         assert " ".join([row.epsilon, *(f"{100 * held:.0f} %" for held in figures)]) in words
     assert measured.command in words
-    assert measured.rows[0].by_level[0] < 0.7, "the nation's bands at epsilon 1 are the ones that mislead"
+    assert measured.rows[0].held_by_noise_alone[1] < 0.7, "the nation's, of noise, at epsilon 1 mislead"
+    assert min(measured.rows[0].held) > 0.93, "and those of the whole error do not"
 
 
 def test_no_backtick_is_shown(page):

@@ -79,7 +79,7 @@ def test_as_parquet_and_for_machines_and_nothing_is_overwritten(folder):
 
 
 def test_where_a_stream_states_no_error_it_is_said(folder):
-    """Points with lines between them: what the lines get wrong is not known, and the noise is."""
+    """Points with lines between them: what the lines get wrong is no noise, and may go together."""
     (folder / "sampled").mkdir()
     (folder / "sampled" / "optstream.toml").write_text(CONFIGURATION.replace("two-regions", "sampled"))
     sampled = Installation(folder / "sampled")

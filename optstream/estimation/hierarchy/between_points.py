@@ -1,0 +1,185 @@
+"""How far an estimate from points and sums is off between them, judged by these points and sums themselves.
+
+The estimate of a node's series x is T y, with y = H x + noise. So its error is T noise, which is known, and
+(T H - 1) x: what the lines between points miss. Beforehand x is taken to move within a day as the medians of
+`gaussian_process.prior` have it, relative to the size of a node: a covariance K; beside that each step varies
+by itself, as sums of many customers do, with a variance that grows as the size. How strong either is, a
+factor c of K and a variance u for each unit of size, shows in the noisy numbers: how far each point is from
+the line through the others, and each sum from that line's, beyond what the noise explains.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.hierarchy.error_propagation import target_maps
+from optstream.estimation.hierarchy.problem import least_squares
+from optstream.estimation.holding import UNKNOWN
+from optstream.estimation.reconstruction import interpolation_matrix
+from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
+
+Floats = NDArray[np.float64]
+
+EXPECTED, DOUBT = 0.6, 0.5
+"""Mean and standard deviation of what is believed of c: by the medians alone it would be 1."""
+ALIKE = 2.0
+"""Surprises of neighbouring points are correlated: so many of them count for one."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Alike:
+    """Nodes that were measured at the same steps, and what follows from that.
+
+    nodes: their numbers. missed: (3, n_steps), variances that the shared part of K, its own part and a
+    variance of 1 at each step make of what is missed. contrasts: (n, n_measurements), of what is measured: of
+    a smooth series about 0. moved: (3, n), their variances as those of `missed`.
+    """
+
+    nodes: NDArray[np.intp]
+    missed: Floats
+    contrasts: Floats
+    moved: Floats
+
+
+def missed_variances(
+    measured: Measured,
+    tree: AggregationTree,
+    features: Sequence[Feature],
+    weights: str | None,
+    values: Floats,
+) -> Floats:
+    """Return the variance of what each value misses beside the noise, (n_nodes, n_steps); nan where a leaf
+    was not measured, and for sums of such leaves.
+
+    A judgement, not a bound: right on average if the series moves within a period, which is taken for a day,
+    as loads and counts of people do. The tree is taken to miss what a node's own estimate misses: where all
+    levels are measured at the same steps that is so, for what adds up still adds up. In the unit of the
+    readings, squared. Time linear in nodes. Costs no privacy: it reads noisy numbers.
+
+    Args:
+        measured: Of one period, with variances.
+        tree: The hierarchy.
+        features: As for `make_consistent`.
+        weights: Likewise; None for the reconstruction alone, without sums.
+        values: (n_nodes, n_steps), the estimate, whose size is taken for the series'.
+    """
+    leaves = np.sqrt((values[tree.leaf_indices] ** 2).mean(axis=1))
+    sizes, squares = (tree.add_up(leaves[:, None] ** power)[:, 0] for power in (1, 2))
+    scales = np.stack([sizes**2, squares, sizes], axis=1)
+    groups = list(_groups(measured, tree, features, weights))
+    strength = _strength(measured, groups, scales)
+    found = np.full(values.shape, np.nan)
+    for group in groups:
+        found[group.nodes] = (scales[group.nodes] * strength) @ group.missed
+    unknown = np.isnan(found[tree.leaf_indices]).any(axis=1)
+    if not unknown.any():  # an upper level that was not measured is derived from leaves that were
+        derived = np.isnan(found).any(axis=1)
+        found[derived] = (scales[derived] * strength) @ groups[-1].missed
+        return found
+    found[tree.add_up(unknown[:, None].astype(np.float64))[:, 0] > 0] = np.nan
+    return found
+
+
+def _groups(
+    measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str | None
+) -> Iterator[_Alike]:
+    """Yield the nodes by what was measured of them, those of which nothing was left out; root first."""
+    n_steps, positions = measured.n_steps, np.array(measured.positions, dtype=np.int64)
+    sums = [feature.matrix for feature in features]
+    seen_by = np.concatenate([np.eye(n_steps)[positions], *sums])
+    maps, pattern = target_maps(measured)
+    problem = None if weights is None else least_squares(measured, tree, features, weights)
+    at = Blocks.at(np.arange(n_steps))
+    kernels = (*TemporalPrior.broad(n_steps).covariances(at, at), np.eye(n_steps))
+    known = _known_variances(measured) < UNKNOWN
+    alike = np.where(known.any(axis=1), pattern, -1)
+    for number in dict.fromkeys(alike[alike >= 0].tolist()):
+        nodes = np.flatnonzero(alike == number)
+        first, mapped = nodes[0], maps[number] / float(measured.resolution)
+        if problem is None:
+            mapped = mapped[:n_steps]
+        else:
+            weighted = problem.weights[first][:, None] * problem.rows
+            mapped = np.linalg.solve(problem.rows.T @ weighted, weighted.T @ mapped)
+        misses = mapped @ seen_by - np.eye(n_steps)
+        points = np.flatnonzero(known[first, : positions.size])
+        own_sums = positions.size + np.flatnonzero(known[first, positions.size :])
+        contrasts = _contrasts(seen_by, positions, points, own_sums)
+        missed, moved = (
+            np.stack([np.einsum("ts,su,tu->t", one, kernel, one, optimize=True) for kernel in kernels])
+            for one in (misses, contrasts @ seen_by)
+        )
+        yield _Alike(nodes, missed, contrasts, moved)
+
+
+def _contrasts(
+    seen_by: Floats, positions: NDArray[np.int64], points: NDArray[np.intp], sums: NDArray[np.intp]
+) -> Floats:
+    """Return each point less the line through the other points, and each sum less the sum of the line
+    through all, as weights of the measurements.
+    """
+    n_measurements, n_steps = seen_by.shape
+    found = np.zeros((0, n_measurements))
+    if points.size < 2:
+        return found
+    rows = []
+    for point in points:
+        others = points[points != point]
+        line = interpolation_matrix(tuple(positions[others].tolist()), n_steps)
+        row = np.zeros(n_measurements)
+        row[point], row[others] = 1.0, -line[:, positions[point]]
+        rows.append(row)
+    line = interpolation_matrix(tuple(positions[points].tolist()), n_steps)
+    for number in sums:
+        row = np.zeros(n_measurements)
+        row[number], row[points] = 1.0, -line @ seen_by[number]
+        rows.append(row)
+    return np.array(rows)
+
+
+def _strength(measured: Measured, groups: Sequence[_Alike], scales: Floats) -> Floats:
+    """Return (c, c, u): the least squares fit of what contrasts show beyond noise, joined with the belief
+    about c.
+
+    Nodes of a group move alike, so what the series does to them counts once, the noise for each.
+    """
+    unit = float(measured.resolution)
+    taken = np.concatenate([measured.point_values, *measured.feature_sums], axis=-1)
+    noise = _known_variances(measured)
+    noise = np.where(noise < UNKNOWN, noise, 0.0) * unit**2  # of what was not measured no contrast is made
+    gram, right = np.diag([DOUBT**-2.0, 0.0]), np.array([EXPECTED * DOUBT**-2.0, 0.0])
+    for group in groups:
+        of_noise = noise[group.nodes] @ (group.contrasts**2).T
+        moved = scales[group.nodes, :2] @ group.moved[:2], scales[group.nodes, 2:] @ group.moved[2:]
+        excess = (taken[group.nodes] @ group.contrasts.T) ** 2 - of_noise
+        expected = EXPECTED * moved[0]
+        # of a square: Laplace noise has kurtosis 6
+        doubt = 5.0 * of_noise**2 + 4.0 * of_noise * expected + 2.0 * len(group.nodes) * expected**2
+        worth = np.divide(1.0 / ALIKE, doubt, out=np.zeros_like(doubt), where=doubt > 0.0)
+        gram += [[float((worth * one * other).sum()) for other in moved] for one in moved]
+        right += [float((worth * one * excess).sum()) for one in moved]
+    # what noise alone could have made of u is taken off it (James and Stein), for u is never below 0
+    alone = gram[1, 1] - gram[0, 1] ** 2 / gram[0, 0]
+    fitted = right[1] - gram[0, 1] / gram[0, 0] * right[0]
+    of_steps = max(fitted / alone - 1.0 / fitted, 0.0) if fitted > 0.0 and alone > 0.0 else 0.0
+    factor = max((right[0] - gram[0, 1] * of_steps) / gram[0, 0], 0.0)
+    return np.array([factor, factor, of_steps])
+
+
+def _known_variances(measured: Measured) -> Floats:
+    """Return the variance of every measurement in units squared, (n_nodes, n_measurements); `UNKNOWN` or more
+    where none was made.
+    """
+    answers = measured.answers_of(FeatureSums)
+    assert measured.point_variances is not None
+    assert answers.variances is not None
+    pairs = [
+        (measured.points, measured.point_variances),
+        *zip(answers.values, answers.variances, strict=True),
+    ]
+    parts = [np.broadcast_to(variances, values.shape[-2:]) for values, variances in pairs]
+    return np.concatenate(parts, axis=-1)
