@@ -28,7 +28,7 @@ from flows.orchestration.calls import (
     no_heartbeat,
     with_prefect,
 )
-from flows.orchestration.release import ONCE, release_days, revised, run_of
+from flows.orchestration.release import ONCE, release_days, revised, run_of, told
 from flows.orchestration.run_names import backfill_name, tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
@@ -37,9 +37,8 @@ from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.backfill_plan import plan_backfill
 from tasks.release.day import Ended, Requested, Status
-from tasks.release.records.close_days import close_over
+from tasks.release.each import and_after
 from tasks.release.run import LEASE, terms_of
-from tasks.reports import write_pages
 from tasks.storage.failures import unexpected
 from tasks.storage.private_files import make_private_folder, private_opener
 
@@ -92,11 +91,10 @@ def backfill(
                     done = [*(day for day in done if not day.outcome.free_at), *again]
             run = run_of(settings, ledger, lease_minutes)
             with bound(WATCHER, STEPS.get()):
-                done += revised(run, span)
-            close_over(run)
+                done = and_after(done, lambda: revised(run, span))
             if FlowRunContext.get() is not None:
                 log_days(done)
-            write_pages(settings, ledger, datetime.now(UTC))
+            done = and_after(done, lambda: told(run))
             return sorted(done, key=lambda day: day.day)
 
 

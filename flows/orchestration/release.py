@@ -41,6 +41,7 @@ from tasks.operations.permissions import check_trusted
 from tasks.release import steps
 from tasks.release.day import Ended, Estimated, Requested, Staged
 from tasks.release.due import due
+from tasks.release.each import and_after
 from tasks.release.records.close_days import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
@@ -134,14 +135,22 @@ def release_days(
             run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
             enrol(run)
             ended = released(run, [Requested(period_from(day)) for day in days])
-            ended += revised(run, [day.day for day in ended]) if revise else []
+            if revise:
+                days_ended = [day.day for day in ended]
+                ended = and_after(ended, lambda: revised(run, days_ended))
             if report:
-                close_over(run)
-                write_pages(settings, ledger, run.clock())
+                ended = and_after(ended, lambda: told(run))
             if in_prefect():
                 log_days(ended)
                 keep_artifacts(settings, ledger, ended)
             return ended
+
+
+def told(run: Run) -> list[Ended]:
+    """Close the days whose hours are over, and write the pages; no day ends by that."""
+    close_over(run)
+    write_pages(run.settings, run.ledger, run.clock())
+    return []
 
 
 def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:

@@ -26,7 +26,7 @@ def declare(settings: Settings, ledger: Ledger, reason: str, now: datetime) -> N
     """
     refuse_older(settings, ledger)
     ledger.amend(terms_of(settings), reason, now)
-    bear_witness(settings, ledger)
+    bear_witness(settings, ledger, "the amendment is declared, permanently, and ")
 
 
 @dataclass(frozen=True)

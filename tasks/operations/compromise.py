@@ -38,7 +38,7 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
             ledger.compromise(stream, record.period, record.revision, reason, now)
             destroy_raw(settings.measurements_of(period_from(record.period), record.revision))
             known[record.period, record.revision] = record
-    bear_witness(settings, ledger)
+    bear_witness(settings, ledger, "the noise is marked as known, permanently, and ")
     return sorted({period_from(record.period) for record in known.values()})
 
 

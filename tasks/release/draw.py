@@ -26,6 +26,7 @@ from tasks.release.guards.input_hashes import hand_over_inputs, keep_inputs
 from tasks.release.guards.lease_renewal import held
 from tasks.release.guards.readiness import make_ready
 from tasks.release.guards.witness import bear_witness
+from tasks.release.records.statement import told_of_draw
 from tasks.release.run import Run, renewed, void
 from tasks.storage.failures import is_failure, unexpected
 from tasks.storage.private_files import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
@@ -87,7 +88,8 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     size = _bytes_held(settings, day, plan, memory_bytes)
     file.preallocate(size, 2**12 + len(raw or b"") + _cells(settings, day))
     try:
-        keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs)
+        told = told_of_draw(settings, day.day, day.revision, mechanism)
+        keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs, told)
         _begin(run, day, file, goes_on=bool(is_kept))
     except BaseException:
         with suppress(OSError):  # else it is taken for the draw of another run

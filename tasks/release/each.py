@@ -51,6 +51,32 @@ def together(
     return [_one(day, take) if isinstance(day, at) else cast("Passed", day) for day in days]
 
 
+def and_after(ended: Sequence[Ended], work: Callable[[], Sequence[Ended]]) -> list[Ended]:
+    """The days that are over, and those that end by what is done after them all.
+
+    Should that fail, the last of them once more, for that alone: what became of all is told none the less.
+    """
+    after = list[Ended]()
+    if not ended:
+        return [*work()]
+
+    def take(day: Ended) -> Ended:
+        after.extend(work())
+        return day
+
+    last = each(ended[-1:], Ended, take)
+    after += [
+        one.ended(
+            one.outcome.status,
+            "only what follows the days, new estimates or pages (`optstream report` writes them); the days "
+            f"are as told: {one.outcome.message}",
+        )
+        for one in last
+        if one is not ended[-1]
+    ]
+    return [*ended, *after]
+
+
 def _results(
     days: Sequence[At], step: Callable[[Sequence[At]], Sequence[Result]]
 ) -> dict[date, Result | BaseException]:

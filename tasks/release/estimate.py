@@ -13,7 +13,7 @@ from optstream.stream import Measured
 from tasks.release.day import Drawn, Ended, Estimated, Stage, Staged, Status
 from tasks.release.records.files_beside import files_beside, with_files
 from tasks.release.records.published_rows import published_rows
-from tasks.release.records.statement import statement_of
+from tasks.release.records.statement import as_drawn, meant_otherwise, statement_of
 from tasks.release.run import Run, renewed, void
 from tasks.storage.private_files import NAMED, read_verified, write_private
 
@@ -37,7 +37,8 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
     mechanism, release = _release(run, drawn, record)
     rows = published_rows(settings, day, release, revision, vintage=0)
     beside = files_beside(settings, day, revision, mechanism, release)
-    statement = statement_of(settings, day, release, revision, vintage=0, beside=beside)
+    now = statement_of(settings, day, release, revision, vintage=0, beside=beside)
+    statement = as_drawn(settings, record, now)
     return Estimated(day, revision, drawn.lease, rows, statement, beside=beside.data)
 
 
@@ -50,6 +51,11 @@ def _release(run: Run, drawn: Drawn, record: ReleaseRecord) -> tuple[Mechanism, 
     except LedgerError as error:
         void(run, drawn, "the stored measurements are gone or were altered")
         raise LedgerError(f"void, and stays charged: {error}; it is never drawn again") from error
+    if otherwise := meant_otherwise(run.settings, drawn.day, record):
+        raise LedgerError(
+            f"{otherwise}: bring that back until the day is published, or `optstream withdraw --date "
+            f"{drawn.day} --reason WHY` gives it up"
+        )
     return mechanism, mechanism.estimate(Measured.from_bytes(data))
 
 

@@ -39,7 +39,7 @@ from tasks.release.day import Ended, Requested, Status
 from tasks.release.guards.witness import refuse_older
 from tasks.release.records.files_beside import FilesBeside, files_beside, with_files
 from tasks.release.records.published_rows import published_rows
-from tasks.release.records.statement import statement_of
+from tasks.release.records.statement import as_drawn, meant_otherwise, statement_of
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of
 from tasks.storage.private_files import read_verified
@@ -117,7 +117,7 @@ def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str
         raise LedgerError(f"{_gone(day)}: {error}") from error
     rows = published_rows(run.settings, day, release, record.revision, number)
     now = statement_of(run.settings, day, release, record.revision, number, beside)
-    tried = ((one, by_node) for one in _statements(run, now, digest) for by_node in (True, False))
+    tried = ((one, by_node) for one in _statements(run, record, now, digest) for by_node in (True, False))
     for statement, by_node in tried:
         with suppress(PublicationError):
             staged = stage(rows, statement, by_node=by_node)
@@ -135,11 +135,15 @@ def _gone(day: date) -> str:
     )
 
 
-def _statements(run: Run, now: ReleaseStatement, digest: str) -> Iterator[ReleaseStatement]:
-    """What the file may have said of itself: by this configuration and version, or as its manifest has it,
-    whoever wrote that: only a file with the recorded hash is published.
+def _statements(
+    run: Run, record: ReleaseRecord, now: ReleaseStatement, digest: str
+) -> Iterator[ReleaseStatement]:
+    """What the file may have said of itself: by this configuration and version, as its draw has it, or as its
+    manifest has it, whoever wrote that: only a file with the recorded hash is published.
     """
     yield now
+    with suppress(PublicationError, OSError):
+        yield as_drawn(run.settings, record, now)
     with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):
         text = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
         yield ReleaseStatement.from_document(loads(text)["statement"])
@@ -151,6 +155,8 @@ def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple
         return revise.estimated_again(run, record, number)
     folder = run.settings.measurements_of(day, record.revision)
     measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
+    if otherwise := meant_otherwise(run.settings, day, record):
+        raise LedgerError(otherwise)
     mechanism = run.mechanism_of(day, record.revision)
     release = mechanism.estimate(measured)
     return release, files_beside(run.settings, day, record.revision, mechanism, release)

@@ -20,7 +20,7 @@ from tasks.release.due import Due, due_once
 from tasks.release.estimate import keep_bytes
 from tasks.release.records.files_beside import FilesBeside, files_beside, with_files
 from tasks.release.records.published_rows import published_rows
-from tasks.release.records.statement import as_drawn, statement_of
+from tasks.release.records.statement import as_drawn, meant_otherwise, statement_of
 from tasks.release.run import Run
 from tasks.storage.private_files import read_verified
 
@@ -117,9 +117,8 @@ def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ende
     release, number = _estimate(mechanism, own, later), known[-1].number + 1 if known else 1
     rows = published_rows(settings, day, release, revision, number)
     beside = files_beside(settings, day, revision, mechanism, release, _days(due, later))
-    digest = record.staged_hash if record else None
     # of a configuration that plans with less by now, or knows of another rounding
-    statement = as_drawn(settings, digest, statement_of(settings, day, release, revision, number, beside))
+    statement = as_drawn(settings, record, statement_of(settings, day, release, revision, number, beside))
     return Revised(day, revision, lease, rows, statement, due, number, beside=beside.data)
 
 
@@ -160,6 +159,8 @@ def _rests_on(
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays. record: of
     the day.
     """
+    if record is not None and (otherwise := meant_otherwise(run.settings, due.day, record)):
+        return f"its estimate stays: {otherwise}"
     mechanism = run.mechanism_of(due.day, due.revision)
     # a file of its measurements says what it remembers, too; and long after, nothing else does
     is_far = day_of(due.last) - day_of(due.day) > timedelta(days=NEAR_DAYS)

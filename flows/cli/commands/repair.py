@@ -31,7 +31,7 @@ from tasks.ledger.open import need_ledger
 from tasks.operations.permissions import check_trusted
 from tasks.operations.withdraw import withdraw as take_back
 from tasks.release.day import Ended, Requested, Status
-from tasks.release.each import each
+from tasks.release.each import and_after, each
 from tasks.release.publish_again import days_published, publish_again
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run
@@ -52,7 +52,7 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
     works = each(
         [Requested(one) for one in days], Requested, partial(take_back, run, reason=reason, days=days)
     )
-    _finish(run, works, Terminal(as_json))
+    works = _finish(run, works, Terminal(as_json))
     failed = any(day.outcome.status in (Status.FAILED, Status.BUSY) for day in works)
     raise typer.Exit(1 if failed else 0)
 
@@ -87,7 +87,7 @@ def publish(
     if first is not None and last is not None:
         days |= days_published(run) & set(periods_asked(settings, days_between(first, last)))
     works = each([Requested(one) for one in sorted(days)], Requested, partial(publish_again, run, days=days))
-    _finish(run, works, Terminal(as_json))
+    works = _finish(run, works, Terminal(as_json))
     raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)
 
 
@@ -96,12 +96,18 @@ def _run(settings: Settings, what: str) -> Run:
     return Run(settings, need_ledger(settings), secure_noise(), owner, lambda: datetime.now(UTC))
 
 
-def _finish(run: Run, works: Sequence[Ended], terminal: Terminal) -> None:
-    """Write the pages anew, and show what became of each day."""
+def _finish(run: Run, works: Sequence[Ended], terminal: Terminal) -> list[Ended]:
+    """Write the pages anew, and show what became of each day, and of the pages where they failed."""
     settings, ledger = run.settings, run.ledger
-    written = write_pages(settings, ledger, run.clock())
+
+    def pages() -> list[Ended]:
+        written = write_pages(settings, ledger, run.clock())
+        if written.problem is not None:
+            terminal.say(f"the page of the data users was not written: {written.problem}")
+        return []
+
+    ended = and_after(works, pages)
     budget = budget_of(settings, ledger, [day.day for day in works])
-    terminal.outcomes(works, settings, budget)
-    if written.problem is not None:
-        terminal.say(f"the page of the data users was not written: {written.problem}")
-    terminal.document(outcomes_document(works, settings, budget))
+    terminal.outcomes(ended, settings, budget)
+    terminal.document(outcomes_document(ended, settings, budget))
+    return ended

@@ -18,6 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from optstream.catalogue.backends import Location
 from optstream.errors import DumpError, LedgerError
@@ -36,6 +37,8 @@ UNKNOWN = "unknown"
 
 Inputs = Mapping[str, str]
 """The keyed hash of each input file, by its name below the input folder."""
+INPUTS, STATED = "inputs", "stated"
+"""Keys of what is kept of a draw; before there was anything stated, it was the inputs alone."""
 
 
 def input_key(settings: Settings) -> bytes:
@@ -110,10 +113,16 @@ def _keyed_hash(key: bytes, path: Location) -> str:
     return digest.hexdigest()
 
 
-def keep_inputs(settings: Settings, day: date, revision: int, token: int, inputs: Inputs) -> None:
-    """Store what a draw is made from, under its fencing token: durable before the first sample."""
+def keep_inputs(
+    settings: Settings, day: date, revision: int, token: int, inputs: Inputs, stated: Mapping[str, Any]
+) -> None:
+    """Store what a draw is made from, under its fencing token: durable before the first sample.
+
+    stated: what its statement will say of the draw, whatever is configured by then.
+    """
     path = settings.inputs_of(day, revision) / f"{token}.json"
-    write_private(path, json.dumps(dict(inputs), indent=1, sort_keys=True).encode())
+    document = {INPUTS: dict(sorted(inputs.items())), STATED: dict(stated)}
+    write_private(path, json.dumps(document, indent=1).encode())
 
 
 def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, to: int) -> None:
@@ -125,13 +134,27 @@ def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, t
 
 def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Inputs:
     """What the measurements of this hash were drawn from; empty where no record says."""
+    found = _kept(settings, day, revision, measurements_hash)
+    inputs = found.get(INPUTS, found)
+    return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
+
+
+def stated_of_draw(
+    settings: Settings, day: date, revision: int, measurements_hash: str | None
+) -> Mapping[str, Any] | None:
+    """What a statement says of the draw of the measurements of this hash; None where no record says."""
+    found = _kept(settings, day, revision, measurements_hash).get(STATED)
+    return found if isinstance(found, dict) else None
+
+
+def _kept(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> dict[str, Any]:
     token = token_in(settings.measurements_of(day, revision), measurements_hash)
     path = settings.inputs_of(day, revision) / f"{token}.json"
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return {}
-    return {str(name): str(tag) for name, tag in found.items()} if isinstance(found, dict) else {}
+    return found if isinstance(found, dict) else {}
 
 
 def by_folder(inputs: Inputs) -> dict[str, Inputs]:

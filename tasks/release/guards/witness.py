@@ -33,9 +33,11 @@ Grants = Mapping[str, Heads]
 """By privacy budget: populations that share a trusted folder may have a ledger each."""
 
 
-def bear_witness(settings: Settings, ledger: Ledger) -> None:
+def bear_witness(settings: Settings, ledger: Ledger, recorded: str = "") -> None:
     """Refuse, with LedgerError, a ledger that is behind its witnesses, and a witness that cannot be read or
     written; then tell them how far the ledger is, durable.
+
+    recorded: what the ledger has by now all the same, for who is told that a witness has it not.
     """
 
     grant = settings.privacy.population
@@ -54,8 +56,8 @@ def bear_witness(settings: Settings, ledger: Ledger) -> None:
         except (OSError, PublicationError) as error:
             said = error.strerror if isinstance(error, OSError) else error
             raise LedgerError(
-                f"{place} cannot be told how far the ledger is ({said}): nothing is drawn before it is; see "
-                "[trusted] of the configuration"
+                f"{place} cannot be told how far the ledger is ({said}): {recorded}nothing is drawn before "
+                "it is; see [trusted] of the configuration"
             ) from error
 
 

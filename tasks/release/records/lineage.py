@@ -27,11 +27,12 @@ from optstream.catalogue.statements import consistency
 from optstream.storage.durable import sync_folder
 from optstream.storage.location import name_below
 from tasks.config import Settings
-from tasks.config.paths import absolute
+from tasks.config.paths import absolute, located
 from tasks.ingest.arrival.parts import parts_of, place_of
 from tasks.release.day import Staged
 from tasks.release.each import PublishedError
-from tasks.release.guards.input_hashes import UNKNOWN, Inputs, by_folder, drawn_inputs
+from tasks.release.guards.input_hashes import UNKNOWN, Inputs, by_folder, drawn_inputs, stated_of_draw
+from tasks.release.records.statement import FOLDER
 from tasks.release.run import Run as ReleaseRun
 from tasks.storage.private_files import exclusive_in
 
@@ -73,7 +74,9 @@ def emit_lineage(run: ReleaseRun, published: Staged, file: str) -> None:
     record = run.ledger.find(run.stream, day.isoformat(), revision)
     digest = record.measurements_hash if record else None
     inputs = drawn_inputs(run.settings, day, revision, digest)
-    event = lineage_event(run.settings, day, published.statement, file, run.clock(), inputs)
+    told = stated_of_draw(run.settings, day, revision, digest) or {}
+    drawn_in = located(str(told.get(FOLDER, run.settings.input_folder)), run.settings.folder)
+    event = lineage_event(run.settings, day, published.statement, file, run.clock(), inputs, drawn_in)
     try:
         _append(folder, event)
     except (OSError, RuntimeError) as error:  # the client makes the one of the other
@@ -133,18 +136,19 @@ def lineage_event(
     published_file: str,
     now: datetime,
     drawn_from: Inputs,
+    drawn_in: Location,
 ) -> RunEvent:
     """Inputs: the folders of the day's dump, and public covariates. Output: the published file, each value
     derived from all dumps, aggregated and masked by noise. No row count and no plain hash of a dump: they
     would tell of raw data.
 
-    drawn_from: keyed hashes of the files; "unknown" where there are none.
+    drawn_from: keyed hashes of the files; "unknown" where there are none. drawn_in: the input folder.
     """
-    places = [settings.input_folder / place_of(part, day) for part in parts_of(settings, day)]
+    places = [drawn_in / place_of(part, day) for part in parts_of(settings, day)]
     hashes = by_folder(drawn_from)
 
     def keyed(place: Location) -> KeyedInputFacet:
-        own = hashes.get(name_below(place, settings.input_folder), {})
+        own = hashes.get(name_below(place, drawn_in), {})
         return KeyedInputFacet(hmac_sha256=dict(own) or UNKNOWN)
 
     masked = column_lineage_dataset.Transformation(

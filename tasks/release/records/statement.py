@@ -2,8 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -18,14 +18,29 @@ from optstream.catalogue.stage import statement_in
 from optstream.catalogue.statements.consistency import rounded
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.catalogue.statements.standard_errors import Known
+from optstream.catalogue.statements.statement import TREE
 from optstream.errors import LedgerError, PublicationError
+from optstream.ledger import ReleaseRecord
 from optstream.mechanisms import Release
 from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.planning.long_spans import long_spans_of
+from tasks.release.build_mechanism import Mechanism
+from tasks.release.guards.input_hashes import stated_of_draw
 from tasks.release.records.files_beside import NO_FILES, FilesBeside
 from tasks.release.records.published_rows import known_errors
 from tasks.storage.private_files import read_verified
+
+MECHANISM, ROUNDING = "mechanism", "supplier_rounding"
+NAME, FEATURES = "name", "features"
+TIMES, FOLDER = "times", "input_folder"
+OF_THE_DRAW = (MECHANISM, ROUNDING, "epsilon_plan", "long_spans")
+"""Keys of a statement whose configuration is that of the draw."""
+COVARIATES = "covariates"
+OF_THE_ESTIMATE = (COVARIATES, TREE)
+"""Keys of `mechanism` that are of each estimate, or that the ledger holds."""
+ESTIMATED_BY = "estimated_by"
+"""Key of `mechanism`: its parameters of the estimate, where they are others than at the draw."""
 
 
 def statement_of(
@@ -73,21 +88,72 @@ def statement_of(
     )
 
 
-def as_drawn(settings: Settings, digest: str | None, now: ReleaseStatement) -> ReleaseStatement:
-    """The statement of a new estimate, with what is of its draw as the day's first one has it.
+def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechanism) -> dict[str, Any]:
+    """What a statement says of a draw by the configuration of now, which is to be kept with it, and what it
+    was drawn of: JSON-ready.
+    """
+    return {
+        TIMES: _times(settings, day),
+        FOLDER: str(settings.input_folder),
+        MECHANISM: settings.describe_mechanism(day),
+        ROUNDING: str(settings.input.supplier_rounding),
+        "epsilon_plan": str(settings.model.told_epsilon(mechanism.epsilon)),
+        "long_spans": [span.to_document() for span in long_spans_of(settings, day, revision)],
+    }
+
+
+def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseStatement) -> ReleaseStatement:
+    """The statement of an estimate, with what is of its draw as it was kept then, or as the day's first one
+    has it; of a first one of an earlier version, which kept nothing, as it is.
 
     By now the configuration may plan with less of epsilon, or know of another rounding beside as much less
-    alpha: no amendment, and neither is true of what was drawn before. digest: of what was staged first; where
-    that was purged, what readers have says the same of the draw. Raises PublicationError if they have nothing
-    that is whole.
+    alpha: no amendment, and neither is true of what was drawn before. record: of the day. Where what was
+    staged first was purged, what readers have says the same of the draw. Raises PublicationError if they have
+    nothing that is whole.
     """
-    first = _staged_first(settings, digest, now) or _listed(settings, now)
-    return replace(
-        now,
-        epsilon_plan=first.epsilon_plan,
-        supplier_rounding=first.supplier_rounding,
-        long_spans=first.long_spans or now.long_spans,
+    told = stated_of_draw(settings, now.period, now.revision, record.measurements_hash if record else None)
+    if told is None:
+        if not now.vintage:
+            return now
+        digest = record.staged_hash if record else None
+        told = (_staged_first(settings, digest, now) or _listed(settings, now)).to_document()
+    known = {ROUNDING: "0"} | {key: told[key] for key in OF_THE_DRAW if key in told}
+    mechanism = _mechanism_drawn(known.get(MECHANISM, now.mechanism), now.mechanism)
+    return ReleaseStatement.from_document({**now.to_document(), **known, MECHANISM: mechanism})
+
+
+def _mechanism_drawn(drawn: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The mechanism as it was at the draw, and what of it is of the estimate of now."""
+    own, other = (
+        {key: value for key, value in one.items() if key not in (*OF_THE_ESTIMATE, ESTIMATED_BY)}
+        for one in (drawn, now)
     )
+    of_now = {key: now[key] for key in OF_THE_ESTIMATE if key in now}
+    return {**own, **of_now, **({} if own == other else {ESTIMATED_BY: other})}
+
+
+def meant_otherwise(settings: Settings, day: date, record: ReleaseRecord) -> str | None:
+    """Why by the configuration and the time zone data of now what was measured of a day means something else,
+    as far as the draw's record says; None where it means the same. Another mechanism, features that are cut
+    otherwise, or other times of the steps make a false estimate of it.
+    """
+    told = stated_of_draw(settings, day, record.revision, record.measurements_hash) or {}
+    drawn, now = told.get(MECHANISM, {}), settings.describe_mechanism(day)
+    compared = [
+        ("[mechanism] name", drawn.get(NAME), now.get(NAME)),
+        ("[features]", drawn.get(FEATURES), now.get(FEATURES)),
+        ("first and last step by the time zone data", told.get(TIMES), _times(settings, day)),
+    ]
+    for place, before, configured in compared if told else ():
+        texts = json.dumps(before), json.dumps(configured)  # with their order
+        if texts[0] != texts[1]:
+            return f"{day} was drawn with {place} {texts[0]}, which would be {texts[1]} by now"
+    return None
+
+
+def _times(settings: Settings, day: date) -> list[str]:
+    times = settings.calendar.utc_times(day)
+    return [f"{times[0]}", f"{times[-1]}"]
 
 
 def _staged_first(settings: Settings, digest: str | None, now: ReleaseStatement) -> ReleaseStatement | None:
@@ -125,7 +191,7 @@ def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
         }
         for name, (source, lag_days) in (given | others).items()
     ]
-    return {"covariates": found} if found else {}
+    return {COVARIATES: found} if found else {}
 
 
 def _hash_of(covariate: Covariate) -> str:

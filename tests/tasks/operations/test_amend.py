@@ -1,6 +1,7 @@
 """A guarantee or a plan that changes under released days: which days wait, and what the statements say."""
 
 import json
+import shutil
 from datetime import date, timedelta
 
 import pytest
@@ -9,7 +10,7 @@ from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
 from optstream.stream import Hour
 from tasks.ledger.show import read_book
-from tasks.operations.amend import Waits, rehearse
+from tasks.operations.amend import Waits, declare, rehearse
 from tasks.release.day import Status
 from tasks.release.run import terms_of
 
@@ -99,3 +100,23 @@ def test_a_day_after_a_change_of_plan_states_what_windows_over_both_plans_cost(i
 def test_the_first_period_that_could_be_released_is_called_what_it_is(first, kind):
     told = Waits(("epsilon",), (), first).lines("load")[-1]
     assert told == f"{first} is the first {kind} that could be released under the new guarantee"
+
+
+def declared(released):
+    declare(released.settings, released.ledger, "smaller customers", released.now)
+
+
+@pytest.mark.parametrize(
+    ("what", "act"),
+    [
+        ("amendment is declared", declared),
+        ("noise is marked as known", lambda released: released.compromise(DAYS[0])),
+    ],
+)
+def test_what_the_ledger_has_is_told_although_its_witness_cannot_be(released, what, act):
+    """The command failed, and what it did is permanent: who restores the configuration would be refused."""
+    witness = released.folder / "trusted/witness"
+    shutil.rmtree(witness)
+    witness.touch()
+    with pytest.raises(LedgerError, match=f"the {what}, permanently, and nothing is drawn before it is"):
+        act(released)

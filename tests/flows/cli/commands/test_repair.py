@@ -1,9 +1,11 @@
 """`optstream publish` on the command line: a day, several, a span; what is left is an exit code of 1."""
 
 import json
+import shutil
 from datetime import date
 
 import pytest
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream.catalogue import read_catalogue
 from tests.flows.command import invoke
@@ -66,3 +68,28 @@ def test_wrong_words_are_explained(here):
     for words in ((), ("--from", "2016-06-01"), ("tomorrow",)):
         assert invoke("publish", *words).exit_code == 2, words
         assert there(here) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("withdraw", "--date", "2016-06-03", "--reason", "a wrong meter"), "withdrawn"),
+        (("publish", "2016-06-03"), "published"),
+        (("run", "--date", "2016-06-04"), "published"),
+    ],
+    ids=["withdraw", "publish", "run"],
+)
+def test_what_became_of_a_day_is_told_also_where_the_pages_cannot_be_written(here, words, status):
+    day = date(2016, 6, 4)
+    here.simulate(day)
+    shutil.rmtree(here.folder / "trusted/report")
+    (here.folder / "trusted/report").touch()
+    with temporary_settings({PREFECT_API_URL: None}):
+        done = invoke(*words, "--json")
+    first, page = json.loads(done.output)["days"]
+    assert (done.exit_code, first["status"], page["status"]) == (1, status, "failed")
+    assert page["message"].startswith(
+        "only what follows the days, new estimates or pages (`optstream report`"
+    )
+    assert "Not a directory" in page["message"]

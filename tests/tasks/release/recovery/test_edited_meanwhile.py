@@ -1,0 +1,166 @@
+"""A run dies after its draw and the configuration is edited: what is stated of the draw is the draw's."""
+
+import json
+from datetime import date
+
+import pytest
+
+from optstream.catalogue import read_catalogue
+from tasks.release.day import Status
+from tests.tasks.release.guards.test_step_numbers import NONE, SUMMER_TIME, zone  # noqa: F401
+from tests.tasks.release.vintage_nights import DAYS, night, revised
+from tests.tasks.two_regions import CONFIGURATION, STEPS, released_by
+
+DAY = date(2016, 6, 1)
+BEFORE_ESTIMATE = STEPS[:6]
+OF_THE_DRAW = ("epsilon_plan", "long_spans", "supplier_rounding")
+
+
+def stated(installation, day=DAY):
+    entry = read_catalogue(installation.folder / "published").entry(day)
+    return json.loads((installation.folder / "published" / entry.manifest).read_text())["statement"]
+
+
+def drawn(installation, day=DAY):
+    """A run died after its draw."""
+    installation.release(day, steps=BEFORE_ESTIMATE)
+    installation.later(hours=1)
+
+
+def published(installation):
+    return installation.release(DAY)[DAY].outcome
+
+
+@pytest.fixture
+def as_was(installation, tmp_path_factory):
+    """What the same configuration states of the day where nobody edits it."""
+
+    def state():
+        other = type(installation)(tmp_path_factory.mktemp("other"))
+        (other.folder / "optstream.toml").write_text((installation.folder / "optstream.toml").read_text())
+        other.simulate(DAY)
+        other.released(DAY)
+        return stated(other)
+
+    return state
+
+
+ROUNDED = ('alpha = "1"', 'alpha = "0.5"'), ("[input]", '[input]\nsupplier_rounding = "0.5"')
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        (("[budget]", '[budget]\nstream_share = "1/2"'),),
+        (("[budget]", '[budget]\nrestatement_share = "1/10"'),),
+        (('levels = ["1/2", "1/2"]', 'levels = ["1/10", "9/10"]'),),
+        (("n_samples = 10", "n_samples = 20"),),
+        tuple((new, old) for old, new in ROUNDED[::-1]),
+    ],
+    ids=["share", "restatements", "levels", "samples", "rounding"],
+)
+def test_the_first_statement_is_of_the_draw_whatever_is_configured_since(installation, as_was, edits):
+    for before, after in ROUNDED:
+        installation.configure(before, after)
+    expected = as_was()
+    drawn(installation)
+    for before, after in edits:
+        installation.configure(before, after)
+    assert published(installation).status is Status.PUBLISHED
+    found = stated(installation)
+    for key in (*OF_THE_DRAW, "privacy_in_words"):
+        assert found[key] == expected[key], key
+    now = found["mechanism"].pop("estimated_by", expected["mechanism"])
+    assert found["mechanism"] == expected["mechanism"]
+    assert now == installation.settings.describe_mechanism(DAY)
+    installation.assert_sound()
+
+
+def test_the_word_on_the_leaves_of_a_period_is_that_of_the_draw(installation):
+    installation.change_mechanism("Fourier")
+    drawn(installation)
+    installation.configure('schema = "aggregated"', 'schema = "metered"')
+    assert published(installation).status is Status.PUBLISHED
+    assert "at most 1 leaf." in stated(installation)["privacy_in_words"]
+
+
+def test_what_is_lost_is_published_again_after_the_edit(installation):
+    drawn(installation)
+    installation.configure("[budget]", '[budget]\nstream_share = "1/2"')
+    assert published(installation).status is Status.PUBLISHED
+    before = installation.files("published")
+    for path in (*before, *installation.files("trusted/staging")):
+        if path.suffix == ".parquet" or path.parts[1] in ("manifests", "staging"):
+            (installation.folder / path).unlink()
+    (outcome,) = installation.publish_again(DAY)
+    assert outcome.status is Status.PUBLISHED, outcome
+    assert {path: installation.files("published")[path] for path in before} == before
+
+
+def test_a_draw_that_kept_its_inputs_alone_is_stated_as_before(installation):
+    drawn(installation)
+    (path,) = (installation.folder / "trusted/inputs").rglob("*.json")
+    inputs = json.loads(path.read_bytes())["inputs"]
+    path.write_text(json.dumps(inputs))
+    assert published(installation).status is Status.PUBLISHED
+    told = [one["facets"]["optstream_inputs"]["hmac_sha256"] for one in installation.lineage()[0]["inputs"]]
+    assert {name: tag for files in told for name, tag in files.items()} == inputs
+    assert stated(installation)["epsilon_plan"] == "1"
+
+
+CUTS = '[features]\n"day parts" = ["01:00", "12:00", "23:00"]\nday = []\n[input]'
+TURNED = '[features]\nday = []\n"day parts" = ["07:00", "12:00", "18:00"]\n[input]'
+
+
+@pytest.mark.parametrize("features", [CUTS, TURNED], ids=["cut otherwise", "in another order"])
+def test_sums_of_other_features_are_not_taken_for_those_of_now(installation, features):
+    drawn(installation)
+    text = (installation.folder / "optstream.toml").read_text()
+    installation.configure("[input]", features)
+    outcome = published(installation)
+    assert outcome.status is Status.FAILED
+    assert "was drawn with [features]" in outcome.message
+    (installation.folder / "optstream.toml").write_text(text)
+    assert published(installation).status is Status.PUBLISHED
+    installation.assert_sound()
+
+
+def test_the_mechanism_of_the_draw_is_named_where_it_is_another_now(installation):
+    drawn(installation)
+    (installation.folder / "optstream.toml").write_text(released_by("Laplace", CONFIGURATION))
+    outcome = published(installation)
+    assert outcome.status is Status.FAILED
+    assert 'drawn with [mechanism] name "OptStream", which would be "Laplace" by now' in outcome.message
+    assert f"`optstream withdraw --date {DAY} --reason WHY` gives it up" in outcome.message
+    installation.later(hours=1)
+    assert installation.withdraw(DAY).status is Status.VOID
+
+
+def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installation, zone):  # noqa: F811
+    zone(SUMMER_TIME)
+    drawn(installation)
+    zone(NONE)
+    assert (
+        '["2016-05-31 22:00:00+00:00", "2016-06-01 21:30:00+00:00"], which' in published(installation).message
+    )
+    zone(SUMMER_TIME)
+    assert published(installation).status is Status.PUBLISHED
+
+
+def test_a_new_estimate_moves_no_values_either(learning, zone):  # noqa: F811
+    zone(SUMMER_TIME)
+    assert night(learning, DAYS[0]) == {}
+    learning.release(DAYS[1])
+    zone(NONE)
+    (outcome,) = revised(learning).values()
+    assert outcome.status is Status.UNCHANGED
+    assert outcome.message.startswith(f"its estimate stays: {DAYS[0]} was drawn with first and last step")
+
+
+def test_lineage_names_the_folder_that_was_drawn_from(installation):
+    drawn(installation)
+    (installation.folder / "elsewhere").mkdir()
+    installation.configure('folder = "dumps"', 'folder = "elsewhere"')
+    assert published(installation).status is Status.PUBLISHED
+    places = [one["name"] for one in installation.lineage()[0]["inputs"]]
+    assert places == [f"{installation.folder}/dumps/region={leaf}/date={DAY}" for leaf in ("84", "11")]
