@@ -110,8 +110,9 @@ class LocalTransaction:
         for folder in folders:
             self._make(folder)
         with opened(self._root, INCOMING, HIDDEN_FOLDER) as incoming:
-            with suppress(PermissionError):  # of an older version, or of another owner
-                os.fchmod(incoming, HIDDEN_FOLDER)
+            if stat.S_IMODE(os.fstat(incoming).st_mode) != HIDDEN_FOLDER:
+                with suppress(PermissionError):  # of an older version, or of another owner
+                    os.fchmod(incoming, HIDDEN_FOLDER)
             for name in os.listdir(incoming):  # noqa: PTH208 - no path
                 with suppress(IsADirectoryError):  # nobody of ours made it, and it is in nobody's way
                     os.unlink(name, dir_fd=incoming)
@@ -175,16 +176,20 @@ class LocalTransaction:
             return
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Set the times; files and folders of another owner keep theirs: the system lets nobody else."""
+        """Set the times; files and folders of another owner keep theirs: the system lets nobody else.
+
+        What has its time is not touched: to set it once more would show, as the inode's last change, when a
+        run that published nothing was over.
+        """
         for name, time in times.items():
-            both = (time.timestamp(), time.timestamp())
+            folder, last = ("", ".") if name == "." else split(name)
             # a withdrawn day has no files
-            with suppress(PermissionError, FileNotFoundError, NotADirectoryError):
-                if name == ".":
-                    os.utime(self._root, both)
-                    continue
-                folder, last = split(name)
-                with opened(self._root, folder) as above:
+            with (
+                suppress(PermissionError, FileNotFoundError, NotADirectoryError),
+                opened(self._root, folder) as above,
+            ):
+                if os.stat(last, dir_fd=above, follow_symlinks=False).st_mtime != time.timestamp():
+                    both = (time.timestamp(), time.timestamp())
                     os.utime(last, both, dir_fd=above, follow_symlinks=False)
 
 

@@ -11,6 +11,7 @@ import polars as pl
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.storage.open import open_store
 from optstream.storage.parquet_limits import Claims, claims_of
+from tasks.processes.spilling import forbid_spilling
 
 HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""
@@ -95,7 +96,11 @@ def claims_in(file: Location) -> Claims | None:
 
 
 def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
-    """The file alone as a lazy frame, whatever its name looks like. how: as `pl.scan_parquet` takes it."""
+    """The file alone as a lazy frame, whatever its name looks like. how: as `pl.scan_parquet` takes it.
+
+    Every row of a dump is read by way of this.
+    """
+    forbid_spilling()
     if isinstance(file, StoreUrl):
         return pl.scan_parquet(
             **open_store(file.parent).for_polars(file.name), glob=False, hive_partitioning=False, **how

@@ -51,6 +51,25 @@ def test_days_whose_hour_is_past_are_published_at_once(held):
     assert read_published(held.folder / "published")["date"].unique().to_list() == [DAY - timedelta(days=1)]
 
 
+def test_a_run_that_holds_its_day_changes_no_inode_that_readers_see(held):
+    """The time of such a change would show when the draw was over."""
+    published = held.folder / "published"
+
+    def night(day):
+        run(held, day)
+        assert held.write_pages().problem is None
+        return {
+            path.relative_to(published): (path.stat().st_ino, path.stat().st_ctime_ns)
+            for path in [published, *published.rglob("*")]
+        }
+
+    held.simulate(DAY - timedelta(days=1))
+    before = night(DAY - timedelta(days=1))
+    assert night(DAY) == before
+    held.now = HOUR
+    assert night(DAY).keys() > before.keys()
+
+
 def test_the_hour_follows_the_stream_s_clock_through_a_change(held):
     settings = held.settings
     assert settings.publish_from(date(2016, 3, 26)).astimezone(UTC).hour == 4
