@@ -4,7 +4,7 @@ import fcntl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -90,12 +90,19 @@ def backfill(
                     again = _run(settings, [busy], False, lease_minutes, mark, progress)
                     done = [*(day for day in done if not day.outcome.free_at), *again]
             run = run_of(settings, ledger, lease_minutes)
-            with bound(WATCHER, STEPS.get()):
+            with _steps_shown():
                 done = and_after(done, lambda: revised(run, span))
             if FlowRunContext.get() is not None:
                 log_days(done)
             done = and_after(done, lambda: told(run))
             return sorted(done, key=lambda day: day.day)
+
+
+def _steps_shown() -> AbstractContextManager[None]:
+    """Show steps to who asked for that. The flow itself may name no context variable: it travels to the
+    processes of months by value, and those cannot be pickled.
+    """
+    return bound(WATCHER, STEPS.get())
 
 
 def month_released(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
