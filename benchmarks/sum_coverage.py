@@ -1,12 +1,13 @@
 """Counts how often bands of 95 % hold the true sums of days, weeks and months: French load, and counts.
 
-    python -m benchmarks.sum_coverage --data FOLDER [--of load | trips | visits] [--epsilon 1 0.1 0.01]
-                                      [--days 98] [--seeds 16] [--zones 8]
+    python -m benchmarks.sum_coverage --data FOLDER [--of load | trips | visits | counts]
+                                      [--epsilon 1 0.1 0.01] [--days 98] [--seeds 16] [--zones 8]
 
 load: HistoryInformed with scale 4000 MW, w = 48, alpha 1 MW, half of epsilon at the nation, half at the
 regions. trips: HistoryInformed with `counts` on city, boroughs and up to so many zones of each (`--zones`),
 trips by the hour, w = 24, alpha 1 trip, shares 1/3, 1/6, 1/2. visits: Laplace on the load in units of 10 MW,
-rounded to whole numbers as if they were visits, w = 48, alpha 1. Each seed has noise of its own, and of the
+rounded to whole numbers as if they were visits, w = 48, alpha 1. counts: the same visits by HistoryInformed
+with `counts`. Each seed has noise of its own, and of the
 load a quarter of 2013 to 2016 of its own; trips are of the first months of 2024. The first 28 days are
 learned from. Each later day of HistoryInformed is estimated with 8 to 14 days after it, as vintages are (6
 days share what they look at); the bands are those of `optstream.read_sum`, from the terms that the files of
@@ -224,11 +225,12 @@ def released(of: str, case: Case, epsilon: str, seed: int) -> Run:
         # bands are around the estimate before the bound, which takes most of the time
         laplace = Hierarchical(Laplace(model), case.tree, shares, lower_bound=None)
         return errors_of(of_laplace(laplace, case.values, seed), case, True)
-    if of == "load":
+    if of in ("load", "counts"):
         holidays = public_holidays("FR", range(case.first.year, case.first.year + 2))
         days, shares = PublicDays.from_date(case.first, 48, holidays), ["1/2", "1/2"]
-        model = PrivacyModel(epsilon, 48, 1, "0.001")
-        history = HistoryInformed(model, scale=4000, days=days)
+        counts, resolution, scale = (True, 1, 400) if of == "counts" else (False, "0.001", 4000)
+        model = PrivacyModel(epsilon, 48, 1, resolution)
+        history = HistoryInformed(model, scale=scale, days=days, counts=counts)
     else:
         days, shares = PublicDays.from_date(case.first, 24), ["1/3", "1/6", "1/2"]
         model = PrivacyModel(epsilon, 24, 1, resolution=1)
@@ -248,7 +250,7 @@ def case_of(of: str, given: Namespace, seed: int) -> Case:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and print."""
     options = parser(__doc__, data=True, days=98, epsilon=["1", "0.1", "0.01"], seeds=16, zones=8)
-    options.add_argument("--of", choices=("load", "trips", "visits"), default="load")
+    options.add_argument("--of", choices=("load", "trips", "visits", "counts"), default="load")
     given = options.parse_args(arguments)
     for epsilon in given.epsilon:
         cases = [case_of(given.of, given, seed) for seed in range(given.seeds)]
