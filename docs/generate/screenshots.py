@@ -100,11 +100,11 @@ def prefect_pages(browser: Any, settings: Settings, into: Path) -> None:
             ):
                 command = [sys.executable, "-m", "flows.cli.main", *words, "--config", str(config)]
                 subprocess.run(command, env=os.environ | known, check=True, stdout=subprocess.DEVNULL)
-            (run,) = ask(api, "flow_runs", {})
+            (run,), steps = ask(api, "flow_runs", {}), len(ask(api, "task_runs", {}))
             (release,) = ask(api, "artifacts", {"artifacts": {"key": {"any_": ["optstream-release"]}}})
             site = api.removesuffix("/api")
             for name, path, until in (
-                ("prefect-run", f"/runs/flow-run/{run['id']}", "8 Task runs"),
+                ("prefect-run", f"/runs/flow-run/{run['id']}", f"{steps} Task runs"),
                 ("prefect-release", f"/artifacts/artifact/{release['id']}", "SHA-256 of the rows"),
             ):
                 with visit(browser, allowed=(f"{site}/", "data:"), width=SIZES["wide"]) as seen:
