@@ -1,4 +1,4 @@
-"""The chart of one released day: panels of nodes, each with its truth and the band of the noise alone."""
+"""The chart of one released day: panels of nodes, each with its truth and a band of 95 %."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from tasks.studies.chart import BLUE, FONT, GRID, INK
 
 PALE = "#c6dbef"
 RELEASED, TRUTH = "released", "simulated truth"
-MEASURED, BAND = "measured steps", "95 % band of the noise alone"
+MEASURED, BAND = "measured steps", "95 % band"
 PANEL_WIDTH, PANEL_HEIGHT = 372, 250
 SYMBOL = 110
 Axes = dict[str, alt.X | alt.Y]

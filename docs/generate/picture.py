@@ -3,14 +3,12 @@
     python -m docs.generate.picture --config demo/optstream.toml --into docs/pictures
 
 It reads what `make demo` left behind: the configuration, the published folder and the simulated dumps. It
-writes released-day.svg and released-day.png, offline. The band is the mechanism's own noise, drawn again and
-again on a load of zero: how far noise alone moves a published figure, not how far it is from the truth.
+writes released-day.svg and released-day.png, offline. The band is of the whole error, as the files state it.
 Real dumps are refused: a picture of them beside their release would be raw data.
 """
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -21,17 +19,16 @@ from numpy.typing import NDArray
 from benchmarks.harness.measure import command
 from docs.generate.day_chart import draw
 from optstream import read_published
+from optstream.catalogue import error_columns
 from optstream.errors import ConfigurationError, DumpError, ParameterError
+from optstream.estimation.error_factor import BAND
 from optstream.mechanisms import OptStream
-from optstream.noise import simulated_noise
 from tasks.config import Settings, load_settings
 from tasks.release.build_mechanism import mechanism_for
 from tasks.sample_data.load_shapes import FRENCH_REGIONS
 from tasks.sample_data.simulate import aggregated_day, as_laid_out
 from tasks.sample_data.write_dumps import dump_folder
 from tasks.studies.chart import write_file
-
-CONFIDENCE, N_DRAWS = 0.95, 1000
 
 
 def make_picture(settings: Settings, day: date | None, region: str | None, seed: int, into: Path) -> Path:
@@ -41,7 +38,9 @@ def make_picture(settings: Settings, day: date | None, region: str | None, seed:
     simulated dumps. Raises DumpError for dumps that are not this simulation's, ParameterError for a day that
     is not published or a region that is no leaf, PublicationError as `read_published`.
     """
-    released = read_published(settings.published_folder).rename({settings.published.value: "load_mw"})
+    value = settings.published.value
+    _, whole = error_columns(value)
+    released = read_published(settings.published_folder).rename({value: "load_mw", whole: "error_mw"})
     if day is None:
         day = released["date"].max()
     released = released.filter(pl.col("date") == day)
@@ -55,12 +54,13 @@ def make_picture(settings: Settings, day: date | None, region: str | None, seed:
     elif region not in settings.tree_of(date.min).leaves:
         known = ", ".join(settings.tree_of(date.min).leaves)
         raise ParameterError(f"region {region!r} is no leaf of the hierarchy; the leaves are {known}")
-    mechanism = mechanism_of(settings, day)
+    mechanism = mechanism_for(settings, day)
+    assert isinstance(mechanism, OptStream)  # the demo's
     first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
     chart = draw(
         released,
         _by_node(settings, simulated_truth(settings, day, seed), "load_mw"),
-        _by_node(settings, noise_band(mechanism, first_step, n_steps), "half_width_mw"),
+        released.select("node", "step", half_width_mw=BAND * pl.col("error_mw")),
         names={node: _title(node) for node in (settings.tree_of(date.min).nodes[0], region)},
         title=f"One released day: {day:%d %B %Y}".replace(": 0", ": "),
         subtitle=_subtitle(settings),
@@ -72,27 +72,6 @@ def make_picture(settings: Settings, day: date | None, region: str | None, seed:
     for file in (svg, svg.with_suffix(".png")):
         write_file(chart, file)
     return svg
-
-
-def mechanism_of(settings: Settings, day: date) -> OptStream:
-    """The configured mechanism, without the bound from below, so that a load of zero shows all its noise."""
-    return replace(mechanism_for(settings, day), lower_bound=None)
-
-
-def noise_band(
-    mechanism: OptStream, first_step: int, n_steps: int, n_draws: int = N_DRAWS
-) -> NDArray[np.float64]:
-    """Half the width that holds 95 % of the noise of each published figure, (n_nodes, n_steps).
-
-    The estimate is linear where it is not bounded, so what it makes of a load of zero is noise alone.
-    """
-    zero = np.zeros((len(mechanism.tree.leaves), n_steps))
-    draws = [
-        mechanism.release(zero, noise=simulated_noise(seed), first_step=first_step).values
-        for seed in range(n_draws)
-    ]
-    half_widths: NDArray[np.float64] = np.quantile(np.abs(draws), CONFIDENCE, axis=0)
-    return half_widths
 
 
 def simulated_truth(settings: Settings, day: date, seed: int) -> NDArray[np.float64]:
@@ -135,7 +114,7 @@ def _subtitle(settings: Settings) -> list[str]:
         f"Epsilon {float(privacy.epsilon):g} in any window of {privacy.window} steps of "
         f"{settings.calendar.step_minutes} minutes, for changes of one customer's reading up to "
         f"{float(privacy.alpha):g} MW.",
-        "Between measured steps the curve is fitted; the band is noise alone and leaves that error out.",
+        "Between measured steps the curve is fitted; the band counts in what it is judged to miss there.",
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 import vl_convert
 
 from docs.generate.day_chart import BAND, MEASURED, RELEASED, TRUTH, draw
-from docs.generate.picture import mechanism_of, noise_band, simulated_truth
+from docs.generate.picture import simulated_truth
 from optstream.errors import DumpError, ParameterError
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE
@@ -58,17 +58,6 @@ def test_without_a_band_none_is_promised() -> None:
 def test_a_node_without_rows_is_refused() -> None:
     with pytest.raises(ParameterError, match="no rows of node '11'"):
         draw(frame("load_mw", 1.0), frame("load_mw", 2.0), names={"11": "region"}, title="day")
-
-
-def test_the_band_is_as_wide_as_the_noise(settings: Settings) -> None:
-    """Between the noise of one measured step alone and half of it, for the fit can only help there."""
-    mechanism = mechanism_of(settings, DAY)
-    measured = list(mechanism.sampling.positions(48, 0, 48))
-    band = noise_band(mechanism, 0, 48, n_draws=200)
-    alone = 400 * np.log(20)  # 95 % of Laplace noise of scale 10 * 10 / (1/2 * 1/2) MW
-    assert band.shape == (13, 48)
-    assert np.all(band[:, measured].mean(axis=1) < 1.02 * alone)
-    assert np.all(band[:, measured].mean(axis=1) > 0.5 * alone)
 
 
 def test_the_truth_is_the_simulations_and_adds_up(settings: Settings) -> None:
