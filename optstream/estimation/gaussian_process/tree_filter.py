@@ -8,7 +8,11 @@ from numpy.typing import NDArray
 
 from optstream.estimation.error_covariance import AskedTimes
 from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
-from optstream.estimation.gaussian_process.doubts.leaf_covariance import MOST_CORRELATED, MOST_GROUPED
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import (
+    MOST_CORRELATED,
+    MOST_GROUPED,
+    MOST_STEPS,
+)
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, Fitted, series_of
@@ -72,13 +76,14 @@ class TreeFit:
 
     def doubt(self, asked: AskedTimes, n_steps: int) -> Doubt | None:
         """Return the covariance of which `series` has the leaves' variances; of too many nodes, fewer beside
-        a margin, it is not worked out.
+        a margin or of many steps, it is not worked out.
 
         asked: sums of steps. n_steps: of the period, the first of them. Where the period is a day, leaves
         divide it; but not a day of one step: its value is its mean, of which the factor of single values
         holds.
         """
-        if len(self.tree.nodes) > (MOST_CORRELATED if isinstance(self.tree, Lattice) else MOST_GROUPED):
+        in_pairs = isinstance(self.tree, Lattice) or n_steps > MOST_STEPS
+        if len(self.tree.nodes) > (MOST_CORRELATED if in_pairs else MOST_GROUPED):
             return None
         blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
         doubt = DoubtOfLeaves(self.found, blocks)

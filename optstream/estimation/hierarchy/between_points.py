@@ -26,6 +26,10 @@ Floats = NDArray[np.float64]
 
 EXPECTED, DOUBT = 0.6, 0.5
 """Mean and standard deviation of what is believed of c: by the medians alone it would be 1."""
+CLEAR = 3.0
+"""A node whose squared size is not so many times the variance of its noise tells nothing: noise that makes it
+look large makes it look restless, too.
+"""
 ALIKE = 2.0
 """Surprises of neighbouring points are correlated: so many of them count for one."""
 
@@ -51,6 +55,7 @@ def missed_variances(
     features: Sequence[Feature],
     weights: str | None,
     values: Floats,
+    noise: Floats,
 ) -> Floats:
     """Return the variance of what each value misses beside the noise, (n_nodes, n_steps); nan where a leaf
     was not measured, and for sums of such leaves.
@@ -65,13 +70,17 @@ def missed_variances(
         tree: The hierarchy.
         features: As for `make_consistent`.
         weights: Likewise; None for the reconstruction alone, without sums.
-        values: (n_nodes, n_steps), the estimate, whose size is taken for the series'.
+        values: (n_nodes, n_steps), the estimate, whose size less its noise is taken for the series'.
+        noise: (n_nodes, n_steps), variances of the estimate's noise; nan where none enters.
     """
-    leaves = np.sqrt((values[tree.leaf_indices] ** 2).mean(axis=1))
-    sizes, squares = (tree.add_up(leaves[:, None] ** power)[:, 0] for power in (1, 2))
-    scales = np.stack([sizes**2, squares, sizes], axis=1)
+    # not by sizes of leaves, added up: of many leaves the noise would make most of that
+    squares = (values**2 - np.nan_to_num(noise)).mean(axis=1)
+    of_leaves = tree.add_up(squares[tree.leaf_indices, None])[:, 0]
+    scales = np.maximum(np.stack([squares, of_leaves, squares], axis=1), 0.0)
+    scales[:, 2] **= 0.5
+    is_clear = squares > CLEAR * np.nan_to_num(noise).mean(axis=1)
     groups = list(_groups(measured, tree, features, weights))
-    strength = _strength(measured, groups, scales)
+    strength = _strength(measured, groups, scales, is_clear)
     found = np.full(values.shape, np.nan)
     for group in groups:
         found[group.nodes] = (scales[group.nodes] * strength) @ group.missed
@@ -127,11 +136,11 @@ def _contrasts(
     if points.size < 2:
         return found
     rows = []
-    for point in points:
-        others = points[points != point]
-        line = interpolation_matrix(tuple(positions[others].tolist()), n_steps)
+    for number, point in enumerate(points):
+        near = np.r_[points[max(number - 1, 0) : number], points[number + 1 : number + 2]]
         row = np.zeros(n_measurements)
-        row[point], row[others] = 1.0, -line[:, positions[point]]
+        row[point] = 1.0
+        row[near] = [-np.interp(positions[point], positions[near], unit) for unit in np.eye(near.size)]
         rows.append(row)
     line = interpolation_matrix(tuple(positions[points].tolist()), n_steps)
     for number in sums:
@@ -141,7 +150,9 @@ def _contrasts(
     return np.array(rows)
 
 
-def _strength(measured: Measured, groups: Sequence[_Alike], scales: Floats) -> Floats:
+def _strength(
+    measured: Measured, groups: Sequence[_Alike], scales: Floats, is_clear: NDArray[np.bool_]
+) -> Floats:
     """Return (c, c, u): the least squares fit of what contrasts show beyond noise, joined with the belief
     about c.
 
@@ -153,12 +164,13 @@ def _strength(measured: Measured, groups: Sequence[_Alike], scales: Floats) -> F
     noise = np.where(noise < UNKNOWN, noise, 0.0) * unit**2  # of what was not measured no contrast is made
     gram, right = np.diag([DOUBT**-2.0, 0.0]), np.array([EXPECTED * DOUBT**-2.0, 0.0])
     for group in groups:
-        of_noise = noise[group.nodes] @ (group.contrasts**2).T
-        moved = scales[group.nodes, :2] @ group.moved[:2], scales[group.nodes, 2:] @ group.moved[2:]
-        excess = (taken[group.nodes] @ group.contrasts.T) ** 2 - of_noise
+        nodes = group.nodes[is_clear[group.nodes]]
+        of_noise = noise[nodes] @ (group.contrasts**2).T
+        moved = scales[nodes, :2] @ group.moved[:2], scales[nodes, 2:] @ group.moved[2:]
+        excess = (taken[nodes] @ group.contrasts.T) ** 2 - of_noise
         expected = EXPECTED * moved[0]
         # of a square: Laplace noise has kurtosis 6
-        doubt = 5.0 * of_noise**2 + 4.0 * of_noise * expected + 2.0 * len(group.nodes) * expected**2
+        doubt = 5.0 * of_noise**2 + 4.0 * of_noise * expected + 2.0 * nodes.size * expected**2
         worth = np.divide(1.0 / ALIKE, doubt, out=np.zeros_like(doubt), where=doubt > 0.0)
         gram += [[float((worth * one * other).sum()) for other in moved] for one in moved]
         right += [float((worth * one * excess).sum()) for one in moved]

@@ -233,7 +233,7 @@ class OptStream(Mechanism):
         if noise is None:
             return release
         weights = self.weights if self.post_processing else None
-        missed = missed_variances(seen, self.tree, self.features, weights, release.values)
+        missed = missed_variances(seen, self.tree, self.features, weights, release.values, noise**2)
         return replace(
             release, standard_errors=np.sqrt(noise**2 + missed), noise_of=partial(np.asarray, noise)
         )

@@ -23,7 +23,11 @@ from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.errors import LedgerError, OptStreamError
 from optstream.estimation.error_terms import MOST_TERMS, TOLERANCE, ErrorTerms, error_terms
-from optstream.estimation.gaussian_process.doubts.leaf_covariance import MOST_CORRELATED, MOST_GROUPED
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import (
+    MOST_CORRELATED,
+    MOST_GROUPED,
+    MOST_STEPS,
+)
 from optstream.estimation.noise_factor import factor_that_fits, separable_factor
 from optstream.mechanisms import Release
 from optstream.mechanisms.base import Mechanism
@@ -162,7 +166,10 @@ def _why_none(mechanism: Mechanism, release: Release) -> str:
     n_nodes = 0 if release.tree is None else len(release.tree.nodes)
     if mechanism.revises:
         if release.errors_together is None and n_nodes > MOST_CORRELATED:
-            most = f"at most {MOST_GROUPED:,}, of counts or beside a margin of at most {MOST_CORRELATED}"
+            most = (
+                f"at most {MOST_GROUPED:,}, of counts, beside a margin or of more than {MOST_STEPS} steps of "
+                f"at most {MOST_CORRELATED}"
+            )
             return f"the hierarchy has {n_nodes:,} nodes: errors of sums are known of {most}"
         if release.errors_together is None:
             return "nothing was measured yet, or not of every leaf"

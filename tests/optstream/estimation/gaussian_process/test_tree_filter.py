@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.estimation.error_covariance import times_before
+from optstream.estimation.gaussian_process import tree_filter
 from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
 from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
 from optstream.estimation.gaussian_process.training_data import step_blocks
@@ -57,3 +58,11 @@ def test_where_a_value_is_a_day_the_factor_of_values_is_its_own(steps_per_day, n
 
 def test_a_day_of_two_steps_is_divided():
     assert isinstance(doubt_of(fit_of(2), range(192, 194)), DoubtOfDays)
+
+
+@pytest.mark.parametrize(("most_steps", "is_known"), [(SLOTS, True), (SLOTS - 1, False)])
+def test_many_nodes_at_many_steps_would_take_a_night_too_long(monkeypatch, most_steps, is_known):
+    monkeypatch.setattr(tree_filter, "MOST_CORRELATED", 0)
+    monkeypatch.setattr(tree_filter, "MOST_STEPS", most_steps, raising=False)
+    doubt = doubt_of(fit_of(SLOTS), range(192, 192 + SLOTS))
+    assert (doubt is not None) == is_known

@@ -107,8 +107,8 @@ def test_why_many_counts_have_no_errors_is_said():
     tree = AggregationTree.from_parents({"all": None, **{f"{n}": "all" for n in range(400)}})
     release = SimpleNamespace(tree=tree, errors_together=None)
     assert files_beside._why_none(SimpleNamespace(revises=True), release) == (
-        "the hierarchy has 401 nodes: errors of sums are known of at most 2,500, of counts or beside a"
-        " margin of at most 400"
+        "the hierarchy has 401 nodes: errors of sums are known of at most 2,500, of counts, beside a "
+        "margin or of more than 50 steps of at most 400"
     )
 
 
