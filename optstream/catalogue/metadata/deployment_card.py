@@ -225,9 +225,18 @@ def _model(deployment: Deployment) -> dict[str, str]:
     }
 
 
+def _worded(value: Any) -> str:
+    """Return a parameter without Python's own notation: keys in parentheses, lists by spaces."""
+    if isinstance(value, Mapping):
+        return f"({', '.join(f'{key} {_worded(part)}' for key, part in value.items())})"
+    if isinstance(value, list | tuple):
+        return " ".join(map(_worded, value)) or "none"
+    return str(value)
+
+
 def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
     statement = dataset.statement
-    parameters = ", ".join(f"{key} {value}" for key, value in deployment.mechanism.items() if key != "name")
+    parameters = _worded({key: value for key, value in deployment.mechanism.items() if key != "name"})
     noise = "" if statement is None else f" Code version {statement.code_version}."
     law, without = "discrete Laplace (or joint, as each release's manifest says)", "floating point"
     if deployment.model.delta:
@@ -240,7 +249,7 @@ def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
         "preprocessing_and_hyperparameter_tuning": "Readings are clamped to public bounds and rounded to "
         f"{_shown(deployment.model.resolution)}. Parameters come from the configuration, from public series, "
         "or from measurements that were charged; none is tuned on readings.",
-        "mechanisms": f"{deployment.mechanism['name']} ({parameters}). Noise is {law}, drawn exactly on "
+        "mechanisms": f"{deployment.mechanism['name']} {parameters}. Noise is {law}, drawn exactly on "
         f"integers from the operating system's generator, so no {without} is in the draw. No time of a run "
         "reaches a reader. Scales are in manifests/."
         f"{noise}",

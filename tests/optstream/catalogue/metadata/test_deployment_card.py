@@ -200,6 +200,17 @@ def test_it_says_what_the_registry_asks_for_beside(dataset):
     assert "or ask the registry to add yours" in str(card)
 
 
+def test_parameters_are_words_and_not_pythons_own_notation(dataset):
+    mechanism = {
+        "name": "OptStream",
+        "sampling": {"method": "l1"},
+        "features": {"day": [], "half": ["06:00", "18:00"]},
+    }
+    card = deployment_card(dataset, replace(DEPLOYMENT, mechanism=mechanism))
+    said = card["deployment"]["implementation"]["mechanisms"]
+    assert said.startswith("OptStream (sampling (method l1), features (day none, half 06:00 18:00)). Noise")
+
+
 def test_no_loss_is_understated(dataset):
     """Of what is in force and of what the newest plan costs the larger, rounded up; earlier ones are told."""
     loss = deployment_card(dataset, DEPLOYMENT)["deployment"]["privacy_loss"]
