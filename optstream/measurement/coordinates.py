@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from optstream.measurement.answers import measured_of
 from optstream.noise import NoiseSource
-from optstream.privacy.coordinates import LARGEST_INT64, CoordinatesChange
+from optstream.privacy.coordinates import CoordinatesChange
 from optstream.stream import FourierCoordinates, Measured, PrivatePeriod
 from optstream.stream.fourier_basis import integer_basis, integer_bits
 from optstream.stream.private_period import open_private_period
+from optstream.stream.quantise import LONGEST_IN_INT64
 
 COORDINATES = FourierCoordinates.stage
 
@@ -38,15 +39,20 @@ def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[n
     """Return the coordinates, (n_series, n_coordinates), of series (n_series, n_steps), rounded half up to
     whole units.
 
-    Integers from end to end, in int64 where no sum can overflow, so what is rounded is a linear map of the
-    readings, whose size Lemma 8 knows.
+    Integers from end to end, so what is rounded is a linear map of the readings, whose size Lemma 8 knows.
+    The readings are taken in three parts, low bits first, of which no sum overflows: how they are counted, in
+    which time and memory, is a function of their shape alone, for a reading must not decide whether a draw
+    comes to its end.
 
     Privacy: Lemma 8 bounds how far they move; they leave this file with noise only.
     """
+    kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object
+    columns, rest = integer_basis(exact.shape[1], n_coordinates).T.astype(kind), exact.astype(kind)
     bits = integer_bits(exact.shape[1])
-    basis = integer_basis(exact.shape[1], n_coordinates)
-    largest = int(np.abs(basis).sum(axis=1).max()) * int(np.abs(exact).max())
-    kind = np.int64 if largest + 2**bits < LARGEST_INT64 else object
-    sums = exact.astype(kind) @ basis.T.astype(kind)
-    rounded: NDArray[np.int64] = ((sums + 2 ** (bits - 1)) >> bits).astype(np.int64)
+    part, sums = bits // 2, 2 ** (bits - 1)
+    for _ in range(2):
+        # floor((a + 2^part b) / 2^bits) is floor((floor(a / 2^part) + b) / 2^(bits - part))
+        sums = (sums + (rest & (2**part - 1)) @ columns) >> part
+        rest = rest >> part
+    rounded: NDArray[np.int64] = ((sums + rest @ columns) >> (bits - 2 * part)).astype(np.int64)
     return rounded

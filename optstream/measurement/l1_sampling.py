@@ -1,6 +1,6 @@
 """Choosing a level's points by their noisy L1 scores: the sparse vector technique on integers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +12,10 @@ from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.privacy.sparse_vector import SparseVectorScales
 from optstream.stream import AggregationTree, PrivatePeriod
 from optstream.stream.private_period import open_private_period
+from optstream.stream.quantise import LONGEST_IN_INT64
 
-LARGEST_INT64 = 2**62
+AT_ONCE = 2**16
+"""Numbers of one pass, whatever they are: memory would run out for some readings alone otherwise."""
 
 
 @dataclass(frozen=True)
@@ -113,22 +115,23 @@ def _forced(rule: WindowBudget, start: int, n_steps: int) -> list[int]:
     return taken
 
 
-def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> list[int]:
-    """Return (b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends.
+def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> Iterator[int]:
+    """Yield (b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends.
 
-    Exact integers in one vectorised pass over nodes, ends and inner steps.
+    Exact integers, some nodes at a time: at a step values add up to 2^50 units at most, what they are away
+    from their lines to (b - a) * 2^51. How they are counted, and in which memory, is a function of the
+    period's shape alone: a reading must not decide whether a draw comes to its end.
 
     Privacy: Lemma 6 bounds how far a score moves; the scores themselves never leave this file.
     """
-    if not ends:
-        return []
-    steps = np.arange(first, ends[-1] + 1)
-    largest = int(np.max(np.abs(exact[:, first : ends[-1] + 1])))
-    fits = 4 * largest * steps.size**2 * exact.shape[0] < LARGEST_INT64
-    values = exact[:, first : ends[-1] + 1].astype(np.int64 if fits else object)
-    length = (np.array(ends) - first).astype(values.dtype)[:, None]
-    offset = np.arange(steps.size).astype(values.dtype)[None, :]
-    at_start, at_end = values[:, :1, None], values[:, [end - first for end in ends], None]
-    distance = np.abs(length * values[:, None, :] - (length - offset) * at_start - offset * at_end)
-    inner = offset < length
-    return [int(score) for score in (distance * inner).sum(axis=(0, 2))]
+    kind = np.int64 if exact.shape[1] <= LONGEST_IN_INT64 else object
+    for end in ends:
+        length, score = end - first, 0
+        offset = np.arange(length).astype(kind)
+        n_rows = max(1, AT_ONCE // length)
+        for row in range(0, len(exact), n_rows):
+            values = exact[row : row + n_rows, first : end + 1].astype(kind)
+            line = (length - offset) * values[:, :1] + offset * values[:, -1:]
+            # Steps are added up as Python's integers: 64 bits hold the sum over nodes alone.
+            score += sum(np.abs(length * values[:, :-1] - line).sum(axis=0).tolist())
+        yield score

@@ -13,6 +13,10 @@ from optstream.errors import ParameterError
 LARGEST_UNITS = 2**50
 """Integers stay below this, so that they are exact as floats and their sums fit int64."""
 
+LONGEST_IN_INT64 = 2**12
+"""Steps of a period up to which measurements multiply and add readings in int64: chosen by how long a period
+is, never by how large its readings are, for what holds more takes time and memory that others do not."""
+
 
 def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
     """Return floor(value / resolution + 1/2) for each value, computed exactly, same shape.

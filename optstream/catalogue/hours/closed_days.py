@@ -7,15 +7,18 @@ Readers who have an older catalogue find these there. What changes an hour of a 
 
 import hashlib
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from functools import partial
+from itertools import groupby
 
-from optstream.catalogue.backends import Location, Transaction, change_folder
+from optstream.catalogue.backends import Location, Transaction, change_folder, open_storage
 from optstream.catalogue.hours.closed_file import encode_day
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     DATA,
+    LARGEST_RELEASE,
     SUPERSEDED,
     closed_file,
     data_file,
@@ -25,7 +28,7 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.reading.read import read_file, read_rows
 from optstream.catalogue.signing import Signer, put_catalogue
-from optstream.catalogue.sweep import clear_superseded
+from optstream.catalogue.sweep import clear_superseded, finish_listing
 from optstream.catalogue.times import settle_times
 from optstream.stream.period import Hour, day_of
 
@@ -57,6 +60,24 @@ def close_days(
     """
     work = partial(_close, days=days, signer=signer)
     return change_folder(folder, work, "the published folder", "what is listed is whole")
+
+
+def finish_closing(folder: Location | str, catalogue: Catalogue, since: date) -> None:
+    """Move out of data/ what a close left there that was cut short after it had replaced the catalogue: the
+    hours' own files, which whoever reads data/ without the catalogue would count twice.
+
+    since: the first day that is looked at. Raises OSError or PublicationError where the folder cannot be read
+    or written; what is listed is whole.
+    """
+    closed = (one for one in catalogue.entries if one.closed_in and day_of(one.period) >= since)
+    for _, own in groupby(closed, key=lambda entry: day_of(entry.period)):
+        entries = [*own]
+        # they are moved in the order of the hours, so the last one tells of all
+        last = entries[-1]
+        with suppress(FileNotFoundError):
+            open_storage(folder).read(data_file(last.period, last.file_hash), LARGEST_RELEASE)
+            for entry in entries:
+                finish_listing(folder, entry.period)
 
 
 def _close(transaction: Transaction, days: Collection[date], signer: Signer | None) -> tuple[date, ...]:

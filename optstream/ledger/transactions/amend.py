@@ -90,14 +90,15 @@ def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
 
 def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:
     """Raise LedgerError for an open draw: it is published under the guarantee of its draw."""
-    members = select(StreamRow.id).where(StreamRow.grant_id == grant.id)
     is_open = or_(ReleaseRow.state == "DRAWN", and_(ReleaseRow.state == "RESERVED", ReleaseRow.drawing))
-    query = select(ReleaseRow.period).where(ReleaseRow.stream_id.in_(members), is_open)
-    period = connection.execute(query.order_by(ReleaseRow.first_step).limit(1)).scalar()
-    if period is not None:
+    query = select(ReleaseRow.period, StreamRow.name).join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+    query = query.where(StreamRow.grant_id == grant.id, is_open).order_by(ReleaseRow.first_step)
+    if found := connection.execute(query.limit(1)).first():
+        period, stream = found
         raise LedgerError(
-            f"{period} is drawn and not published: run it under the present privacy guarantee, or give it up "
-            "with `optstream withdraw`; then amend"
+            f"{period} of stream {stream!r} is drawn and not published: run it under the present privacy "
+            "guarantee, or give it up with `optstream withdraw`, with the configuration of that stream; then "
+            "amend"
         )
 
 

@@ -14,6 +14,8 @@ from optstream.noise import simulated_noise
 from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.privacy.sensitivity import l1_score_change
 from optstream.privacy.sparse_vector import sparse_vector_scales
+from optstream.stream.quantise import LARGEST_UNITS, LONGEST_IN_INT64
+from tests.optstream.measurement.memory import most_bytes
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 SCALES = sparse_vector_scales(10, 4, Fraction(1))
@@ -47,7 +49,26 @@ def test_scores_are_those_of_the_definition_also_beyond_64_bits(rows, huge):
     for start in range(8):
         ends = list(range(start + 1, 9))
         expected = [sum(score(row, start, end) for row in exact) * (end - start) for end in ends]
-        assert _scores(exact, start, ends) == expected
+        assert list(_scores(exact, start, ends)) == expected
+
+
+@pytest.mark.parametrize("n_steps", [LONGEST_IN_INT64, LONGEST_IN_INT64 + 1])
+def test_scores_of_the_largest_readings_and_the_longest_periods_are_exact(n_steps):
+    exact = np.full((3, n_steps), LARGEST_UNITS // 3)
+    exact[:, ::2] *= -1
+    ends = [2, n_steps - 2, n_steps - 1]
+    expected = [sum(score(row, 0, end) for row in exact) * end for end in ends]
+    assert list(_scores(exact, 0, ends)) == expected
+
+
+def test_memory_of_the_choice_is_bounded_and_the_same_whatever_the_readings():
+    """Else a draw would die of some readings alone, and whether a day appears would tell of them."""
+    peaks = {}
+    for largest in (0, 1000, 10**8, LARGEST_UNITS // 100):
+        exact = np.random.default_rng(1).integers(-largest, largest, (100, 96), endpoint=True)
+        peaks[largest] = most_bytes(lambda exact=exact: sum(_scores(exact, 0, range(1, 96))))
+    assert max(peaks.values()) < 2**22
+    assert max(peaks.values()) - min(peaks.values()) < 2**15
 
 
 @settings(max_examples=150, deadline=None)

@@ -2,6 +2,7 @@
 
 import math
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from fractions import Fraction
 from threading import Event
 from time import sleep
@@ -229,8 +230,11 @@ def test_what_is_drawn_is_published_before_its_guarantee_changes(ledger, reserve
     if until == "drawn":
         ledger.record_drawn(held, "measured", kit.plan(0, "1/8"), kit.now)
     head = ledger.head("load")
-    with pytest.raises(LedgerError, match="day 0 is drawn and not published"):
-        ledger.amend(changed(kit, window_length=1), "shorter windows", kit.now)
+    # a stream of the same budget, where that day would be looked for in vain, is told whose it is
+    ledger.enrol(kit.terms("second"), kit.now)
+    for asking in (changed(kit, window_length=1), replace(changed(kit, window_length=1), stream="second")):
+        with pytest.raises(LedgerError, match="day 0 of stream 'load' is drawn and not published"):
+            ledger.amend(asking, "shorter windows", kit.now)
     assert ledger.head("load") == head
     ledger.withdraw("load", "day 0", 0, "given up", kit.now)
     ledger.amend(changed(kit, window_length=1), "shorter windows", kit.now)

@@ -126,10 +126,27 @@ def test_a_close_that_is_cut_short_leaves_all_rows_to_readers_and_the_next_compl
     assert rows_of(installation).equals(before)
     assert close_over(installation.run()) == ((DAY,) if at == "put_catalogue" else ())
     assert rows_of(installation).equals(before)
-    if at == "clear_superseded":
-        assert any("is not listed in the catalogue" in line for line in check_files(folder))
-        installation.publish_again(*hours(DAY))
     assert is_whole(installation)
+    assert close_over(installation.run()) == ()
+
+
+def test_a_close_that_was_cut_short_among_its_hours_is_completed_by_the_next_run(day_of_hours, monkeypatch):
+    """Whoever reads data/ without the catalogue would have the hours that are left there twice."""
+    installation, before, own = day_of_hours, rows_of(day_of_hours), closing.clear_superseded
+
+    def until_noon(transaction, entry):
+        if entry.period == Hour(DAY, 12):
+            raise OSError(28, "No space left on device")
+        return own(transaction, entry)
+
+    monkeypatch.setattr(closing, "clear_superseded", until_noon)
+    assert close_over(installation.run()) == ()
+    monkeypatch.undo()
+    folder = installation.settings.published_folder
+    assert any("is not listed in the catalogue" in line for line in check_files(folder))
+    assert close_over(installation.run()) == ()
+    assert is_whole(installation)
+    assert rows_of(installation).equals(before)
 
 
 @pytest.mark.parametrize(
