@@ -20,7 +20,7 @@ TOLERANCE_OF_COUNTS = 0.01
 """The same of nodes of counts: each leaf varies by a shape of its own, and few terms do not have all."""
 LEAST_OF_COUNTS = 1e-3
 """A variance of counts below it is compared as this: rounding to whole numbers alone has 1/12."""
-MOST_TERMS = 96
+MOST_TERMS = 128
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
 MOST_LOOKED_AT = 200
