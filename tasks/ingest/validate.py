@@ -129,6 +129,9 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
     place = day.places.get((broken.region, rule))
     layout = settings.input_of(day.day)
     where = place.file if place and place.file else _folder(settings, day.day, broken.region)
+    of_all = settings.input.region is not None and place and place.file
+    if of_all and broken.column not in ("file_fault", "unknown_region"):
+        where += f", region {broken.region!r:.80}"
     columns = [repr(name) for column in about.split() if (name := getattr(layout, column)) is not None]
     if columns:
         listed = " and ".join(filter(None, (", ".join(columns[:-1]), columns[-1])))

@@ -73,7 +73,7 @@ def test_a_repeated_row_of_a_leaf_is_no_row_of_another(stream):
     stream.write(EVERY, pl.concat([rows, rows[3:4]]))
     told = stops(stream)
     assert told == (
-        f"{DAY}: date={DAY}/part-0.parquet, column 'timestamp', step 3 (01:30) of 48: "
+        f"{DAY}: date={DAY}/part-0.parquet, region '84', column 'timestamp', step 3 (01:30) of 48: "
         "must be there once for each step"
     )
 
@@ -124,7 +124,7 @@ def test_a_row_of_nobody_is_one_of_its_leaf(small):
     stream.write(EVERY, pl.concat(rows))
     (ingested,) = stream.ingest()
     assert ingested.metrics["no_customer"].to_list() == [0, 1]
-    assert "step 5 (02:30) of 48: must not be null" in stops(stream)
+    assert "region '11', column 'customer_id', step 5 (02:30) of 48: must not be null" in stops(stream)
 
 
 def test_days_are_found_and_late_ones_are_waited_for(stream):
