@@ -41,7 +41,8 @@ def test_the_pages_ways_give_the_standard_error_of_a_sum_over_nodes_in_groups(tm
     found = SimpleNamespace(standard_error=variance**0.5, value=1e3 + added, estimate=1e3)
     monkeypatch.chdir(tmp_path)
     _, without = PAGE.read_text().split("## Without this package")
-    names, blocks = {"found": found}, re.findall(r"```python\n(.*?)```", without, re.DOTALL)
+    names = {"found": found, "first": FIRST, "last": FIRST + timedelta(days=N_DAYS - 1)}
+    blocks = re.findall(r"```python\n(.*?)```", without, re.DOTALL)
     assert len(blocks) == 3
     for block in blocks:
         exec(block, names)

@@ -39,6 +39,8 @@ Inputs = Mapping[str, str]
 """The keyed hash of each input file, by its name below the input folder."""
 INPUTS, STATED = "inputs", "stated"
 """Keys of what is kept of a draw; before there was anything stated, it was the inputs alone."""
+FOLDER = "input_folder"
+"""Key of what is stated: the folder that the inputs lay in."""
 
 
 def input_key(settings: Settings) -> bytes:

@@ -31,8 +31,14 @@ from tasks.config.paths import absolute, located
 from tasks.ingest.arrival.parts import parts_of, place_of
 from tasks.release.day import Staged
 from tasks.release.each import PublishedError
-from tasks.release.guards.input_hashes import UNKNOWN, Inputs, by_folder, drawn_inputs, stated_of_draw
-from tasks.release.records.statement import FOLDER
+from tasks.release.guards.input_hashes import (
+    FOLDER,
+    UNKNOWN,
+    Inputs,
+    by_folder,
+    drawn_inputs,
+    stated_of_draw,
+)
 from tasks.release.run import Run as ReleaseRun
 from tasks.storage.private_files import exclusive_in
 

@@ -26,14 +26,14 @@ from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.planning.long_spans import long_spans_of
 from tasks.release.build_mechanism import Mechanism
-from tasks.release.guards.input_hashes import stated_of_draw
+from tasks.release.guards.input_hashes import FOLDER, stated_of_draw
 from tasks.release.records.files_beside import NO_FILES, FilesBeside
 from tasks.release.records.published_rows import known_errors
 from tasks.storage.private_files import read_verified
 
 MECHANISM, ROUNDING = "mechanism", "supplier_rounding"
 NAME, FEATURES = "name", "features"
-TIMES, FOLDER = "times", "input_folder"
+TIMES = "times"
 OF_THE_DRAW = (MECHANISM, ROUNDING, "epsilon_plan", "long_spans")
 """Keys of a statement whose configuration is that of the draw."""
 COVARIATES = "covariates"

@@ -145,8 +145,8 @@ def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width
     path = f"{HOME}/nodes/FR"
     with opened(chromium, looks, path, width=width, scheme=scheme) as seen:
         seen.page.wait_for_selector("#curve[data-drawn] canvas")
-        assert seen.page.get_by_label("noise-only band").is_checked()
-        assert seen.page.get_by_label("band of all errors").is_disabled()
+        assert seen.page.get_by_label("band of all errors").is_checked()
+        assert not seen.page.get_by_label("noise-only band").is_checked()
         seen.page.get_by_label("children, stacked").check()
         seen.page.get_by_label("the day before").check()
         seen.page.get_by_label("earlier vintages").check()

@@ -96,7 +96,12 @@ def test_errors_within_a_day_are_those_of_the_days_own_release(nights):
         ):
             assert (row[kind] is None) == (expected is None)
             assert expected is None or row[kind] == pytest.approx(expected, rel=1e-6)
-            assert row[f"{kind}_at_most"] == row[kind]
+            if (name, kind) == ("OptStream", "answer_se"):  # of single values it is known, of no sum
+                steps = slice(row["step"] - 2, row["step"] + 1)
+                at_most = release.standard_errors[release.tree.nodes.index("FR"), steps].sum()
+                assert row["answer_se_at_most"] == pytest.approx(at_most, rel=1e-4)
+            else:
+                assert row[f"{kind}_at_most"] == row[kind]
     assert sums["answer_se"].null_count() == (48 if name == "OptStream" else 2 * (name != "Laplace"))
     ramp = found.filter(question="ramp", node="84", step=20).row(0, named=True)
     if name == "Laplace":
