@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.hierarchy.error_propagation import target_maps
+from optstream.estimation.hierarchy.error_propagation import known_variances, target_maps
 from optstream.estimation.hierarchy.problem import least_squares
 from optstream.estimation.holding import UNKNOWN
 from optstream.estimation.reconstruction import interpolation_matrix
-from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
+from optstream.stream import AggregationTree, Feature, Measured
 
 Floats = NDArray[np.float64]
 
@@ -79,8 +79,9 @@ def missed_variances(
     scales = np.maximum(np.stack([squares, of_leaves, squares], axis=1), 0.0)
     scales[:, 2] **= 0.5
     is_clear = squares > CLEAR * np.nan_to_num(noise).mean(axis=1)
-    groups = list(_groups(measured, tree, features, weights))
-    strength = _strength(measured, groups, scales, is_clear)
+    spread = known_variances(measured)
+    groups = list(_groups(measured, tree, features, weights, spread < UNKNOWN))
+    strength = _strength(measured, groups, spread, scales, is_clear)
     found = np.full(values.shape, np.nan)
     for group in groups:
         found[group.nodes] = (scales[group.nodes] * strength) @ group.missed
@@ -94,9 +95,15 @@ def missed_variances(
 
 
 def _groups(
-    measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str | None
+    measured: Measured,
+    tree: AggregationTree,
+    features: Sequence[Feature],
+    weights: str | None,
+    known: NDArray[np.bool_],
 ) -> Iterator[_Alike]:
-    """Yield the nodes by what was measured of them, those of which nothing was left out; root first."""
+    """Yield the nodes by what was measured of them, those of which nothing was left out; root first. known:
+    (n_nodes, n_measurements), what was.
+    """
     n_steps, positions = measured.n_steps, np.array(measured.positions, dtype=np.int64)
     sums = [feature.matrix for feature in features]
     seen_by = np.concatenate([np.eye(n_steps)[positions], *sums])
@@ -104,7 +111,6 @@ def _groups(
     problem = None if weights is None else least_squares(measured, tree, features, weights)
     at = Blocks.at(np.arange(n_steps))
     kernels = (*TemporalPrior.broad(n_steps).covariances(at, at), np.eye(n_steps))
-    known = _known_variances(measured) < UNKNOWN
     alike = np.where(known.any(axis=1), pattern, -1)
     for number in dict.fromkeys(alike[alike >= 0].tolist()):
         nodes = np.flatnonzero(alike == number)
@@ -151,7 +157,11 @@ def _contrasts(
 
 
 def _strength(
-    measured: Measured, groups: Sequence[_Alike], scales: Floats, is_clear: NDArray[np.bool_]
+    measured: Measured,
+    groups: Sequence[_Alike],
+    spread: Floats,
+    scales: Floats,
+    is_clear: NDArray[np.bool_],
 ) -> Floats:
     """Return (c, c, u): the least squares fit of what contrasts show beyond noise, joined with the belief
     about c.
@@ -160,8 +170,7 @@ def _strength(
     """
     unit = float(measured.resolution)
     taken = np.concatenate([measured.point_values, *measured.feature_sums], axis=-1)
-    noise = _known_variances(measured)
-    noise = np.where(noise < UNKNOWN, noise, 0.0) * unit**2  # of what was not measured no contrast is made
+    noise = np.where(spread < UNKNOWN, spread, 0.0) * unit**2  # of what was not measured no contrast is made
     gram, right = np.diag([DOUBT**-2.0, 0.0]), np.array([EXPECTED * DOUBT**-2.0, 0.0])
     for group in groups:
         nodes = group.nodes[is_clear[group.nodes]]
@@ -180,18 +189,3 @@ def _strength(
     of_steps = max(fitted / alone - 1.0 / fitted, 0.0) if fitted > 0.0 and alone > 0.0 else 0.0
     factor = max((right[0] - gram[0, 1] * of_steps) / gram[0, 0], 0.0)
     return np.array([factor, factor, of_steps])
-
-
-def _known_variances(measured: Measured) -> Floats:
-    """Return the variance of every measurement in units squared, (n_nodes, n_measurements); `UNKNOWN` or more
-    where none was made.
-    """
-    answers = measured.answers_of(FeatureSums)
-    assert measured.point_variances is not None
-    assert answers.variances is not None
-    pairs = [
-        (measured.points, measured.point_variances),
-        *zip(answers.values, answers.variances, strict=True),
-    ]
-    parts = [np.broadcast_to(variances, values.shape[-2:]) for values, variances in pairs]
-    return np.concatenate(parts, axis=-1)

@@ -120,11 +120,18 @@ def _variances(measured: Measured) -> Floats:
     """Return the variance of every measurement, (n_nodes, n_measurements); 0 where none was made, for it
     enters nothing.
     """
+    together = known_variances(measured)
+    return np.where(together < UNKNOWN, together, 0.0)
+
+
+def known_variances(measured: Measured) -> Floats:
+    """Return the variance of every measurement in units squared, (n_nodes, n_measurements); `UNKNOWN` or more
+    where none was made. Raises ParameterError without variances.
+    """
     answers = measured.answers_of(FeatureSums)
     if measured.point_variances is None or answers.variances is None:
         raise ParameterError("noise_variances needs the variances of the measurements")
     values = (measured.points, *answers.values)
     known = (measured.point_variances, *answers.variances)
     parts = [np.broadcast_to(v, e.shape[-2:]) for v, e in zip(known, values, strict=True)]
-    together = np.concatenate(parts, axis=-1)
-    return np.where(together < UNKNOWN, together, 0.0)
+    return np.concatenate(parts, axis=-1)
