@@ -1,49 +1,20 @@
 """Days are not released beside days that have other steps by the time zone data of now."""
 
-import struct
-import zoneinfo
 from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
 
 from optstream.privacy import worst_window
-from optstream.stream import calendar
 from tasks.ledger.verify import verify
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
+from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.two_regions import Installation
 
-SUMMER_TIME, NONE = "CET-1CEST,M3.5.0,M10.5.0/3", "CET-1"
 FIRST = date(2016, 3, 28)
 """The day after the clock changes by the older data; by the newer it does not."""
 SECOND, LATER = FIRST + timedelta(days=1), FIRST + timedelta(days=5)
-
-
-@pytest.fixture
-def zone(tmp_path_factory, installation):
-    """The stream is of a zone of its own, a new one for each test, for much is kept by a zone's name: make
-    its rule what is given, as if its data were replaced: zone(rule).
-    """
-    folder = tmp_path_factory.mktemp("zones")
-    name = f"Test/{folder.name}"
-    (folder / "Test").mkdir()
-    installation.configure("Europe/Paris", name)
-
-    def forget():
-        zoneinfo.ZoneInfo.clear_cache()
-        calendar._midnight.cache_clear()
-        calendar._hours.cache_clear()
-
-    def change(rule):
-        one = struct.pack(">4sc15x6l", b"TZif", b"2", 0, 0, 0, 0, 1, 4) + struct.pack(">lbb", 3600, 0, 0)
-        (folder / name).write_bytes(2 * (one + b"CET\0") + f"\n{rule}\n".encode())
-        zoneinfo.reset_tzpath([str(folder)])
-        forget()
-
-    yield change
-    zoneinfo.reset_tzpath()
-    forget()
 
 
 def publish(installation, *days):

@@ -7,7 +7,7 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from tasks.release.day import Status
-from tests.tasks.release.guards.test_step_numbers import NONE, SUMMER_TIME, zone  # noqa: F401
+from tests.tasks.release.conftest import NONE, SUMMER_TIME
 from tests.tasks.release.vintage_nights import DAYS, night, revised
 from tests.tasks.two_regions import CONFIGURATION, STEPS, released_by
 
@@ -136,7 +136,7 @@ def test_the_mechanism_of_the_draw_is_named_where_it_is_another_now(installation
     assert installation.withdraw(DAY).status is Status.VOID
 
 
-def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installation, zone):  # noqa: F811
+def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installation, zone):
     zone(SUMMER_TIME)
     drawn(installation)
     zone(NONE)
@@ -147,7 +147,7 @@ def test_values_are_not_moved_to_other_times_by_newer_time_zone_data(installatio
     assert published(installation).status is Status.PUBLISHED
 
 
-def test_a_new_estimate_moves_no_values_either(learning, zone):  # noqa: F811
+def test_a_new_estimate_moves_no_values_either(learning, zone):
     zone(SUMMER_TIME)
     assert night(learning, DAYS[0]) == {}
     learning.release(DAYS[1])
