@@ -8,7 +8,8 @@ regions. trips: HistoryInformed with `counts` on city, boroughs and up to so man
 trips by the hour, w = 24, alpha 1 trip, shares 1/3, 1/6, 1/2. visits: Laplace on the load in units of 10 MW,
 rounded to whole numbers as if they were visits, w = 48, alpha 1. counts: the same visits by HistoryInformed
 with `counts`. Each seed has noise of its own, and of the
-load a quarter of 2013 to 2016 of its own; trips are of the first months of 2024. The first 28 days are
+load a quarter of 2013 to 2016 of its own; trips are of the first months of 2024, and begin on another day
+with each seed, so that other hours of each day are measured. The first 28 days are
 learned from. Each later day of HistoryInformed is estimated with 8 to 14 days after it, as vintages are (6
 days share what they look at); the bands are those of `optstream.read_sum`, from the terms that the files of
 errors have, around the estimate before bound and rounding. Single values: bands of `standard_errors`; beside
@@ -32,7 +33,7 @@ from numpy.typing import NDArray
 from benchmarks.harness.measure import command, parser, show, table
 from benchmarks.harness.share_held import share
 from benchmarks.inputs.public_data import load_of_days
-from benchmarks.small_counts import FIRST, KNOWN_TRIPS, read_trips
+from benchmarks.small_counts import FIRST, KNOWN_TRIPS, SLOTS, read_trips
 from optstream import PrivacyModel, simulated_noise
 from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors
 from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
@@ -45,6 +46,8 @@ from tasks.covariates.public_holidays import public_holidays
 
 LOAD_FIRST, WEEKS_APART, LOAD_WEEKS = date(2013, 1, 7), 11, 191
 """Where the load of a seed begins: so many weeks after that of the one before, around again after so many."""
+DAYS_APART, FIRST_DAYS = 5, 23
+"""Where the trips of a seed begin: so many days after those of the one before, around again after so many."""
 LEARNED_DAYS, LATER_DAYS, DAYS_ALIKE = 28, 14, 6
 SPANS = {"day": 1, "week": 7, "month": 28}
 STRETCH = 28
@@ -93,12 +96,13 @@ def load_case(folder: Path, n_days: int, unit: float, seed: int) -> Case:
     return Case(first, tree, load if unit == 1.0 else np.rint(load / unit), questions)
 
 
-def trips_case(folder: Path, n_days: int, n_zones: int) -> Case:
+def trips_case(folder: Path, n_days: int, n_zones: int, seed: int = 0) -> Case:
     """Return the trips of some zones by the hour: of each borough the busiest, others evenly down from it."""
-    whole, trips = read_trips(folder, n_days)
+    before = DAYS_APART * seed % FIRST_DAYS
+    whole, trips = read_trips(folder, before + n_days)
     parent = {name: whole.nodes[up] for name, up in zip(whole.nodes, whole.parents, strict=True) if up >= 0}
     boroughs = [name for name in whole.nodes if parent.get(name) == whole.nodes[0]]
-    busy = dict(zip(whole.leaves, trips.sum(axis=1), strict=True))
+    busy = dict(zip(whole.leaves, trips[:, : n_days * SLOTS].sum(axis=1), strict=True))
     zones = []
     for up in boroughs:
         own = sorted((one for one in whole.leaves if parent[one] == up), key=lambda one: (-busy[one], one))
@@ -111,14 +115,14 @@ def trips_case(folder: Path, n_days: int, n_zones: int) -> Case:
         }
     )
     rows = [whole.leaves.index(name) for name in tree.leaves]
-    values = trips[rows].reshape(len(rows), n_days, -1).transpose(1, 0, 2)
+    values = trips[rows].reshape(len(rows), before + n_days, -1).transpose(1, 0, 2)[before:]
     questions = {
         "zone": [[name] for name in tree.leaves],
         "three zones": by_threes(tree.leaves),
         "borough": [[name] for name in boroughs],
         "city": [[whole.nodes[0]]],
     }
-    return Case(FIRST, tree, values, questions)
+    return Case(FIRST + timedelta(days=before), tree, values, questions)
 
 
 def of_history(mechanism: HistoryInformedTree, values: Values, seed: int) -> list[Release]:
@@ -243,7 +247,7 @@ def released(of: str, case: Case, epsilon: str, seed: int) -> Run:
 def case_of(of: str, given: Namespace, seed: int) -> Case:
     """Return what a seed releases."""
     if of == "trips":
-        return trips_case(given.data, given.days, given.zones)
+        return trips_case(given.data, given.days, given.zones, seed)
     return load_case(given.data, given.days, 1.0 if of == "load" else 10.0, seed)
 
 

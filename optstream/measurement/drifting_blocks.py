@@ -5,6 +5,10 @@ from math import gcd
 
 from optstream.privacy.exact import whole
 
+PASSING_WINDOWS = 8
+"""In which blocks drift to where the next ones began."""
+DAYS_OF_A_WEEK = 7
+
 
 @dataclass(frozen=True)
 class DriftingBlocks:
@@ -12,9 +16,8 @@ class DriftingBlocks:
 
     Block j, any integer, begins at running step floor(j * (w + drift) / n_blocks). So block j + n_blocks
     begins exactly w + drift steps after block j, and no window of w steps covers more than
-    n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13). A drift that makes
-    w + drift coprime to the steps of a day moves the blocks over all times of day; with w + drift a day they
-    would fall at the same times in every period, and the shape between them would never be seen.
+    n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13). If w + drift were a
+    day they would fall at the same times in every period, and the shape between them would never be seen.
 
     Source: none; it is our own.
 
@@ -62,11 +65,20 @@ class DriftingBlocks:
 
 
 def drifting_blocks(window_length: int, n_blocks: int, length: int, steps_per_day: int) -> DriftingBlocks:
-    """Return the blocks with the least drift, up to w, with which w + drift is coprime to an ordinary day's
-    steps; 0 where none is, and where every step is a block: nothing lies between, and all can be measured.
+    """Return the blocks with the least drift, up to w, that in about `PASSING_WINDOWS` windows pass over what
+    lies between two of them, and reach every time of an ordinary day; of a week where a day is one step.
+
+    The drift is 0 where none does, and where every step is a block: nothing lies between, and all can be
+    measured. Few blocks that drift slowly cannot tell a day's shape from what changes over weeks: one of 4
+    hours a day that drifts by an hour takes 24 days to see all hours; by 3 hours 8 days, and an eighth less
+    is measured.
 
     Arguments as `DriftingBlocks`. Privacy: none; a public rule.
     """
-    drifts = range(window_length + 1 if n_blocks < window_length else 0)
-    drift = next((drift for drift in drifts if gcd(window_length + drift, steps_per_day) == 1), 0)
+    least = round(min(window_length // n_blocks, steps_per_day) / PASSING_WINDOWS)
+    times = steps_per_day if steps_per_day > 1 else DAYS_OF_A_WEEK
+    # blocks that begin at each gcd-th time alone must overlap, or lie at each
+    most_apart = max(min(length, times) - 1, 1)
+    drifts = range(least, window_length + 1 if n_blocks < window_length else 0)
+    drift = next((drift for drift in drifts if gcd(window_length + drift, times) <= most_apart), 0)
     return DriftingBlocks(window_length, n_blocks, length, drift)

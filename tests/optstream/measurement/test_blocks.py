@@ -82,18 +82,38 @@ def test_a_stride_shorter_than_the_window_would_break_the_bound():
     assert fullest(overfull, 8) > 4
 
 
-def test_blocks_reach_every_time_of_day():
-    for n_blocks in (1, 2, 3, 8):
-        blocks = drifting_blocks(48, n_blocks, 1, 48)
-        seen = {step % 48 for step, count in enumerate(covered(blocks, [48] * 60, 0)) if count}
-        assert seen == set(range(48))
+@pytest.mark.parametrize("length", [1, 2, 4])
+@pytest.mark.parametrize("n_blocks", [1, 2, 3, 8])
+@pytest.mark.parametrize(("window", "day"), [(48, 48), (96, 96), (168, 24)])
+def test_blocks_reach_every_time_of_day(window, day, n_blocks, length):
+    blocks = drifting_blocks(window, n_blocks, length, day)
+    seen = {step % day for step, count in enumerate(covered(blocks, [window] * 2 * day, 0)) if count}
+    assert seen == set(range(day))
+
+
+def test_without_a_drift_blocks_stay_at_their_times():
     fixed = DriftingBlocks(48, 8, 1, 0)
     assert len({step % 48 for step, count in enumerate(covered(fixed, [48] * 60, 0)) if count}) == 8
 
 
-def test_the_drift_is_coprime_to_the_day():
-    for window, day, drift in ((48, 48, 1), (52, 52, 1), (49, 48, 0), (46, 48, 1), (12, 1, 0)):
-        assert drifting_blocks(window, 3, 2, day) == DriftingBlocks(window, 3, 2, drift)
+@pytest.mark.parametrize(("window", "n_blocks"), [(7, 1), (7, 2), (14, 2), (28, 4)])
+def test_where_a_day_is_a_step_blocks_reach_every_weekday(window, n_blocks):
+    """The control: without a drift they lie on the same weekdays for ever."""
+    for blocks in (drifting_blocks(window, n_blocks, 1, 1), DriftingBlocks(window, n_blocks, 1)):
+        seen = {step % 7 for step, count in enumerate(covered(blocks, [7] * 60, 0)) if count}
+        assert (len(seen) == 7) is (blocks.drift > 0)
+
+
+@pytest.mark.parametrize(
+    ("window", "n_blocks", "length", "day", "drift"),
+    [
+        (48, 8, 2, 48, 1), (52, 8, 2, 52, 1), (49, 12, 2, 48, 0), (46, 8, 1, 48, 1),
+        (24, 1, 4, 24, 3), (24, 1, 1, 24, 5), (48, 1, 4, 48, 7), (48, 4, 4, 48, 2), (96, 1, 4, 96, 13),
+        (12, 3, 2, 1, 0), (7, 2, 1, 1, 1), (28, 4, 1, 1, 1), (28, 1, 4, 4, 1),
+    ],
+)  # fmt: skip
+def test_few_blocks_drift_faster(window, n_blocks, length, day, drift):
+    assert drifting_blocks(window, n_blocks, length, day) == DriftingBlocks(window, n_blocks, length, drift)
 
 
 def test_where_every_step_is_a_block_none_is_left_out():
