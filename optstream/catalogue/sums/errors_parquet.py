@@ -1,7 +1,7 @@
 """How the errors of one day hang together, as the bytes of a Parquet file (docs/data/sums.md). Pure."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, get_args
@@ -9,15 +9,16 @@ from typing import Any, get_args
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from optstream.catalogue.statements.stated_files import ErrorsOf
 from optstream.errors import PublicationError
-from optstream.estimation.error_terms import ErrorTerms
+from optstream.estimation.error_terms import ErrorTerms, PairedNodes
 from optstream.estimation.many_leaves.group_terms import GroupedNodes
 from optstream.storage.parquet_limits import Limits
-from optstream.storage.parquet_table import decode_table
+from optstream.storage.parquet_table import read_table
 from optstream.stream.period import day_of, period_from
 
 FORMAT = "optstream.errors/1"
@@ -99,6 +100,7 @@ def encode_errors(
     nodes: names, in the terms' order. added: (n_nodes, n_steps), what lower bound and rounding added; None
     for nothing. Another pyarrow may encode differently.
     """
+    assert not isinstance(terms.nodes, PairedNodes)  # which are read from a file, some of them
     first, second, of_nodes = _pairs_of_nodes(terms.nodes)
     at, other, of_steps = _pairs(terms.steps)
     days = [period - timedelta(days=lag) for lag in range(1, terms.earlier.shape[1] + 1)]
@@ -142,29 +144,31 @@ def encode_errors(
     return data
 
 
-def decode_errors(data: bytes) -> DayErrors:
+def decode_errors(data: bytes, among: Collection[str] | None = None) -> DayErrors:
     """Return what a file of errors says, which anyone may have written.
+
+    among: nodes of which sums over several are asked: pairs of two others are left out, which are most of a
+    file of many nodes. None for all pairs.
 
     Raises PublicationError for what is no such file, or claims more than `LIMITS`.
     """
-    rows, metadata = decode_table(data, LIMITS, "a file of errors", SCHEMA)
+    table, metadata = read_table(data, LIMITS, "a file of errors", SCHEMA)
     try:
         footer = json.loads(metadata[KEY])
         if footer["format"] not in (FORMAT, GROUPED) or footer["of"] not in get_args(ErrorsOf):
             raise ValueError
-        if dict(rows.schema) != SCHEMA:
-            raise ValueError
         period, nodes = period_from(footer["period"]), tuple(footer["nodes"])
-        of_terms = rows.filter(pl.col("term").is_not_null())
-        terms = _terms(of_terms, footer["format"] == GROUPED, period, nodes, *footer["shape"])
-        return DayErrors(period, footer["of"], nodes, terms, _added(rows, nodes, terms.steps.shape[1]))
+        rows = _numbers_of(table, period, nodes)
+        is_asked = np.array([among is None or name in among for name in nodes], dtype=bool)
+        terms = _terms(rows, footer["format"] == GROUPED, is_asked, *footer["shape"])
+        return DayErrors(period, footer["of"], nodes, terms, _added(rows, len(nodes), terms.steps.shape[1]))
     except (
         ValueError,
         ArithmeticError,
         LookupError,
         TypeError,
         MemoryError,
-        pl.exceptions.PolarsError,
+        pa.ArrowException,
         RecursionError,
     ) as error:
         raise PublicationError(
@@ -172,75 +176,123 @@ def decode_errors(data: bytes) -> DayErrors:
         ) from error
 
 
+def _numbers_of(table: pa.Table, period: date, nodes: tuple[str, ...]) -> Mapping[str, NDArray[Any]]:
+    """Return the columns as numbers: a node as its place, a day as how many lie between it and the period's;
+    -1 where there is none. Raises ValueError or LookupError for what has no place.
+    """
+    places = {name: place for place, name in enumerate(nodes)}
+    if len(places) < len(nodes):
+        raise ValueError
+    found = {}
+    for name, kind in SCHEMA.items():
+        column = table[name]
+        if column.type not in (_ARROW[kind], pa.dictionary(pa.int32(), _ARROW[kind])):
+            raise ValueError
+        if name == "value":
+            found[name] = column.to_numpy()
+            continue
+        if kind == pl.String():
+            # of each part its own names: a row group has a dictionary of its own
+            column = pa.chunked_array(
+                [
+                    pa.array([places[text] for text in one.dictionary.to_pylist()], pa.int32()).take(
+                        one.indices
+                    )
+                    for one in column.chunks
+                ],
+                pa.int32(),
+            )
+        if kind == pl.Date():
+            newest = (day_of(period) - date(1970, 1, 2)).days
+            column = pc.subtract(pa.scalar(newest, pa.int32()), column.cast(pa.int32()))
+        if (pc.min(column).as_py() or 0) < 0:
+            raise ValueError  # numpy would count from the end
+        found[name] = column.fill_null(-1).to_numpy()
+    return found
+
+
 def _terms(
-    rows: pl.DataFrame,
+    rows: Mapping[str, NDArray[Any]],
     is_grouped: bool,
-    period: date,
-    nodes: tuple[str, ...],
+    is_asked: NDArray[np.bool_],
     n_terms: int,
     n_steps: int,
     n_earlier: int,
 ) -> ErrorTerms:
-    """Return the terms that the rows are of. Raises ValueError for rows that are of none."""
+    """Return the terms that the rows are of. Raises ValueError or LookupError for rows that are of none.
+
+    is_asked: (n_nodes,), of which nodes pairs of two different ones are kept.
+    """
     # what was added has an entry for each node and step, also where there is no term
-    n_nodes, n_times = len(nodes), n_steps + n_earlier
+    n_nodes, n_times = is_asked.size, n_steps + n_earlier
     terms = n_terms * (n_nodes + n_times**2 if is_grouped else (n_nodes + n_times) ** 2)
     if min(n_terms, n_steps, n_earlier) < 0 or max(terms, n_nodes * n_steps) > MOST_ENTRIES:
         raise ValueError
-    if (rows.select("term", "step", "other_step").min_horizontal() < 0).any():
-        raise ValueError  # numpy would count from the end
+    if rows["term"].max(initial=-1) >= n_terms:
+        raise ValueError
+    is_term = rows["term"] >= 0
+    if not np.isfinite(rows["value"][is_term]).all():
+        raise ValueError
     of_steps, earlier = np.zeros((n_terms, n_steps, n_steps)), np.zeros((n_terms, n_earlier))
-    pairs = rows.filter(pl.col("step").is_not_null())
-    of_steps[pairs["term"], pairs["step"], pairs["other_step"]] = pairs["value"]
-    days = rows.filter(pl.col("earlier_date").is_not_null())
-    lags = days.select((pl.lit(day_of(period)) - pl.col("earlier_date")).dt.total_days() - 1).to_series()
-    if (lags < 0).any():
+    term, step, other, value = _chosen(rows, is_term & (rows["step"] >= 0), "step", "other_step")
+    if other.min(initial=0) < 0:
         raise ValueError
-    earlier[days["term"], lags] = days["value"]
-    of_nodes = (_grouped if is_grouped else _paired)(rows, nodes, n_terms)
-    if not all(np.isfinite(one).all() for one in (of_steps, earlier)):
-        raise ValueError
+    of_steps[term, step, other] = value
+    term, lag, value = _chosen(rows, is_term & (rows["earlier_date"] >= 0), "earlier_date")
+    earlier[term, lag] = value
+    is_node = is_term & (rows["node"] >= 0)
+    of_nodes = (
+        _grouped(rows, is_node, n_terms, n_nodes) if is_grouped else _paired(rows, is_node, n_terms, is_asked)
+    )
     return ErrorTerms(of_nodes, _symmetric(of_steps), earlier)
 
 
-def _paired(rows: pl.DataFrame, nodes: tuple[str, ...], n_terms: int) -> NDArray[np.float64]:
-    """Return what the terms say of pairs of nodes, (n_terms, n_nodes, n_nodes). Raises ValueError."""
-    pairs, places = rows.filter(pl.col("node").is_not_null()), pl.Enum(nodes)
-    found = np.zeros((n_terms, len(nodes), len(nodes)))
-    first, second = (pairs[name].cast(places).to_physical() for name in ("node", "other_node"))
-    found[pairs["term"], first, second] = pairs["value"]
-    if not np.isfinite(found).all():
+def _chosen(rows: Mapping[str, NDArray[Any]], kept: NDArray[np.bool_], *names: str) -> list[NDArray[Any]]:
+    """Return the term of some rows, some other columns, and the value."""
+    at = np.flatnonzero(kept)
+    return [rows[name][at] for name in ("term", *names, "value")]
+
+
+def _paired(
+    rows: Mapping[str, NDArray[Any]], is_node: NDArray[np.bool_], n_terms: int, is_asked: NDArray[np.bool_]
+) -> PairedNodes:
+    """Return what the terms say of pairs of nodes. Raises ValueError."""
+    node, other = rows["node"], rows["other_node"]
+    if (is_node & (other < 0)).any():
         raise ValueError
-    return _symmetric(found)
+    if not is_asked.all():
+        is_node = is_node & ((node == other) | (is_asked[node] & is_asked[other]))
+    return PairedNodes((n_terms, is_asked.size), *_chosen(rows, is_node, "node", "other_node"))
 
 
-def _grouped(rows: pl.DataFrame, nodes: tuple[str, ...], n_terms: int) -> GroupedNodes:
+def _grouped(
+    rows: Mapping[str, NDArray[Any]], is_node: NDArray[np.bool_], n_terms: int, n_nodes: int
+) -> GroupedNodes:
     """Return what the terms say of nodes alone and in groups. Raises ValueError."""
     from scipy.sparse import csr_array  # which a command's help does not wait for
 
-    own, is_alone = rows.filter(pl.col("node").is_not_null()), pl.col("other_node").is_not_null()
-    places = pl.Enum(nodes)
-    pairs, shares = own.filter(is_alone), own.filter(~is_alone)
-    if (pairs["node"] != pairs["other_node"]).any() or shares["other_step"].has_nulls():
+    is_alone = is_node & (rows["other_node"] >= 0)
+    term, node, other, value = _chosen(rows, is_alone, "node", "other_node")
+    shared, member, number, share = _chosen(rows, is_node & ~is_alone, "node", "other_step")
+    if (node != other).any() or number.min(initial=0) < 0:
         raise ValueError
-    alone = np.zeros((n_terms, len(nodes)))
-    alone[pairs["term"], pairs["node"].cast(places).to_physical()] = pairs["value"]
-    at = shares.select("term", "other_step").to_numpy().astype(np.int64)
-    groups, rows_of = np.unique(at, axis=0, return_inverse=True)
-    entries = shares["value"].to_numpy(), (rows_of, shares["node"].cast(places).to_physical().to_numpy())
-    found = GroupedNodes(alone, csr_array(entries, shape=(len(groups), len(nodes))), groups[:, 0])
-    if groups[:, 0].max(initial=-1) >= n_terms or not np.isfinite(found.of_each()).all():
+    alone = np.zeros((n_terms, n_nodes))
+    alone[term, node] = value
+    groups, rows_of = np.unique(shared.astype(np.int64) * 2**32 + number, return_inverse=True)
+    shares = csr_array((share, (rows_of, member)), shape=(groups.size, n_nodes))
+    found = GroupedNodes(alone, shares, groups >> 32)
+    if not np.isfinite(found.of_each()).all():
         raise ValueError
     return found
 
 
-def _added(rows: pl.DataFrame, nodes: tuple[str, ...], n_steps: int) -> NDArray[np.float64]:
-    """Return what bound and rounding added, of the rows without a term. Raises ValueError for others."""
-    told = rows.filter(pl.col("term").is_null())
-    found = np.zeros((len(nodes), n_steps))
-    found[told["node"].cast(pl.Enum(nodes)).to_physical(), told["step"]] = told["value"]
-    if not np.isfinite(found).all():
+def _added(rows: Mapping[str, NDArray[Any]], n_nodes: int, n_steps: int) -> NDArray[np.float64]:
+    """Return what bound and rounding added, of the rows without a term. Raises ValueError or LookupError."""
+    _, node, step, value = _chosen(rows, rows["term"] < 0, "node", "step")
+    if min(node.min(initial=0), step.min(initial=0)) < 0 or not np.isfinite(value).all():
         raise ValueError
+    found = np.zeros((n_nodes, n_steps))
+    found[node, step] = value
     return found
 
 
