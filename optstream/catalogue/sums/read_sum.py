@@ -20,7 +20,8 @@ from optstream.catalogue.reading.read import catalogue_reader, read_beside, read
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.statements.statement import ReleaseStatement
-from optstream.catalogue.sums.errors_parquet import DayErrors, decode_errors
+from optstream.catalogue.sums.decode_errors import decode_errors
+from optstream.catalogue.sums.errors_parquet import DayErrors
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import SumOfValues
 from optstream.estimation.many_leaves.group_terms import GroupedNodes
@@ -177,8 +178,8 @@ def read_errors(
 
     The file's hash is compared; it is found also where a newer release has replaced it meanwhile. rows: of
     the release, all of them; None where who asks takes what nodes and steps the file tells of. among: as for
-    `decode_errors`; by default each node is asked for by itself. Raises
-    PublicationError where the file is missing, altered, or of another day, or of other nodes or steps.
+    `decode_errors`; by default each node is asked for by itself. Raises PublicationError where the file is
+    missing, altered, or of another day, or of other nodes or steps.
     """
     if stated.errors is None:
         return None

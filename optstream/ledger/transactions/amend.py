@@ -54,7 +54,14 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
 
 
 def refuse_amendment(connection: Connection, terms: StreamTerms) -> None:
-    """Raise LedgerError for terms to which `amend` would not change, or not now. Changes nothing."""
+    """Refuse terms to which `amend` would not change, or not now. Changes nothing.
+
+    Args:
+        terms: As for `amend`.
+
+    Raises:
+        LedgerError: As of `amend`.
+    """
     stream = find_stream(connection, terms.stream)
     if stream is None:
         raise LedgerError(f"stream {terms.stream!r} is not in the ledger: there is nothing to amend")

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.catalogue.sums import errors_parquet
-from optstream.catalogue.sums.errors_parquet import KEY, SCHEMA, decode_errors, encode_errors
+from optstream.catalogue.sums.decode_errors import decode_errors
+from optstream.catalogue.sums.errors_parquet import KEY, SCHEMA, encode_errors
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.estimation.many_leaves.group_terms import GroupedNodes
@@ -129,7 +129,7 @@ def test_other_bytes_are_refused(damage):
 
 def test_a_file_that_claims_too_much_is_refused(monkeypatch):
     data = encode_errors(terms(), NODES, DAY, "whole")
-    monkeypatch.setattr(errors_parquet, "MOST_ENTRIES", 10)
+    monkeypatch.setattr("optstream.catalogue.sums.decode_errors.MOST_ENTRIES", 10)
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_errors(data)
 

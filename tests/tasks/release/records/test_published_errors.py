@@ -14,7 +14,8 @@ from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.questions.from_folder import ask
 from optstream.catalogue.questions.question import Question
-from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors
+from optstream.catalogue.sums.decode_errors import decode_errors
+from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.read_sum import read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
