@@ -35,7 +35,8 @@ from benchmarks.harness.share_held import share
 from benchmarks.inputs.public_data import load_of_days
 from benchmarks.small_counts import FIRST, KNOWN_TRIPS, SLOTS, read_trips
 from optstream import PrivacyModel, simulated_noise
-from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors
+from optstream.catalogue.sums.decode_errors import decode_errors
+from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
 from optstream.estimation.error_factor import BAND
 from optstream.estimation.error_terms import ErrorTerms, error_terms

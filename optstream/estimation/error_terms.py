@@ -30,6 +30,37 @@ LEAST_SQUARES = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
+class PairedNodes:
+    """What the terms say of pairs of nodes, as a file lists them: each pair once, both orders of it together.
+
+    Attributes:
+        shape: How many terms and nodes there are.
+        term, first, second: (n_pairs,), numbers of the term and of its two nodes.
+        value: (n_pairs,), what the pair counts for.
+    """
+
+    shape: tuple[int, int]
+    term: Integers
+    first: Integers
+    second: Integers
+    value: Floats
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def of_sum(self, weights: Floats) -> Floats:
+        """Return what each term says of a sum of nodes, (n_terms,), by (n_nodes,)."""
+        parts = self.value * weights[self.first] * weights[self.second]
+        return np.bincount(self.term, parts, minlength=len(self)).astype(np.float64)
+
+    def of_each(self) -> Floats:
+        """Return what each term says of each node, (n_terms, n_nodes)."""
+        found, own = np.zeros(self.shape), self.first == self.second
+        found[self.term[own], self.first[own]] = self.value[own]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
 class ErrorTerms:
     """Covariances of the errors of one day: sums over terms of a factor of nodes times one of steps.
 
@@ -37,13 +68,14 @@ class ErrorTerms:
     of nodes and a set of steps that is exact, to `TOLERANCE`.
 
     Attributes:
-        nodes: (n_terms, n_nodes, n_nodes); of many nodes what each counts alone and in groups.
+        nodes: (n_terms, n_nodes, n_nodes), or the pairs of it; of many nodes what each counts alone and in
+            groups.
         steps: (n_terms, n_steps, n_steps), in the squared unit of the readings.
         earlier: (n_terms, n_days), for the sum of all steps and that of each of the days before, the nearest
             first; n_days is 0 where days are independent.
     """
 
-    nodes: Floats | GroupedNodes
+    nodes: Floats | PairedNodes | GroupedNodes
     steps: Floats
     earlier: Floats
 
@@ -53,13 +85,13 @@ class ErrorTerms:
 
     def of_sum(self, nodes: Floats) -> Floats:
         """Return what each term says of a sum of nodes, (n_terms,), weighted by (n_nodes,)."""
-        if isinstance(self.nodes, GroupedNodes):
+        if not isinstance(self.nodes, np.ndarray):
             return self.nodes.of_sum(nodes)
         return np.asarray(np.einsum("rij,i,j->r", self.nodes, nodes, nodes, optimize=True))
 
     def of_each(self) -> Floats:
         """Return what each term says of each node, (n_terms, n_nodes)."""
-        if isinstance(self.nodes, GroupedNodes):
+        if not isinstance(self.nodes, np.ndarray):
             return self.nodes.of_each()
         return np.asarray(np.einsum("rnn->rn", self.nodes))
 

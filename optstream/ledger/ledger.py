@@ -142,6 +142,7 @@ class Ledger:
     record_vintage = transaction(revisions.record_vintage)
     record_vintage_published = transaction(revisions.record_vintage_published)
 
+    refuse_amendment = question(amendment.refuse_amendment)
     terms = question(stream_reader.terms)
     siblings = question(stream_reader.siblings)
     streams = question(stream_reader.streams)

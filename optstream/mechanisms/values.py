@@ -94,7 +94,9 @@ def _in_order(values: Any, leaves: Sequence[str] | None) -> ArrayLike:
         named = f"; missing: {', '.join(map(repr, missing[:MOST_NAMED]))}" if missing else ""
         if not missing and {*leaves} <= {*frame.columns}:
             others = [f"{label!r:.80}" for label in frame.columns if label not in leaves]
-            named = f"; no leaf: {', '.join(others[:MOST_NAMED])}" if others else ""
+            twice = [f"{leaf!r:.80}" for leaf in leaves if [*frame.columns].count(leaf) > 1]
+            named = f"; more than once: {', '.join(twice[:MOST_NAMED])}" if twice else "; here both have them"
+            named = f"; no leaf: {', '.join(others[:MOST_NAMED])}" if others else named
         more = f" and {len(missing) - MOST_NAMED} more" if len(missing) > MOST_NAMED else ""
         raise ParameterError(
             "a frame must have each leaf of the hierarchy once, and nothing else, in its columns, or in the "

@@ -64,6 +64,24 @@ def decode_table(
 ) -> tuple[pl.DataFrame, dict[bytes, bytes]]:
     """Return the rows of a Parquet file and its footer's metadata.
 
+    Arguments and errors as `read_table`.
+    """
+    table, metadata = read_table(data, limits, what, columns)
+    try:
+        frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))
+    except _UNREADABLE as error:
+        raise PublicationError(f"{what} is not whole Parquet") from error
+    if not isinstance(frame, pl.DataFrame):
+        raise PublicationError(f"{what} is not a table")
+    return frame, metadata
+
+
+def read_table(
+    data: bytes, limits: Limits, what: str, columns: Collection[str] | None = None
+) -> tuple[pa.Table, dict[bytes, bytes]]:
+    """Return the table of a Parquet file, each text as a number and once in a dictionary, and its footer's
+    metadata.
+
     columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError,
     which names the file by `what`, if the bytes are not Parquet, hold lists or columns in columns, claim more
     than `limits` or repeat a long text: no count of rows bounds that.
@@ -79,13 +97,9 @@ def decode_table(
         # each text once, whatever repeats it, until it is known how long they are together
         file = pq.ParquetFile(pa.BufferReader(data), metadata=file.metadata, read_dictionary=paths)
         held = None if columns is None else [name for name in paths if name in columns]
-        table = _read(file, held, what)
-        frame = pl.from_arrow(table.cast(pa.schema(map(_written_out, table.schema))))
+        return _read(file, held, what), file.metadata.metadata or {}
     except _UNREADABLE as error:
         raise PublicationError(f"{what} is not whole Parquet") from error
-    if not isinstance(frame, pl.DataFrame):
-        raise PublicationError(f"{what} is not a table")
-    return frame, file.metadata.metadata or {}
 
 
 def _read(file: pq.ParquetFile, columns: list[str] | None, what: str) -> pa.Table:

@@ -4,9 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from optstream.errors import LedgerError
 from optstream.ledger import GuaranteeLoss, Ledger
-from optstream.ledger.transactions.amend import check_currency_kept
 from optstream.mechanisms import Hierarchical, OptStream
 from optstream.privacy import Spend
 from optstream.stream import Hour
@@ -53,15 +51,13 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
     """Plan the days after the last release under the configuration's guarantee, as `reserve` would judge them
     if it were declared now. Declares and reserves nothing.
 
-    Raises LedgerError if nothing differs from the privacy guarantee in force, or its currency would.
+    Raises LedgerError where `declare` would, now: nothing differs, or a day is drawn and not published.
     """
     stream, calendar, amended = settings.stream.name, settings.calendar, terms_of(settings).budget_model
+    ledger.refuse_amendment(terms_of(settings))
     terms, changed = ledger.terms(stream), guarantee_changed(settings, ledger)
-    if terms is None or not changed:
-        raise LedgerError(f"stream {stream!r} has exactly this guarantee already: there is nothing to amend")
-    check_currency_kept(terms, terms_of(settings))
     last = ledger.last_release(stream)
-    if last is None:
+    if terms is None or last is None:
         return Waits(tuple(changed), (), None)
     day = calendar.period_from_step(last.first_step)
     refused, recent, first = list[tuple[date, GuaranteeLoss]](), list[Spend](), None

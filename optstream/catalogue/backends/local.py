@@ -160,18 +160,19 @@ class LocalTransaction:
             os.fsync(before)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
-        """Unlink the files; the folder is removed with its last file."""
-        above, last = split(folder)
+        """Unlink the files; the folder is removed with its last file, and the day's with its last hour."""
         try:
             with opened(self._root, folder) as descriptor:
                 for name in names:
                     with suppress(FileNotFoundError):
                         _unlink(descriptor, folder, name)
                 os.fsync(descriptor)
-            with opened(self._root, above) as descriptor, suppress(OSError):
-                # what else is in it is nobody's: `check_files` names it
-                os.rmdir(last, dir_fd=descriptor)
-                os.fsync(descriptor)
+            for name in (folder, split(folder)[0]) if folder.count("/") > 1 else (folder,):
+                above, last = split(name)
+                with opened(self._root, above) as descriptor, suppress(OSError):
+                    # what else is in it is nobody's: `check_files` names it
+                    os.rmdir(last, dir_fd=descriptor)
+                    os.fsync(descriptor)
         except (FileNotFoundError, NotADirectoryError):
             return
 

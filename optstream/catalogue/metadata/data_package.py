@@ -49,7 +49,9 @@ def table_schema(columns: tuple[Column, ...]) -> dict[str, Any]:
     """Return a Table Schema of columns, any of which a file may lack if its values may be absent."""
     fields = []
     for column in columns:
-        field = {"name": column.name, "type": column.kind, "description": column.meaning}
+        # readers of Parquet, Frictionless' own too, make floats of whole numbers of which some are absent
+        kind = "number" if column.may_be_null and column.kind == "integer" else column.kind
+        field = {"name": column.name, "type": kind, "description": column.meaning}
         fields.append(field if column.may_be_null else {**field, "constraints": {"required": True}})
     return {"$schema": f"{PROFILES}/tableschema.json", "fieldsMatch": "superset", "fields": fields}
 

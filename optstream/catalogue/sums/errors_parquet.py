@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,12 +13,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from optstream.catalogue.statements.stated_files import ErrorsOf
-from optstream.errors import PublicationError
-from optstream.estimation.error_terms import ErrorTerms
+from optstream.estimation.error_terms import ErrorTerms, PairedNodes
 from optstream.estimation.many_leaves.group_terms import GroupedNodes
-from optstream.storage.parquet_limits import Limits
-from optstream.storage.parquet_table import decode_table
-from optstream.stream.period import day_of, period_from
 
 FORMAT = "optstream.errors/1"
 GROUPED = "optstream.errors/2"
@@ -35,19 +31,14 @@ SCHEMA = {
     "value": pl.Float64(),
 }
 """Columns of a file of errors."""
-LIMITS = Limits(rows=2**26, columns=len(SCHEMA), group_rows=2**26, group_bytes=2**34)
 _KINDS = pa.string(), pa.int32(), pa.date32()
 """Of what the parts of a term are labelled with."""
-_ARROW = {
+ARROW = {
     pl.Int32(): pa.int32(),
     pl.Float64(): pa.float64(),
     pl.String(): pa.string(),
     pl.Date(): pa.date32(),
 }
-
-
-MOST_ENTRIES = 2**26
-"""Of the matrices of one day, which anyone may have written: 512 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +90,7 @@ def encode_errors(
     nodes: names, in the terms' order. added: (n_nodes, n_steps), what lower bound and rounding added; None
     for nothing. Another pyarrow may encode differently.
     """
+    assert not isinstance(terms.nodes, PairedNodes)  # which are read from a file, some of them
     first, second, of_nodes = _pairs_of_nodes(terms.nodes)
     at, other, of_steps = _pairs(terms.steps)
     days = [period - timedelta(days=lag) for lag in range(1, terms.earlier.shape[1] + 1)]
@@ -118,7 +110,7 @@ def encode_errors(
         _labels(dates, np.arange(len(days)), 2, place, widths),
         pa.array(figures[kept], pa.float64()),
     ]
-    schema = pa.schema([pa.field(name, _ARROW[kind]) for name, kind in SCHEMA.items()])
+    schema = pa.schema([pa.field(name, ARROW[kind]) for name, kind in SCHEMA.items()])
     rows = pa.table(columns, schema)
     if is_grouped := isinstance(terms.nodes, GroupedNodes):
         rows = pa.concat_tables([rows, _rows_of_groups(terms.nodes, names, schema)])
@@ -140,112 +132,6 @@ def encode_errors(
         writer.add_key_value_metadata({KEY: json.dumps(footer, separators=(",", ":"))})
     data: bytes = sink.getvalue().to_pybytes()
     return data
-
-
-def decode_errors(data: bytes) -> DayErrors:
-    """Return what a file of errors says, which anyone may have written.
-
-    Raises PublicationError for what is no such file, or claims more than `LIMITS`.
-    """
-    rows, metadata = decode_table(data, LIMITS, "a file of errors", SCHEMA)
-    try:
-        footer = json.loads(metadata[KEY])
-        if footer["format"] not in (FORMAT, GROUPED) or footer["of"] not in get_args(ErrorsOf):
-            raise ValueError
-        if dict(rows.schema) != SCHEMA:
-            raise ValueError
-        period, nodes = period_from(footer["period"]), tuple(footer["nodes"])
-        of_terms = rows.filter(pl.col("term").is_not_null())
-        terms = _terms(of_terms, footer["format"] == GROUPED, period, nodes, *footer["shape"])
-        return DayErrors(period, footer["of"], nodes, terms, _added(rows, nodes, terms.steps.shape[1]))
-    except (
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        TypeError,
-        MemoryError,
-        pl.exceptions.PolarsError,
-        RecursionError,
-    ) as error:
-        raise PublicationError(
-            f"these bytes are no file of errors of format {FORMAT} or {GROUPED}"
-        ) from error
-
-
-def _terms(
-    rows: pl.DataFrame,
-    is_grouped: bool,
-    period: date,
-    nodes: tuple[str, ...],
-    n_terms: int,
-    n_steps: int,
-    n_earlier: int,
-) -> ErrorTerms:
-    """Return the terms that the rows are of. Raises ValueError for rows that are of none."""
-    # what was added has an entry for each node and step, also where there is no term
-    n_nodes, n_times = len(nodes), n_steps + n_earlier
-    terms = n_terms * (n_nodes + n_times**2 if is_grouped else (n_nodes + n_times) ** 2)
-    if min(n_terms, n_steps, n_earlier) < 0 or max(terms, n_nodes * n_steps) > MOST_ENTRIES:
-        raise ValueError
-    if (rows.select("term", "step", "other_step").min_horizontal() < 0).any():
-        raise ValueError  # numpy would count from the end
-    of_steps, earlier = np.zeros((n_terms, n_steps, n_steps)), np.zeros((n_terms, n_earlier))
-    pairs = rows.filter(pl.col("step").is_not_null())
-    of_steps[pairs["term"], pairs["step"], pairs["other_step"]] = pairs["value"]
-    days = rows.filter(pl.col("earlier_date").is_not_null())
-    lags = days.select((pl.lit(day_of(period)) - pl.col("earlier_date")).dt.total_days() - 1).to_series()
-    if (lags < 0).any():
-        raise ValueError
-    earlier[days["term"], lags] = days["value"]
-    of_nodes = (_grouped if is_grouped else _paired)(rows, nodes, n_terms)
-    if not all(np.isfinite(one).all() for one in (of_steps, earlier)):
-        raise ValueError
-    return ErrorTerms(of_nodes, _symmetric(of_steps), earlier)
-
-
-def _paired(rows: pl.DataFrame, nodes: tuple[str, ...], n_terms: int) -> NDArray[np.float64]:
-    """Return what the terms say of pairs of nodes, (n_terms, n_nodes, n_nodes). Raises ValueError."""
-    pairs, places = rows.filter(pl.col("node").is_not_null()), pl.Enum(nodes)
-    found = np.zeros((n_terms, len(nodes), len(nodes)))
-    first, second = (pairs[name].cast(places).to_physical() for name in ("node", "other_node"))
-    found[pairs["term"], first, second] = pairs["value"]
-    if not np.isfinite(found).all():
-        raise ValueError
-    return _symmetric(found)
-
-
-def _grouped(rows: pl.DataFrame, nodes: tuple[str, ...], n_terms: int) -> GroupedNodes:
-    """Return what the terms say of nodes alone and in groups. Raises ValueError."""
-    from scipy.sparse import csr_array  # which a command's help does not wait for
-
-    own, is_alone = rows.filter(pl.col("node").is_not_null()), pl.col("other_node").is_not_null()
-    places = pl.Enum(nodes)
-    pairs, shares = own.filter(is_alone), own.filter(~is_alone)
-    if (pairs["node"] != pairs["other_node"]).any() or shares["other_step"].has_nulls():
-        raise ValueError
-    alone = np.zeros((n_terms, len(nodes)))
-    alone[pairs["term"], pairs["node"].cast(places).to_physical()] = pairs["value"]
-    at = shares.select("term", "other_step").to_numpy().astype(np.int64)
-    groups, rows_of = np.unique(at, axis=0, return_inverse=True)
-    entries = shares["value"].to_numpy(), (rows_of, shares["node"].cast(places).to_physical().to_numpy())
-    found = GroupedNodes(alone, csr_array(entries, shape=(len(groups), len(nodes))), groups[:, 0])
-    if groups[:, 0].max(initial=-1) >= n_terms or not np.isfinite(found.of_each()).all():
-        raise ValueError
-    return found
-
-
-def _added(rows: pl.DataFrame, nodes: tuple[str, ...], n_steps: int) -> NDArray[np.float64]:
-    """Return what bound and rounding added, of the rows without a term. Raises ValueError for others."""
-    told = rows.filter(pl.col("term").is_null())
-    found = np.zeros((len(nodes), n_steps))
-    found[told["node"].cast(pl.Enum(nodes)).to_physical(), told["step"]] = told["value"]
-    if not np.isfinite(found).all():
-        raise ValueError
-    return found
-
-
-def _symmetric(pairs: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.asarray(0.5 * (pairs + pairs.transpose(0, 2, 1)))
 
 
 def _pairs(matrices: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:

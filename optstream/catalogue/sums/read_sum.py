@@ -20,7 +20,8 @@ from optstream.catalogue.reading.read import catalogue_reader, read_beside, read
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.catalogue.statements.statement import ReleaseStatement
-from optstream.catalogue.sums.errors_parquet import DayErrors, decode_errors
+from optstream.catalogue.sums.decode_errors import decode_errors
+from optstream.catalogue.sums.errors_parquet import DayErrors
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import SumOfValues
 from optstream.estimation.many_leaves.group_terms import GroupedNodes
@@ -80,7 +81,8 @@ def read_sum(
             else f"; {len(entries)} of them"
         )
         raise ParameterError(f"a sum over days needs every day from {first} to {last}{of_days} are published")
-    days = [read_day(storage, catalogue, entry, verify=public_key is not None) for entry in entries]
+    verify = public_key is not None
+    days = [read_day(storage, catalogue, entry, nodes, verify=verify) for entry in entries]
     return sum_of_days(days, nodes, steps)
 
 
@@ -142,14 +144,16 @@ class SummedDay:
         return self.errors.added[[places[name] for name in self.nodes]]
 
 
-def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bool) -> SummedDay:
-    """Return a listed day, not withdrawn.
+def read_day(
+    storage: Storage, catalogue: Catalogue, entry: Entry, among: Collection[str], *, verify: bool
+) -> SummedDay:
+    """Return a listed day, not withdrawn, for sums over some nodes.
 
     verify: whether to compare the hash of its file; that of the file of errors is compared in any case.
     Raises PublicationError where a file is missing, altered, or of another day.
     """
     rows = read_rows(storage, catalogue, entry, verify)
-    errors = read_errors(storage, entry, read_statement(storage, entry), rows)
+    errors = read_errors(storage, entry, read_statement(storage, entry), rows, among)
     labels = rows.select("node", "parent", "level").unique("node", maintain_order=True)
     nodes = tuple(labels["node"])
     figures = rows.sort(pl.col("node").cast(pl.Enum(nodes)), "step")
@@ -164,13 +168,18 @@ def read_day(storage: Storage, catalogue: Catalogue, entry: Entry, *, verify: bo
 
 
 def read_errors(
-    storage: Storage, entry: Entry, stated: ReleaseStatement, rows: pl.DataFrame | None = None
+    storage: Storage,
+    entry: Entry,
+    stated: ReleaseStatement,
+    rows: pl.DataFrame | None = None,
+    among: Collection[str] = (),
 ) -> DayErrors | None:
     """Return how the errors of a listed day hang together; None where there is no file of errors.
 
     The file's hash is compared; it is found also where a newer release has replaced it meanwhile. rows: of
-    the release, all of them; None where who asks takes what nodes and steps the file tells of. Raises
-    PublicationError where the file is missing, altered, or of another day, or of other nodes or steps.
+    the release, all of them; None where who asks takes what nodes and steps the file tells of. among: as for
+    `decode_errors`; by default each node is asked for by itself. Raises PublicationError where the file is
+    missing, altered, or of another day, or of other nodes or steps.
     """
     if stated.errors is None:
         return None
@@ -183,7 +192,7 @@ def read_errors(
         if not storage.is_file(replaced):
             raise
         data = read_beside(storage, entry.period, replaced, digest, LARGEST_ERRORS)
-    found = decode_errors(data)
+    found = decode_errors(data, among)
     if (found.period, found.of) != (entry.period, stated.errors.of):
         raise PublicationError(f"{name} tells of another release; restore it")
     if rows is not None and not found.fits(rows):

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, and_, or_, select, update
 from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import next_guarantee
 from optstream.ledger.database.rows import rows
-from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
-from optstream.ledger.database.stream_rows import columns_of, event_body, lock, terms_of
+from optstream.ledger.database.schema import ReleaseRow, StreamRow
+from optstream.ledger.database.stream_rows import columns_of, event_body, find_stream, lock, terms_of
 from optstream.ledger.hash_chain import append
 from optstream.ledger.records import StreamTerms, check_name
 from optstream.ledger.transactions.enrol import refuse_more_than_all
@@ -41,12 +41,36 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     members = select(StreamRow).where(StreamRow.grant_id == budget).order_by(StreamRow.id).with_for_update()
     rows(connection, members)
     stream, grant = lock(connection, terms.stream)
-    changed = terms_of(connection, stream).differing(terms)
+    refuse_amendment(connection, terms)
+    # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
+    number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
+    for member in rows(connection, members):
+        agreed = (
+            terms if member.id == stream.id else _following(terms_of(connection, member), terms.budget_model)
+        )
+        change = update(StreamRow).where(StreamRow.id == member.id)
+        connection.execute(change.values(**columns_of(agreed)))
+        append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+
+
+def refuse_amendment(connection: Connection, terms: StreamTerms) -> None:
+    """Refuse terms to which `amend` would not change, or not now. Changes nothing.
+
+    Args:
+        terms: As for `amend`.
+
+    Raises:
+        LedgerError: As of `amend`.
+    """
+    stream = find_stream(connection, terms.stream)
+    if stream is None:
+        raise LedgerError(f"stream {terms.stream!r} is not in the ledger: there is nothing to amend")
+    known = terms_of(connection, stream)
+    changed = known.differing(terms)
     if not changed:
         raise LedgerError(
             f"stream {terms.stream!r} has exactly this privacy guarantee already: there is nothing to amend"
         )
-    known = terms_of(connection, stream)
     if known.alpha_ratio != terms.alpha_ratio:
         raise LedgerError(
             f"the alpha of stream {terms.stream!r} is {known.alpha_ratio} for one of its privacy budget, and "
@@ -60,17 +84,8 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
             f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
             "to its population, step by step; restore the configuration"
         )
-    refuse_more_than_all(connection, terms, grant.id)
-    _refuse_open_draws(connection, grant)
-    # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
-    number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
-    for member in rows(connection, members):
-        agreed = (
-            terms if member.id == stream.id else _following(terms_of(connection, member), terms.budget_model)
-        )
-        change = update(StreamRow).where(StreamRow.id == member.id)
-        connection.execute(change.values(**columns_of(agreed)))
-        append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+    refuse_more_than_all(connection, terms, stream.grant_id)
+    _refuse_open_draws(connection, stream.grant_id)
 
 
 def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
@@ -88,11 +103,11 @@ def check_currency_kept(known: StreamTerms, terms: StreamTerms) -> None:
     )
 
 
-def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:
+def _refuse_open_draws(connection: Connection, grant_id: int) -> None:
     """Raise LedgerError for an open draw: it is published under the guarantee of its draw."""
     is_open = or_(ReleaseRow.state == "DRAWN", and_(ReleaseRow.state == "RESERVED", ReleaseRow.drawing))
     query = select(ReleaseRow.period, StreamRow.name).join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
-    query = query.where(StreamRow.grant_id == grant.id, is_open).order_by(ReleaseRow.first_step)
+    query = query.where(StreamRow.grant_id == grant_id, is_open).order_by(ReleaseRow.first_step)
     if found := connection.execute(query.limit(1)).first():
         period, stream = found
         raise LedgerError(

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from optstream.catalogue.backends import Location
-from optstream.errors import DumpError, LedgerError
+from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.storage.durable import sync_folder
 from optstream.storage.location import name_below
 from tasks.config import Settings
@@ -136,27 +136,48 @@ def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, t
 
 def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Inputs:
     """What the measurements of this hash were drawn from; empty where no record says."""
-    found = _kept(settings, day, revision, measurements_hash)
-    inputs = found.get(INPUTS, found)
+    try:
+        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    inputs = found.get(INPUTS, found) if isinstance(found, dict) else found
     return {str(name): str(tag) for name, tag in inputs.items()} if isinstance(inputs, dict) else {}
 
 
 def stated_of_draw(
     settings: Settings, day: date, revision: int, measurements_hash: str | None
 ) -> Mapping[str, Any] | None:
-    """What a statement says of the draw of the measurements of this hash; None where no record says."""
-    found = _kept(settings, day, revision, measurements_hash).get(STATED)
-    return found if isinstance(found, dict) else None
+    """What a statement says of the draw of the measurements of this hash; None where no record says.
 
-
-def _kept(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> dict[str, Any]:
-    token = token_in(settings.measurements_of(day, revision), measurements_hash)
-    path = settings.inputs_of(day, revision) / f"{token}.json"
+    Raises PublicationError where the record is no longer as it was stored: the configuration of now would be
+    stated in its place.
+    """
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        found = json.loads(_record_of(settings, day, revision, measurements_hash).read_bytes())
+        told = found.get(STATED)
+        if told is None or isinstance(told.get("mechanism", {}), dict):
+            return None if told is None else {**told}
+    except OSError:
+        return None
+    except (ValueError, AttributeError, RecursionError):
+        pass
+    raise edited_record(settings, day, revision, measurements_hash)
+
+
+def edited_record(
+    settings: Settings, day: date, revision: int, measurements_hash: str | None
+) -> PublicationError:
+    """Which record of a draw is not as it was stored, and what to do."""
+    path = _record_of(settings, day, revision, measurements_hash)
+    return PublicationError(
+        f"{path} is not as it was stored when {day} was drawn: restore it from a backup, or give the day up "
+        f"with `optstream withdraw --date {day} --reason WHY`"
+    )
+
+
+def _record_of(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Path:
+    token = token_in(settings.measurements_of(day, revision), measurements_hash)
+    return settings.inputs_of(day, revision) / f"{token}.json"
 
 
 def by_folder(inputs: Inputs) -> dict[str, Inputs]:

@@ -26,7 +26,7 @@ from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.planning.long_spans import long_spans_of
 from tasks.release.build_mechanism import Mechanism
-from tasks.release.guards.input_hashes import FOLDER, stated_of_draw
+from tasks.release.guards.input_hashes import FOLDER, edited_record, stated_of_draw
 from tasks.release.records.files_beside import NO_FILES, FilesBeside
 from tasks.release.records.published_rows import known_errors
 from tasks.storage.private_files import read_verified
@@ -109,9 +109,10 @@ def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseState
     By now the configuration may plan with less of epsilon, or know of another rounding beside as much less
     alpha: no amendment, and neither is true of what was drawn before. record: of the day. Where what was
     staged first was purged, what readers have says the same of the draw. Raises PublicationError if they have
-    nothing that is whole.
+    nothing that is whole, and where the record of the draw was edited.
     """
-    told = stated_of_draw(settings, now.period, now.revision, record.measurements_hash if record else None)
+    draw = settings, now.period, now.revision, record.measurements_hash if record else None
+    told = stated_of_draw(*draw)
     if told is None:
         if not now.vintage:
             return now
@@ -119,7 +120,10 @@ def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseState
         told = (_staged_first(settings, digest, now) or _listed(settings, now)).to_document()
     known = {ROUNDING: "0"} | {key: told[key] for key in OF_THE_DRAW if key in told}
     mechanism = _mechanism_drawn(known.get(MECHANISM, now.mechanism), now.mechanism)
-    return ReleaseStatement.from_document({**now.to_document(), **known, MECHANISM: mechanism})
+    try:
+        return ReleaseStatement.from_document({**now.to_document(), **known, MECHANISM: mechanism})
+    except PublicationError as error:
+        raise edited_record(*draw) from error
 
 
 def _mechanism_drawn(drawn: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

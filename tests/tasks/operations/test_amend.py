@@ -13,6 +13,7 @@ from tasks.ledger.show import read_book
 from tasks.operations.amend import Waits, declare, rehearse
 from tasks.release.day import Status
 from tasks.release.run import terms_of
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
@@ -48,6 +49,17 @@ def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
     (page,) = read_book(released.settings, released.ledger, DAYS[2], DAYS[2])
     assert page.days[0].may is False
     assert "by privacy guarantee 0" in page.days[0].because
+
+
+def test_a_dry_run_says_that_an_open_draw_refuses_the_amendment(released):
+    released.configure('alpha = "1"', 'alpha = "10"')
+    released.release(DAYS[2], steps=STEPS[:6])
+    released.configure('alpha = "10"', 'alpha = "1"')
+    for act in (lambda *_: rehearse(released.settings, released.ledger), released.ledger.amend):
+        with pytest.raises(
+            LedgerError, match=f"{DAYS[2]} of stream 'two-regions' is drawn and not published"
+        ):
+            act(terms_of(released.settings), "smaller customers", released.now)
 
 
 def test_nothing_waits_for_a_guarantee_that_asks_for_more_noise(released):

@@ -92,6 +92,17 @@ def test_the_data_package_is_valid(dataset):
     assert problems_of_a_package(broken), "control: a field's type that the format does not know"
 
 
+@pytest.mark.slow
+def test_the_files_are_valid_by_the_data_package_too(folder):
+    """Of errors most numbers of steps are absent."""
+    from frictionless import validate
+
+    report = validate(str(folder / "datapackage.json"))
+    assert {task.name for task in report.tasks} == {"releases", "errors", "hierarchy", "catalogue"}
+    assert [error.message for task in report.tasks for error in task.errors] == []
+    assert report.errors == []
+
+
 def problems_of_a_croissant(document):
     import mlcroissant
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.catalogue.sums import errors_parquet
-from optstream.catalogue.sums.errors_parquet import KEY, SCHEMA, decode_errors, encode_errors
+from optstream.catalogue.sums.decode_errors import decode_errors
+from optstream.catalogue.sums.errors_parquet import KEY, SCHEMA, encode_errors
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.estimation.many_leaves.group_terms import GroupedNodes
@@ -81,12 +81,21 @@ def test_what_is_written_is_read_back_to_the_precision_of_float32():
     assert data == encode_errors(terms(), NODES, DAY, "whole")
     found = decode_errors(data)
     assert (found.period, found.of, found.nodes) == (DAY, "whole", NODES)
-    for one, other in zip(
-        (found.terms.nodes, found.terms.steps, found.terms.earlier),
-        (terms().nodes, terms().steps, terms().earlier),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other, rtol=1e-7)
+    for name in ("steps", "earlier"):
+        np.testing.assert_allclose(getattr(found.terms, name), getattr(terms(), name), rtol=1e-7)
+    np.testing.assert_allclose(found.terms.of_each(), terms().of_each(), rtol=1e-7)
+    for weights in np.random.default_rng(2).normal(size=(4, 3)):
+        np.testing.assert_allclose(found.terms.of_sum(weights), terms().of_sum(weights), rtol=1e-5)
+
+
+def test_pairs_of_nodes_that_no_sum_is_asked_of_are_left_out():
+    """Of 316 nodes a day has millions of pairs; a sum of three needs six of each term, an export none."""
+    data = encode_errors(terms(), NODES, DAY, "whole")
+    every, two, none = (decode_errors(data, among) for among in (None, ("a", "b"), ()))
+    assert [len(one.terms.nodes.value) for one in (every, two, none)] == [12, 8, 6]
+    weights = np.array([0.0, 1.0, -2.0])
+    np.testing.assert_array_equal(two.terms.of_sum(weights), every.terms.of_sum(weights))
+    np.testing.assert_array_equal(none.variances_of_sums(), every.variances_of_sums())
 
 
 def test_sql_alone_gives_the_variance_of_a_sum(tmp_path):
@@ -120,7 +129,7 @@ def test_other_bytes_are_refused(damage):
 
 def test_a_file_that_claims_too_much_is_refused(monkeypatch):
     data = encode_errors(terms(), NODES, DAY, "whole")
-    monkeypatch.setattr(errors_parquet, "MOST_ENTRIES", 10)
+    monkeypatch.setattr("optstream.catalogue.sums.decode_errors.MOST_ENTRIES", 10)
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_errors(data)
 
@@ -172,8 +181,8 @@ def test_what_bound_and_rounding_added_is_told_beside_the_terms_and_changes_none
     np.testing.assert_allclose(found.added, added, rtol=1e-7)
     alone = decode_errors(encode_errors(terms(), NODES, DAY, "whole"))
     assert not alone.added.any()
-    for one, other in zip(vars(found.terms).values(), vars(alone.terms).values(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for one in (lambda terms: terms.steps, lambda terms: terms.earlier, lambda terms: terms.nodes.value):
+        np.testing.assert_array_equal(one(found.terms), one(alone.terms))
 
 
 def test_a_nodes_daily_sum_has_the_variance_of_its_terms():

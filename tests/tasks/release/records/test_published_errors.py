@@ -14,7 +14,8 @@ from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.questions.from_folder import ask
 from optstream.catalogue.questions.question import Question
-from optstream.catalogue.sums.errors_parquet import decode_errors, encode_errors
+from optstream.catalogue.sums.decode_errors import decode_errors
+from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.read_sum import read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
@@ -199,11 +200,11 @@ def test_without_its_manifest_nothing_of_a_release_leaves(nights):
 def test_a_file_that_was_replaced_while_days_were_read_is_read_where_it_lies(nights):
     folder = nights.settings.published_folder
     storage, known = open_storage(folder), read_catalogue(folder)
-    before = read_day(storage, known, known.entry(SECOND), verify=True)
+    before = read_day(storage, known, known.entry(SECOND), [], verify=True)
     night(nights, THIRD)
     assert read_catalogue(folder).entry(SECOND).vintage == 1
-    again = read_day(storage, known, known.entry(SECOND), verify=True)
-    assert np.array_equal(again.errors.terms.nodes, before.errors.terms.nodes)
+    again = read_day(storage, known, known.entry(SECOND), [], verify=True)
+    assert np.array_equal(again.errors.terms.of_each(), before.errors.terms.of_each())
 
 
 def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch):

@@ -164,3 +164,32 @@ def test_lineage_names_the_folder_that_was_drawn_from(installation):
     assert published(installation).status is Status.PUBLISHED
     places = [one["name"] for one in installation.lineage()[0]["inputs"]]
     assert places == [f"{installation.folder}/dumps/region={leaf}/date={DAY}" for leaf in ("84", "11")]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda told: {**told, "epsilon_plan": "much"},
+        lambda told: {**told, "mechanism": "Laplace"},
+        lambda told: {**told, "long_spans": 3},
+        lambda told: {**told, "supplier_rounding": None},
+        lambda told: "nothing",
+        None,
+    ],
+    ids=["epsilon", "mechanism", "spans", "rounding", "all", "cut"],
+)
+def test_a_record_of_a_draw_that_was_edited_by_hand_is_named_with_its_remedy(installation, edit):
+    drawn(installation)
+    (path,) = (installation.folder / "trusted/inputs").rglob("1.json")
+    kept = path.read_text()
+    document = json.loads(kept)
+    path.write_text(
+        kept[:-9] if edit is None else json.dumps({**document, "stated": edit(document["stated"])})
+    )
+    outcome = published(installation)
+    assert outcome.status is Status.FAILED
+    assert f"{path.relative_to(installation.folder)}" in outcome.message
+    assert "restore it from a backup" in outcome.message
+    path.write_text(kept)
+    installation.later(hours=1)
+    assert published(installation).status is Status.PUBLISHED

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, date, datetime
 from fractions import Fraction
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -67,6 +68,35 @@ def test_one_hour_goes_from_dump_to_published_rows_once(by_the_hour):
     again = installation.release(hour, noise=None)[hour]
     assert again.outcome.status is Status.UNCHANGED
     assert before == installation.files("published") | installation.files("trusted/measurements")
+
+
+def test_the_errors_of_an_hour_count_its_steps_from_its_first(by_the_hour):
+    """As docs/data/sums.md tells readers who go without this package."""
+    installation = by_the_hour("Laplace")
+    hour = Hour(DAY, 13)
+    installation.released(hour)
+    (path,) = (installation.folder / "published/errors").glob("*/hour=13/*")
+    rows = pl.read_parquet(path, hive_partitioning=False)
+    assert sorted(rows["step"].drop_nulls().unique()) == [0, 1]
+    nodes = rows.filter(pl.col("node") == "FR", pl.col("other_node") == "FR")
+    steps = rows.filter(pl.col("step") == 1, pl.col("other_step") == 1)
+    (variance,) = nodes.join(steps, on="term").select((pl.col("value") * pl.col("value_right")).sum()).row(0)
+    found = read_published(installation.settings.published_folder).row(
+        by_predicate=(pl.col("node") == "FR") & (pl.col("step") == 27), named=True
+    )
+    assert variance**0.5 == pytest.approx(found["load_mw_se"], rel=1e-5)
+    page = (Path(__file__).parents[4] / "docs/data/sums.md").read_text()
+    assert "with steps counted from the hour's first, 0" in page
+
+
+def test_a_day_whose_hours_were_all_withdrawn_leaves_no_empty_folder(by_the_hour):
+    installation = by_the_hour("Laplace")
+    asked = hours(DAY)[12:14]
+    installation.released(*asked)
+    assert list((installation.folder / "published/errors").glob("*/hour=12/*"))
+    for hour in asked:
+        assert installation.withdraw(hour).status is Status.WITHDRAWN
+    assert not [*(installation.folder / "published").glob("*/date=*")]
 
 
 def test_an_hour_whose_run_died_is_finished_from_its_measurements(by_the_hour):
