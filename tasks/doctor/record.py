@@ -17,7 +17,7 @@ from tasks.ingest.arrival.folders import entries_of
 from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
 from tasks.release.guards.witness import behind
-from tasks.release.records.lineage import told_releases
+from tasks.release.records.lineage_file import told_releases
 from tasks.storage.private_files import read_verified
 
 CLOCK_SLACK = timedelta(minutes=5)

@@ -19,7 +19,7 @@ from tasks.ledger.verify_lineage import compare_lineage
 from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
 from tasks.release.guards.step_numbers import told_of_renumbered
 from tasks.release.guards.witness import older_places
-from tasks.release.records.lineage import told_releases
+from tasks.release.records.lineage_file import told_releases
 from tasks.signing.key import public_keys_of
 
 UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from optstream.ledger import Ledger, ReleaseOutline
 from tasks.config import Settings
 from tasks.ledger.verify_measurements import Key
-from tasks.release.records.lineage import told_releases
+from tasks.release.records.lineage_file import told_releases
 
 
 def compare_lineage(

@@ -11,7 +11,7 @@ from optstream.ledger import Ledger
 from optstream.storage.durable import sync_folder
 from tasks.config import Settings
 from tasks.operations.expired import PurgeContext, inputs, raw_states, release_folders, staged, verdicts
-from tasks.release.records.lineage import EVENTS
+from tasks.release.records.lineage_file import EVENTS
 from tasks.storage.private_files import exclusive_in, write_private
 
 

@@ -15,7 +15,7 @@ from tasks.release.carry_over import recall
 from tasks.release.day import Judged, Lease, Reserved, Stage, TakenOver, Unreleased
 from tasks.release.guards.step_numbers import refuse_renumbered
 from tasks.release.guards.witness import bear_witness
-from tasks.release.records.lineage import told_releases
+from tasks.release.records.lineage_file import told_releases
 from tasks.release.run import PUBLISHED_IN, Run, terms_of
 from tasks.storage.private_files import fence_off, newest_token, whole_draw
 

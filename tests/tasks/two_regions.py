@@ -30,7 +30,7 @@ from tasks.release import steps as chunk
 from tasks.release.day import Requested
 from tasks.release.each import each
 from tasks.release.publish_again import publish_again
-from tasks.release.records.lineage import EVENTS
+from tasks.release.records.lineage_file import EVENTS
 from tasks.release.run import Run, enrol
 from tasks.reports import write_pages
 from tasks.sample_data.simulate import simulate

@@ -1,15 +1,12 @@
 """Where a release came from: one OpenLineage event a published day, kept in the trusted zone."""
 
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import attr
-import orjson
 from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import (
@@ -39,11 +36,11 @@ from tasks.release.guards.input_hashes import (
     drawn_inputs,
     stated_of_draw,
 )
+from tasks.release.records.lineage_file import EVENTS
 from tasks.release.run import Run as ReleaseRun
 from tasks.storage.private_files import exclusive_in
 
 PRODUCER = "urn:optstream"
-EVENTS = "events.jsonl"
 
 
 @attr.define
@@ -109,30 +106,6 @@ def _append(folder: Path, event: RunEvent) -> None:
         finally:
             os.close(descriptor)
         sync_folder(folder)
-
-
-def told_releases(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:
-    """The days, and their revisions, that the lineage of the configured stream knows as published.
-
-    days: only of these. Ten years of many regions are gigabytes: no more than a line is held, and only those
-    that name a day are parsed.
-    """
-    job, told = f"{settings.stream.name}.release", set()
-    wanted = None if days is None else [day.isoformat().encode() for day in days]
-    with ExitStack() as stack:
-        try:
-            lines = stack.enter_context((settings.lineage_folder / EVENTS).open("rb"))
-        except FileNotFoundError:
-            return frozenset()
-        for line in lines:
-            if wanted is not None and not any(day in line for day in wanted):
-                continue
-            with suppress(ValueError, KeyError, TypeError):  # a torn line tells nothing
-                event = orjson.loads(line)
-                if event["job"]["name"] == job:
-                    statement = event["run"]["facets"]["optstream_privacy"]["statement"]
-                    told.add((str(statement["period"]), int(statement["revision"])))
-    return frozenset(told)
 
 
 def lineage_event(

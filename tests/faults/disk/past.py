@@ -20,7 +20,7 @@ from sqlalchemy import make_url
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.layout import CATALOGUE
 from optstream.ledger import ReleaseRecord
-from tasks.release.records.lineage import EVENTS
+from tasks.release.records.lineage_file import EVENTS
 from tasks.storage.private_files import NAMED
 from tests.faults.bench import Bench
 from tests.faults.books import Books, read_books
