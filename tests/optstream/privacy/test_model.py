@@ -7,7 +7,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
-from optstream.privacy.exact import exact, round_up_to_float
+from optstream.privacy.exact import exact, root_above, round_up_to_float
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,12 @@ def test_scales_round_up_by_at_most_one_float(text):
     value = exact(text, "value")
     rounded = Fraction(round_up_to_float(value))
     assert value <= rounded <= value * (1 + Fraction(1, 2**52))
+
+
+@pytest.mark.parametrize("text", ["1/3", "2", "3", "123456789.123456789", "1e-30"])
+def test_a_root_is_rounded_up_by_at_most_a_few_floats(text):
+    value = exact(text, "value")
+    assert value <= Fraction(root_above(value)) ** 2 <= value * (1 + Fraction(1, 2**49))
 
 
 def test_a_scale_that_overflows_is_refused():
