@@ -199,6 +199,14 @@ def test_a_redraw_keeps_its_plan_and_what_was_never_drawn_may_change_it(ledger, 
     assert ledger.verify() == []
 
 
+def test_a_reservation_of_another_release_changes_nothing_here(ledger, reserve, drawn, kit):
+    """Their tokens are the same: each is the first of its release."""
+    own, other = drawn(), reserve("day 1", kit.plan(4, "1/8"))
+    assert own.fencing_token == other.fencing_token
+    with pytest.raises(LedgerError, match="the reservation is for stream 'load', period 'day 1'"):
+        ledger.record_staged(*KEY, "staged", "name", kit.now, other)
+
+
 def test_a_plan_for_more_leaves_than_a_customer_changes_is_refused(ledger, reserve, kit):
     (spend,) = kit.plan(0, "1/8")
     with pytest.raises(LedgerError, match="priced for another alpha or unit"):
