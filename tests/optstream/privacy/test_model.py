@@ -8,6 +8,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact, root_above, round_up_to_float
+from optstream.privacy.zero_concentrated import epsilon_of
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,13 @@ def test_epsilon_is_kept_exact():
 )
 def test_alpha_in_units_is_rounded_up(alpha, resolution, units):
     assert PrivacyModel(epsilon=1, window_length=2, alpha=alpha, resolution=resolution).alpha_units == units
+
+
+def test_what_is_within_the_budget_is_told_as_no_more_than_its_epsilon():
+    """Rho is rounded down and what it is told as up, here past the epsilon that it was made of."""
+    model = PrivacyModel("1/3", window_length=2, alpha=1, delta="1e-6")
+    assert epsilon_of(model.rho, model.delta) > model.told_epsilon(model.rho) == Fraction(1, 3)
+    assert model.told_epsilon(2 * model.rho) > Fraction(1, 3)
 
 
 def test_a_roaming_unit_changes_no_more_leaves_than_there_are():
