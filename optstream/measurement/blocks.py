@@ -41,8 +41,7 @@ def measure_blocks(
     exact = np.zeros((len(units), len(parts)), dtype=np.int64)
     for column, part in enumerate(parts):
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
-    n_variances = len(parts) if isinstance(spend, JointSpend) else 1
-    variances = np.tile(answer_variances(spend, n_variances), (len(units), 1))
+    variances = np.tile(answer_variances(spend, 1), (len(units), 1))
     choices: dict[str, Any] = {"blocks": [[part.start, part.stop] for part in parts]}
     if isinstance(spend, JointSpend):
         choices["group_sizes"] = [len(group) for group in spend.groups]

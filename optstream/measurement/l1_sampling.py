@@ -78,8 +78,7 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
     rule.take(chosen[0])
     if scales is None:
         # Nothing was charged for asking, so nothing is asked: the last steps that may be points are.
-        start = max(n_steps - (n_points - 1), chosen[0] + 1)
-        return (*chosen, *_forced(rule, start, n_steps))
+        return (*chosen, *_forced(rule, n_steps - (n_points - 1), n_steps))
     level_threshold = choice.threshold_units * n_nodes
     on_threshold = int(noise.discrete_laplace(float(scales.threshold), (1,))[0])
     on_queries = noise.discrete_laplace(float(scales.query), (n_steps,))
@@ -98,7 +97,7 @@ def choose_points(exact: NDArray[np.int64], choice: Choice, noise: NoiseSource) 
         )
         if found is None:
             if choice.take_remaining:
-                chosen += _forced(rule, max(forced, last + 1), n_steps)
+                chosen += _forced(rule, forced, n_steps)
             break
         chosen.append(found)
         rule.take(found)

@@ -83,7 +83,7 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
     """Return the noise's variance in each answer of a series, (n_answers,), in units squared; at most so much
     for Gaussian noise, whose integers vary a little less than a Gaussian's sigma squared. A joint spend has
-    as many answers as parts.
+    as many answers as parts, whatever n_answers is.
 
     Privacy: none; scales and groups are public.
     """

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -215,6 +216,31 @@ def damaged(
     return days
 
 
+def rewriting(change: Callable[[pl.DataFrame], pl.DataFrame]) -> Callable[[Installation, date], None]:
+    """A fault of what a dump's rows are."""
+    return lambda installation, day: test_bad_input.rewrite(installation, change, day)
+
+
+def emptied(installation: Installation, day: date) -> None:
+    (installation.folder / test_bad_input.place_of(day) / "part-0.parquet").write_bytes(b"")
+
+
+TIME = pl.col("timestamp")
+BROKEN = {
+    "day of 46 steps": test_bad_input.drop_last(2),
+    "day of 50 steps": rewriting(
+        lambda rows: pl.concat([rows, rows.tail(2).with_columns(TIME + timedelta(hours=1))])
+    ),
+    "duplicate": rewriting(lambda rows: pl.concat([rows, rows.head(1)])),
+    "NaN": test_bad_input.set_first(float("nan")),
+    "dump of another day": rewriting(lambda rows: rows.with_columns(TIME + timedelta(days=1))),
+    "text in a number column": rewriting(
+        lambda rows: rows.with_columns(load_mw=pl.lit(f"about {test_bad_input.PLANTED}"))
+    ),
+    "empty file": emptied,
+}
+"""What is refused as those of the bad-input tests are, in words of its own, which may leak."""
+
 RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
 
 
@@ -224,7 +250,7 @@ def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     installation = Installation(tmp_path_factory.mktemp("aggregated"))
     (installation.folder / "optstream.toml").write_text(SHOWN.replace('alpha = "1"', EXACT))
     faults: dict[str, object] = {name: damage for name, (damage, _) in test_bad_input.REFUSED.items()}
-    faults |= {"no region": test_bad_input.remove_region, "no marker": test_bad_input.remove_marker}
+    faults |= BROKEN | {"no region": test_bad_input.remove_region, "no marker": test_bad_input.remove_marker}
     with pytest.MonkeyPatch.context() as monkeypatch:
         days = damaged(installation, faults | RAISING, monkeypatch)
     return run(installation, days, served=True)

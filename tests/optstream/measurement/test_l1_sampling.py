@@ -39,6 +39,12 @@ def rule(cap=48, window=48, n_steps=12, taken=(), first_step=0):
     return WindowBudget(cap, window, first_step, n_steps, [(step, 1) for step in taken])
 
 
+def test_a_step_that_is_a_point_may_not_be_one_again():
+    budget = rule(cap=3, window=4, n_steps=6)
+    budget.take(2)
+    assert budget.allowed().tolist() == [True, True, False, True, True, True]
+
+
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.lists(st.integers(-1000, 1000), min_size=9, max_size=9), min_size=1, max_size=3),

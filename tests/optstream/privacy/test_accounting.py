@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optstream.errors import ParameterError
 from optstream.privacy import (
     CappedSpend,
     JointSpend,
@@ -198,6 +199,34 @@ def test_no_spend_costs_nothing():
 )
 def test_spends_survive_their_document(spend):
     assert spend_from_document(spend_to_document(spend)) == spend
+
+
+@pytest.mark.parametrize(
+    ("spend", "wrong"),
+    [
+        *(
+            (JointSpend(0, "x", 0, 4, ((range(0, 2),),), Fraction(1), 1, 1), wrong)
+            for wrong in (
+                {"groups": ((),)},
+                {"groups": ((range(0, 0),),)},
+                {"groups": ((range(0, 2), range(1, 3)),)},
+                {"groups": ((range(2, 4),), (range(0, 2),))},
+                {"groups": ((range(3, 5),),)},
+                {"groups": ((range(0, 4, 2),),)},
+                {"scale": Fraction(0)},
+                {"n_nodes": 0},
+            )
+        ),
+        *(
+            (PeriodSpend(0, "x", 0, (Fraction(0), Fraction(1))), {"charges": tuple(map(Fraction, charges))})
+            for charges in ((), (0,), (1, 2), (0, 2, 1))
+        ),
+        (CappedSpend(0, "x", 0, 4, 1, (-1, -2), Fraction(1), 1), {"taken_weights": (1,)}),
+    ],
+)
+def test_a_spend_that_prices_nothing_is_refused(spend, wrong):
+    with pytest.raises(ParameterError, match=f"of {type(spend).__name__}"):
+        replace(spend, **wrong)
 
 
 def test_an_unknown_kind_of_spend_is_refused():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +22,7 @@ from optstream import (
     PrivatePeriod,
     PublicDays,
 )
-from optstream.privacy.exact import exact
+from optstream.privacy.exact import Bounds, exact
 
 MODEL = PrivacyModel(1, 4, 10)
 FOUR, HALF = np.int64(4), np.float32(0.5)
@@ -76,3 +77,13 @@ def test_a_period_knows_its_first_step_as_an_integer():
 def test_what_is_not_exact_is_refused(value):
     with pytest.raises(ParameterError, match=r'epsilon of PrivacyModel must be exact.*"0.1"'):
         PrivacyModel(value, 4, 10)
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(2), Fraction(5), Fraction(7)])
+@pytest.mark.parametrize("name", ["exp", "ln"])
+def test_bounds_lie_on_their_side_of_what_decimal_rounds_to_the_nearest(name, value):
+    many = Context(50)
+    whole = getattr(many, name)(many.divide(Decimal(value.numerator), Decimal(value.denominator)))
+    below, above = (getattr(Bounds(side, 4), name)(value) for side in (ROUND_FLOOR, ROUND_CEILING))
+    assert below < whole < above
+    assert above - below <= abs(whole) / 100, "nor far from it"

@@ -7,7 +7,8 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
-from optstream.privacy.exact import exact, round_up_to_float
+from optstream.privacy.exact import exact, root_above, round_up_to_float
+from optstream.privacy.zero_concentrated import epsilon_of
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,13 @@ def test_alpha_in_units_is_rounded_up(alpha, resolution, units):
     assert PrivacyModel(epsilon=1, window_length=2, alpha=alpha, resolution=resolution).alpha_units == units
 
 
+def test_what_is_within_the_budget_is_told_as_no_more_than_its_epsilon():
+    """Rho is rounded down and what it is told as up, here past the epsilon that it was made of."""
+    model = PrivacyModel("1/3", window_length=2, alpha=1, delta="1e-6")
+    assert epsilon_of(model.rho, model.delta) > model.told_epsilon(model.rho) == Fraction(1, 3)
+    assert model.told_epsilon(2 * model.rho) > Fraction(1, 3)
+
+
 def test_a_roaming_unit_changes_no_more_leaves_than_there_are():
     model = PrivacyModel(epsilon=1, window_length=2, alpha=1, unit="roaming", leaves_per_step=3)
     assert [model.leaves_changed(n) for n in (1, 2, 5)] == [1, 2, 3]
@@ -53,6 +61,12 @@ def test_scales_round_up_by_at_most_one_float(text):
     value = exact(text, "value")
     rounded = Fraction(round_up_to_float(value))
     assert value <= rounded <= value * (1 + Fraction(1, 2**52))
+
+
+@pytest.mark.parametrize("text", ["1/3", "2", "3", "123456789.123456789", "1e-30"])
+def test_a_root_is_rounded_up_by_at_most_a_few_floats(text):
+    value = exact(text, "value")
+    assert value <= Fraction(root_above(value)) ** 2 <= value * (1 + Fraction(1, 2**49))
 
 
 def test_a_scale_that_overflows_is_refused():

@@ -252,6 +252,15 @@ def test_restatements_are_held_to_their_share_in_the_same_transaction(ledger, pu
     reserve("day 1", kit.plan(4, "1/16"), **share)  # first releases are not held to it
 
 
+def test_restatements_of_another_stream_do_not_count_as_this_ones(ledger, publish, reserve, kit):
+    ledger.enrol(kit.terms("second"), kit.now)
+    for stream in ("load", "second"):
+        publish("day 0", kit.plan(0, "1/32"), stream=stream)
+    publish("day 0", kit.plan(0, "1/16"), revision=1, stream="second")
+    share = {"restatements_epsilon": Fraction(1, 4)}
+    assert reserve("day 0", kit.plan(0, "1/16"), revision=1, **share).fencing_token == 1
+
+
 @pytest.mark.nightly
 def test_an_amendment_does_not_wait_for_a_stream_that_waits_for_it(postgresql_url, kit, monkeypatch):
     """Each would hold what the other needs, and PostgreSQL would undo one of them."""

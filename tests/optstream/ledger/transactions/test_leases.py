@@ -104,6 +104,24 @@ def test_who_gives_a_day_up_never_holds_it_longer(ledger, reserve, kit):
     assert reserve(owner="next", now=kit.now + kit.lease).fencing_token > held.fencing_token
 
 
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_lease_of_an_open_draw_or_a_void_release_is_not_given_up(ledger, reserve, kit, begun):
+    """Who ends while it draws has died in its draw, as far as others know: they wait."""
+    held = reserve()
+    if begun:
+        ledger.begin_draw(held, kit.now)
+    else:
+        ledger.void(*KEY, "given up", kit.now, held)
+    ledger.end_lease(held, kit.now + timedelta(minutes=1))
+    assert ledger.find(*KEY).lease_until == kit.now + kit.lease
+
+
+def test_a_person_whose_clock_ran_ahead_makes_no_lease_longer(ledger, reserve, kit):
+    reserve()
+    ledger.release_lease(*KEY, "its machine burnt", kit.now + timedelta(days=3650))
+    assert ledger.find(*KEY).lease_until == kit.now + kit.lease
+
+
 def test_a_draw_that_was_called_off_never_was(ledger, reserve, kit):
     """It counts as no death, its owner may begin anew, and who was fenced off can call nothing off."""
     for number in range(4):

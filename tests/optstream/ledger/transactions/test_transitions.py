@@ -1,5 +1,6 @@
 """RESERVED, DRAWN, PUBLISHED or VOID: what may follow what, and who may write."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -67,8 +68,9 @@ def test_later_steps_may_be_repeated_but_not_changed(ledger, publish, kit):
     ledger.record_staged(*KEY, "staged", "release-1.parquet", kit.now)
     ledger.record_published(*KEY, kit.now)
     assert ledger.head("load") == head
-    with pytest.raises(LedgerError, match="staged as"):
-        ledger.record_staged(*KEY, "other bytes", "release-2.parquet", kit.now)
+    for other in (("other bytes", "release-1.parquet"), ("staged", "release-2.parquet")):
+        with pytest.raises(LedgerError, match="staged as"):
+            ledger.record_staged(*KEY, *other, kit.now)
     with pytest.raises(LedgerError, match="PUBLISHED"):
         ledger.record_drawn(reservation, "measured", kit.plan(0, "1/4"), kit.now)
     with pytest.raises(LedgerError, match="readers have it"):
@@ -188,8 +190,28 @@ def test_a_redraw_keeps_its_plan_and_what_was_never_drawn_may_change_it(ledger, 
     ledger.begin_draw(cheaper, later)
     with pytest.raises(LedgerError, match="another plan"):
         reserve(owner="third", plan=kit.plan(0, "1/4"), now=later + timedelta(hours=1))
+    # nor may it be changed by who comes after a redraw that did not begin
+    again = reserve(owner="third", plan=kit.plan(0, "1/8"), now=later + timedelta(hours=1))
+    assert (again.redraws, ledger.find(*KEY).drawing) == (1, False)
+    with pytest.raises(LedgerError, match="another plan"):
+        reserve(owner="fourth", plan=kit.plan(0, "1/4"), now=later + timedelta(hours=2))
     assert ledger.find(*KEY).spends == kit.plan(0, "1/8")
     assert ledger.verify() == []
+
+
+def test_a_reservation_of_another_release_changes_nothing_here(ledger, reserve, drawn, kit):
+    """Their tokens are the same: each is the first of its release."""
+    own, other = drawn(), reserve("day 1", kit.plan(4, "1/8"))
+    assert own.fencing_token == other.fencing_token
+    with pytest.raises(LedgerError, match="the reservation is for stream 'load', period 'day 1'"):
+        ledger.record_staged(*KEY, "staged", "name", kit.now, other)
+
+
+def test_a_plan_for_more_leaves_than_a_customer_changes_is_refused(ledger, reserve, kit):
+    (spend,) = kit.plan(0, "1/8")
+    with pytest.raises(LedgerError, match="priced for another alpha or unit"):
+        reserve(plan=(replace(spend, leaves_changed=2),))
+    assert ledger.find(*KEY) is None
 
 
 def test_a_drawn_release_is_finished_by_whoever_comes(ledger, drawn, kit):

@@ -37,6 +37,7 @@ def test_a_period_longer_than_a_window_may_hold_its_cap_several_times():
     assert worst_window([outcome], 2).epsilon == worst_window([plan], 2).epsilon
     assert period_charge(plan, 2) == period_charge(outcome, 2) == pytest.approx(1)
     assert period_charge(plan, 6) == pytest.approx(1 / 3)
+    assert period_charge(plan, 4) == pytest.approx(2 / 3), "a window and a part of one"
 
 
 def test_each_step_has_its_own_charge():

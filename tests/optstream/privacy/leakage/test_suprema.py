@@ -114,6 +114,13 @@ def test_steps_without_release_let_leakage_fade(chains):
     assert repeated_leakage([0.1, 0.0], backward=np.eye(2), forward=None)[0].tolist() == [math.inf] * 2
 
 
+def test_a_period_within_rounding_of_where_it_is_infinite_is_infinite():
+    matrix, border = [[0.5, 0.5], [0, 1]], math.log(2)
+    for epsilon, is_finite in ((math.nextafter(border, 0), False), (border - 1e-6, True)):
+        before, _ = repeated_leakage([epsilon] * 2, backward=matrix, forward=None)
+        assert np.isfinite(before).tolist() == [is_finite] * 2
+
+
 def test_a_period_has_steps(chains):
     with pytest.raises(ParameterError, match="epsilons must have at least one step"):
         repeated_leakage([], backward=None, forward=None)

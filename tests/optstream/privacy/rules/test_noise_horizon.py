@@ -11,7 +11,7 @@ from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed.tree_levels import tree_figures
 from optstream.privacy import JointSpend
 from optstream.privacy.horizon import loss_over
-from optstream.privacy.rules.noise_horizon import Draws, Horizon
+from optstream.privacy.rules.noise_horizon import Draws, Horizon, errs_less
 from optstream.stream import AggregationTree
 
 WINDOW, DELTA = 48, Fraction(1, 10**6)
@@ -39,6 +39,12 @@ def test_a_price_is_what_the_ledger_composes_of_the_plan():
 def test_a_price_is_never_above_the_plain_sum():
     draws = Draws(Fraction(900), Fraction(1))
     assert span(1).price(draws) == WINDOW * 900
+
+
+def test_noise_whose_scale_may_not_grow_errs_no_less():
+    draws = Draws(Fraction(1, 4), Fraction(1))
+    assert [errs_less(ratio, draws, draws, None) for ratio in (0.9, 1.0, 1.1)] == [False, False, True]
+    assert not errs_less(1.0, replace(draws, epsilon=Fraction(1, 5)), draws, span(1))
 
 
 def test_a_window_prefers_joint_noise_and_a_year_laplace_noise():

@@ -57,7 +57,7 @@ def redone(installation, day):
     return again == known and read.measured.to_bytes() == path.read_bytes()
 
 
-DAILY = ("OptStream", "Sample", "Fourier", "PeGaSus", "HistoryInformed")
+DAILY = ("OptStream", "Sample", "Fourier", "PeGaSus", "HistoryInformed", "Gaussian")
 """Tried by day, the others by night: test_release_mechanisms has a released start of each of those by day."""
 
 
