@@ -1,17 +1,15 @@
 """Covariances of weighted sums as a sum of products: a matrix of nodes times one of times, few of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.many_leaves.groups import Groups
+from optstream.estimation.many_leaves.squares import Part
 
 Floats = NDArray[np.float64]
-LEAST_STRENGTH = 1e-9
-"""Relative: products that add less are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +31,13 @@ class ErrorProducts:
     times: Floats
     columns: Floats
     forms: Floats
-    groups: tuple[Groups, ...] = ()
+    groups: tuple[Part, ...] = ()
+
+    @classmethod
+    def of_groups(cls, groups: Iterable[Part], p: int, q: int) -> "ErrorProducts":
+        """Return what groups of leaves alone share, in p sums over q sums of times."""
+        nothing = np.zeros((0, p, p)), np.zeros((0, q, q)), np.zeros((p, 0)), np.zeros((0, q, 0, q))
+        return cls(*nothing, tuple(groups))
 
     def joined(self, columns: Floats, forms: Floats) -> "ErrorProducts":
         """Return the sum of this and of what further columns, (p, d), with forms, (d, q, d, q), add."""
@@ -64,28 +68,6 @@ class ErrorProducts:
             nodes @ self.columns,
             across,
             tuple(one.of_sums(nodes, times) for one in self.groups),
-        )
-
-    def folded(self, n_parts: int) -> "ErrorProducts":
-        """Return the same of sums of parts, each of nodes weighed in its way over times weighed in its way.
-
-        p and q are those of the first part, then of the next ones, `n_parts` in all.
-        """
-        p, q = self.nodes.shape[1] // n_parts, self.times.shape[1] // n_parts
-        first, second = np.triu_indices(n_parts)
-        nodes, times = (
-            part.reshape(len(part), n_parts, size, n_parts, size)[:, first, :, second].reshape(-1, size, size)
-            for part, size in ((self.nodes, p), (self.times, q))
-        )
-        once = np.repeat(np.where(first == second, 0.25, 0.5), len(self.nodes))[:, None, None]
-        c = self.columns.shape[1]
-        columns = self.columns.reshape(n_parts, p, c).transpose(1, 0, 2).reshape(p, n_parts * c)
-        forms = self.forms.reshape(c, n_parts, q, c, n_parts, q).transpose(1, 0, 2, 4, 3, 5)
-        return ErrorProducts(
-            once * (nodes + nodes.transpose(0, 2, 1)),
-            times + times.transpose(0, 2, 1),
-            columns,
-            forms.reshape(n_parts * c, q, n_parts * c, q),
         )
 
     def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
@@ -161,20 +143,6 @@ def _largest(matrix: Floats, most: int) -> tuple[Floats, Floats]:
 def outer_squares(rows: Floats) -> Floats:
     """Return each row times itself, (n, q, q)."""
     return np.asarray(rows[:, :, None] * rows[:, None, :])
-
-
-def products_of_each(weights: Floats, forms: Floats) -> tuple[Floats, Floats]:
-    """Return few products that add up to the covariance of sums of what errs independently of each other.
-
-    weights: (p, n), of the sums. forms: (n, q, q), covariances of each over times. Returns (r, p, p) and (r,
-    q, q).
-    """
-    rows = halves(forms)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)  # what is small beside others counts as much
-    of_each, strengths, times = np.linalg.svd(rows / np.where(lengths, lengths, 1.0), full_matrices=False)
-    kept = strengths > LEAST_STRENGTH * strengths[0]
-    weighed = (lengths * of_each * strengths).T[kept]
-    return (weights * weighed[:, None]) @ weights.T, wholes(times[kept], forms.shape[1])
 
 
 def halves(matrices: Floats) -> Floats:

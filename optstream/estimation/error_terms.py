@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.error_covariance import CovarianceOfSums
-from optstream.estimation.error_products import ErrorProducts, halves, wholes
+from optstream.estimation.error_products import halves, wholes
 from optstream.estimation.many_leaves.group_terms import GroupedNodes, grouped_nodes
-from optstream.estimation.many_leaves.groups import Groups, leaves_below
+from optstream.estimation.many_leaves.groups import in_line, leaves_below
+from optstream.estimation.many_leaves.squares import Part
 from optstream.stream import AggregationTree
 
 Floats = NDArray[np.float64]
@@ -20,12 +21,16 @@ TOLERANCE_OF_COUNTS = 0.01
 """The same of nodes of counts: each leaf varies by a shape of its own, and few terms do not have all."""
 LEAST_OF_COUNTS = 1e-3
 """A variance of counts below it is compared as this: rounding to whole numbers alone has 1/12."""
+PART, PART_OF_COUNTS = 0.2, 0.4
+"""Of what is allowed: what matrices of times of nodes in groups may miss; the rest is left to squares."""
 MOST_TERMS = 128
 COMPARED = 24
 """Sets of leaves, and spans of steps, of which the variances are compared."""
+MOST_FAMILIES = 64
+"""Nodes of which all children, and every second one, are such sets."""
 MOST_LOOKED_AT = 200
 """Nodes, of many, of which is seen how their errors hang together over time."""
-LEAST_SQUARES = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+LEAST_SQUARES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 """Relative: squares of groups that count for less are left out; the first that gives the variances."""
 
 
@@ -105,23 +110,21 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     fall fast: leaves that are estimated alike err alike. It is known as a sum of products already, in more
     terms, and the variances that are compared are exact.
     """
+    from scipy.sparse import eye_array  # which a command's help does not wait for
+
     spans = _spans(n_steps, covariance.n_earlier)
     own = np.eye(n_steps, spans.shape[1])
-    one_sum = np.zeros((1, len(tree.leaves)))
-    if not covariance.of_nodes and covariance.products(one_sum, spans[:1]).groups:
+    every = eye_array(len(tree.nodes), format="csr") if covariance.of_nodes else leaves_below(tree)
+    if covariance.products(np.zeros((1, every.shape[1])), spans[:1]).groups:
         # a day before counts as one step: what such days have in common no term need tell
         lengths = np.r_[np.ones(n_steps), np.full(covariance.n_earlier, np.sqrt(n_steps))]
-        products = covariance.products(leaves_below(tree), np.diag(1.0 / lengths))
-        return _in_groups(products, tree, spans, n_steps)
-    below = np.eye(len(tree.nodes)) if covariance.of_nodes else tree.add_up(np.eye(len(tree.leaves)))
+        products = covariance.products(every, np.diag(1.0 / lengths))
+        return _in_groups(products.groups, tree, spans, n_steps, covariance.of_nodes)
     sets = _sets_of_leaves(tree)
-    products = covariance.products(below, np.eye(spans.shape[1]))
+    products = covariance.products(every.toarray(), np.eye(spans.shape[1]))
     found = products.principal(_errors(products.variances(None, own).sum(axis=1)), MOST_TERMS)
     exact = np.vstack([products.variances(None, spans), products.variances(sets, spans)])
-    allowed = TOLERANCE * exact
-    if covariance.of_nodes:
-        allowed = TOLERANCE_OF_COUNTS * np.maximum(exact, LEAST_OF_COUNTS)
-    return _fewest(found, exact, sets, spans, n_steps, allowed)
+    return _fewest(found, exact, sets, spans, n_steps)
 
 
 def _fewest(
@@ -130,10 +133,9 @@ def _fewest(
     sets: Floats,
     spans: Floats,
     n_steps: int,
-    allowed: Floats,
 ) -> ErrorTerms | None:
-    """Return as few of the products as give the variances of the nodes and of some sets of them, to what is
-    allowed; None where all are too few.
+    """Return as few of the products as give the variances of the nodes and of some sets of them, to
+    `TOLERANCE`; None where all are too few.
     """
     kept = []
     left = exact
@@ -141,7 +143,7 @@ def _fewest(
         of_chosen = np.concatenate([nodes.diagonal(), ((sets @ nodes) * sets).sum(axis=1)])
         left = left - np.outer(of_chosen, ((spans @ steps) * spans).sum(axis=1))
         kept.append((nodes, steps))
-        if (np.abs(left) <= allowed).all():
+        if (np.abs(left) <= TOLERANCE * exact).all():
             break
     else:
         return None
@@ -151,40 +153,40 @@ def _fewest(
 
 
 def _in_groups(
-    products: ErrorProducts, tree: AggregationTree, spans: Floats, n_steps: int
+    parts: tuple[Part, ...],
+    tree: AggregationTree,
+    spans: Floats,
+    n_steps: int,
+    are_counts: bool,
 ) -> ErrorTerms | None:
-    """Return the terms of many nodes; None where `MOST_TERMS` are too few. products: of nodes and times.
+    """Return the terms of nodes in groups; None where `MOST_TERMS` are too few. parts: of nodes and times.
 
     The matrices of times are those that come nearest to what some nodes and sets of them have over all pairs
     of times; what all nodes have in these is exact, but for the squares that count for little.
     """
-    every = np.zeros(len(tree.leaves), dtype=np.int64)
-    columns, parts = products.columns[tree.leaf_indices], products.groups
-    if columns.size:
-        parts = (*parts, Groups.from_forms(leaves_below(tree), every, columns, products.forms))
     own = np.diag(np.arange(spans.shape[1]) < n_steps)[None].astype(np.float64)
-    scales = _errors(np.sum([one.of_forms(one.over(own)) for one in parts], axis=0)[:, 0])
+    scales = _errors(np.sum([one.told(own) for one in parts], axis=0)[:, 0])
     order = np.lexsort((scales, tree.depths))
     some = np.unique(order[np.linspace(0, scales.size - 1, MOST_LOOKED_AT).astype(np.int64)])
     looked = np.vstack([np.eye(1, scales.size, place) for place in some] + [_sets_of_nodes(tree)])
     of_looked = [one.of_sums(looked) for one in parts]
     exact = np.sum([one.variances(None, spans) for one in of_looked], axis=0)
     both = np.sum([one.between for one in of_looked], axis=0)
-    least_known = scales.min() ** 2  # above 0
+    least_known = LEAST_OF_COUNTS if are_counts else scales.min() ** 2  # above 0
     of_steps = np.maximum(np.einsum("xss->x", both[:, :n_steps, :n_steps]), least_known)
     directions = np.linalg.svd(halves(both / of_steps[:, None, None]), full_matrices=False)[2]
     times = wholes(directions[:MOST_TERMS], spans.shape[1])
-    allowed = TOLERANCE * np.maximum(exact, least_known)
-    n_terms = _n_terms(of_looked, times, spans, exact, 0.2 * allowed)
+    allowed = (TOLERANCE_OF_COUNTS if are_counts else TOLERANCE) * np.maximum(exact, least_known)
+    n_terms = _n_terms(of_looked, times, spans, exact, (PART_OF_COUNTS if are_counts else PART) * allowed)
     if n_terms is None:
         return None
     times = times[:n_terms]
     of_spans = ((spans @ times) * spans).sum(axis=2)
     worths = np.abs(of_spans) @ (of_steps[:, None] / np.maximum(exact, least_known)).max(axis=0)
-    twice = np.concatenate([times, -times])
-    for least in LEAST_SQUARES:
-        nodes = grouped_nodes(parts, times, scales, worths, least).rounded()
-        found = np.array([nodes.of_sum(one) for one in looked])
+    twice, line = np.concatenate([times, -times]), in_line(tree)
+    for least in LEAST_SQUARES[0 if are_counts else 4 :]:
+        nodes = grouped_nodes(parts, line, times, scales, worths, least).rounded()
+        found = nodes.of_sum(looked.T).T
         if (np.abs(found @ np.concatenate([of_spans, -of_spans]) - exact) <= allowed).all():
             earlier = np.sqrt(n_steps) * twice[:, :n_steps, n_steps:].sum(axis=1)
             return ErrorTerms(nodes, twice[:, :n_steps, :n_steps], earlier)
@@ -192,13 +194,13 @@ def _in_groups(
 
 
 def _n_terms(
-    parts: Sequence[Groups], times: Floats, spans: Floats, exact: Floats, allowed: Floats
+    parts: Sequence[Part], times: Floats, spans: Floats, exact: Floats, allowed: Floats
 ) -> int | None:
     """Return how many of the matrices of times give the variances to what is allowed; None if not all."""
-    left = exact.copy()
-    for number, one in enumerate(times, 1):
-        of_nodes = np.sum([part.of_forms(part.over(one[None])) for part in parts], axis=0)
-        left -= of_nodes * ((spans @ one) * spans).sum(axis=1)
+    of_nodes = np.sum([part.told(times) for part in parts], axis=0)
+    of_spans, left = ((spans @ times) * spans).sum(axis=2), exact.copy()
+    for number, (nodes, of_times) in enumerate(zip(of_nodes.T, of_spans, strict=True), 1):
+        left -= np.outer(nodes, of_times)
         if (np.abs(left) <= allowed).all():
             return number
     return None
@@ -216,13 +218,17 @@ def _sets_of_leaves(tree: AggregationTree) -> Floats:
 
 
 def _sets_of_nodes(tree: AggregationTree) -> Floats:
-    """Return some sets of leaves, of nodes of a level and of the children of a node, as weights of nodes."""
+    """Return some sets of leaves, of nodes of a level and of the children of nodes, as weights of nodes."""
     parents = np.array(tree.parents)
     above = np.unique(parents[1:])
     some = above[np.linspace(0, above.size - 1, 4).astype(np.int64)]
     children = [np.flatnonzero(parents == one) for one in some]
     every = [tree.leaf_indices, *(np.arange(one.start, one.stop) for one in tree.levels[1:]), *children]
-    return np.vstack([_sets_among(tree, one)[::3] for one in every])
+    families = np.unique(above[np.linspace(0, above.size - 1, MOST_FAMILIES).astype(np.int64)])
+    whole = (parents == families[:, None]).astype(np.float64)
+    half = whole * (np.arange(parents.size) % 2)
+    both = np.vstack([whole, half[half.any(axis=1)]])
+    return np.vstack([*(_sets_among(tree, one)[::3] for one in every), both])
 
 
 def _sets_among(tree: AggregationTree, nodes: Integers) -> Floats:

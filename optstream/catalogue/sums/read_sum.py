@@ -273,14 +273,16 @@ def _variance(days: Sequence[SummedDay], chosen: Sequence[tuple[Floats, Floats]]
 
 
 def _apart(day: SummedDay, weights: Floats) -> Floats:
-    """Return weights of nodes of which none lies in another, for the same sum: of leaves, where some do."""
+    """Return weights of nodes of which none lies in another, for the same sum: in the place of a node that
+    others of the sum lie in those right below it, and so on.
+    """
     own = dict(zip(day.nodes, weights, strict=True))
-    if not any(own[above] for name in own if own[name] for above in day.above(name)):
-        return weights
-    inner = set(day.parents.values())
-    return np.array(
-        [0.0 if name in inner else own[name] + sum(own[above] for above in day.above(name)) for name in own]
-    )
+    over = {above for name in own if own[name] for above in day.above(name)}
+    for name in sorted(own, key=lambda one: len([*day.above(one)])):  # from the root on
+        above = day.parents.get(name)
+        if above is not None and above in over:
+            own[name] += own[above]
+    return np.array([0.0 if name in over else weight for name, weight in own.items()])
 
 
 def _check_apart(day: SummedDay, nodes: Iterable[str]) -> None:

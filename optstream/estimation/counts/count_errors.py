@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,16 +11,25 @@ from optstream.estimation.counts.share_errors import LeafDoubt, doubt_of_leaves
 from optstream.estimation.counts.shares import estimate_leaves, shares_of_parents
 from optstream.estimation.counts.tree_counts import SharedFit
 from optstream.estimation.counts.variation import Variation, count_variation
-from optstream.estimation.error_products import ErrorProducts, outer_squares, products_of_each
+from optstream.estimation.error_products import ErrorProducts, outer_squares
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves
 from optstream.estimation.gaussian_process.training_data import step_blocks
+from optstream.estimation.many_leaves.groups import Groups, InGroups, in_few, leaves_below
+from optstream.estimation.many_leaves.squares import Part, Squares
 from optstream.stream import AggregationTree
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 TRUSTED = 0.03
 """Relative: how exactly it is written how far a node is doubted at a step; twice as many products cost four
 times as much."""
+LEAST = 1e-8
+"""Relative, of variances: columns of expectations that count for less are left out."""
+NEARLY = 1e-7
+"""Relative: how exactly rows of the posterior are known, of which errors are differences."""
 MOST_TRUSTS = 4
 """Such products at most. What counts are found to be differs from step to step, which no few say to the last
 digit: of 161 nodes as many as steps (36) did, and errors took minutes and gigabytes."""
@@ -43,8 +52,9 @@ class CountErrors:
         variation: Of the counts of these levels in the period.
         expected: (n_leaves, n_steps), by how much each leaf's count varies, in the period alone.
         below: (n_nodes, n_leaves), which leaves lie below each node, times how much more they vary.
+        erring: (n_nodes, n_shared_nodes), by how much nodes err as those of these levels: as themselves, or,
+            small leaves, by their shares as their parents.
         leaves: Of small leaves, the last nodes; None where there are none.
-        shares: (n_small_leaves, n_shared_nodes), of their parents.
     """
 
     shared: SharedFit
@@ -53,47 +63,53 @@ class CountErrors:
     sizes: Floats
     variation: Variation
     expected: Floats
-    below: Floats
+    below: "csr_array"
+    erring: "csr_array"
     leaves: LeafDoubt | None
-    shares: Floats
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = True
 
-    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+    def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
         """Return what the covariance of weighted sums adds up from, by weights of nodes, (p, n_nodes), and of
         times, (q, n_asked).
         """
-        nodes, small = self._split(leaves)
-        erring = nodes + small @ self.shares
-        of_sizes = np.sqrt(self.shared.size_doubts) * (self.sizes @ times.T)
-        counted, period = leaves @ self.below, times[:, -self.expected.shape[1] :].T
-        varied = (counted * self.expected.T[:, None]) @ counted.T - self._explained(nodes)
-        found = self._expectations(erring, times)
-        found = found.plus(*products_of_each(erring, outer_squares(of_sizes)))
-        found = found.plus(varied, outer_squares(period))
-        return found if self.leaves is None else found.plus(*self.leaves.products(small, times))
+        from scipy.sparse import csr_array
 
-    def _split(self, nodes: Floats) -> tuple[Floats, Floats]:
-        """Return the weights of nodes of the levels that share their blocks, and of small leaves."""
-        n_shared = len(self.shared.tree.nodes)
-        return nodes[:, :n_shared], nodes[:, n_shared:]
+        nodes, n_shared = csr_array(leaves), len(self.shared.tree.nodes)
+        period = times[:, -self.expected.shape[1] :]
+        shared_leaves = csr_array(nodes[:, :n_shared] @ leaves_below(self.shared.tree))
+        erring = csr_array(nodes @ self.erring)
+        counted = Squares(csr_array(nodes @ self.below), self.expected, outer_squares(period.T))
+        unsure = csr_array(erring * np.sqrt(self.shared.size_doubts).T)
+        parts: list[Part] = [
+            *self._expectations(erring, times),
+            Squares.of_rows(unsure, self.sizes @ times.T),
+            counted,
+            *self.variation.explained(shared_leaves, period),
+        ]
+        if self.leaves is not None:
+            parts += self.leaves.squares(nodes[:, n_shared:], times)
+        return ErrorProducts.of_groups(parts, nodes.shape[0], len(times))
 
-    def _expectations(self, nodes: Floats, times: Floats) -> ErrorProducts:
+    def _expectations(self, nodes: "csr_array", times: Floats) -> list[Groups]:
         """Return what the errors of expectations add up from, each node and time trusted as it is."""
-        of_nodes, of_times = self.trust
-        leaves = self._leaves(nodes * of_nodes[:, None])
-        weighed = times * of_times[:, None]
-        found = self.doubt.products(*(part.reshape(-1, part.shape[2]) for part in (leaves, weighed)))
-        return found.folded(len(of_nodes))
+        from scipy.sparse import csr_array
 
-    def _explained(self, nodes: Floats) -> Floats:
-        """Return by how much less counts vary for what is told of them, (n_steps, p, p)."""
-        return self.variation.explained(self._leaves(nodes)).transpose(2, 0, 1)
-
-    def _leaves(self, nodes: Floats) -> Floats:
-        """Return weights of nodes as weights of the leaves of these levels."""
-        tree = self.shared.tree
-        return np.asarray(nodes @ tree.add_up(np.eye(len(tree.leaves))))
+        below, (of_nodes, of_times) = leaves_below(self.shared.tree).tocoo(), self.trust
+        # each leaf once for each node above it, which has a trust of its own
+        pairs = csr_array(
+            (np.ones(below.nnz), (below.row, np.arange(below.nnz))), (below.shape[0], below.nnz)
+        )
+        asked, found, n, q = nodes @ pairs, [], len(of_nodes), len(times)
+        for one in self.doubt.in_groups((times * of_times[:, None]).reshape(n * q, -1)):
+            columns = of_nodes[:, below.row, None] * one.columns[below.col]
+            c = columns.shape[2]
+            forms = (
+                one.forms.reshape(c, n, q, c, n, q).transpose(1, 0, 2, 4, 3, 5).reshape(n * c, q, n * c, q)
+            )
+            of = one.of[below.col]
+            found.append(InGroups(of, columns.transpose(1, 0, 2).reshape(-1, n * c), forms))
+        return in_few(found, asked, LEAST)
 
 
 def count_errors(
@@ -109,13 +125,15 @@ def count_errors(
     asked: running steps, those of the period, n_steps, the last ones of them. Other arguments as
     `fit_counts`.
     """
+    from scipy.sparse import csr_array, diags_array, eye_array, vstack
+
     days, n_before = shared.days, len(asked) - n_steps
     steps = asked[n_before:]
     blocks = step_blocks(asked, days, shared.events)
     means = shared.of_nodes + shared.found.published_means(blocks)
     now = means[:, n_before:]
     varied = count_variation(shared.tree, now, shared.measured, steps)
-    below, leaves, shares = tree.add_up(np.eye(len(tree.leaves))), None, np.zeros((0, len(means)))
+    below, leaves, erring = leaves_below(tree), None, eye_array(len(means), format="csr")
     found = (now + varied.moved)[shared.tree.leaf_indices]
     if small is not None:
         known = shared.leaf_blocks(tree, small, histories[small], steps)
@@ -125,11 +143,13 @@ def count_errors(
         estimate = estimate_leaves(*known, steps, prior, days, 1.0)
         leaves = doubt_of_leaves(estimate, *known, shared.means(asked), asked, prior, days)
         shares = shares_of_parents(estimate, known[0].parents, len(means))
-        below[len(means) :] *= np.sqrt(estimate.factor)
+        more = np.where(np.arange(len(tree.nodes)) < len(means), 1.0, np.sqrt(estimate.factor))
+        below = diags_array(more, format="csr") @ below
+        erring = vstack([erring, csr_array(shares)], format="csr")
         found = estimate.means * shared.raised(now, varied)[known[0].parents]
     left = np.sqrt(1.0 - count_variation(shared.tree, means, shared.measured, asked).told_expected)
     trust = few_products(np.sqrt(shared.factors)[:, None] * left)
-    doubt = DoubtOfLeaves(shared.found, blocks)
+    doubt = DoubtOfLeaves(shared.found, blocks, NEARLY)
     return CountErrors(
         shared,
         doubt,
@@ -138,8 +158,8 @@ def count_errors(
         varied,
         np.maximum(found, 0.0),
         below,
+        erring,
         leaves,
-        shares,
     )
 
 

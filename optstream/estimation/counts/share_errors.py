@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import block_diag
 
 from optstream.estimation.counts.shares import (
     LEAST_SHAPE,
@@ -17,10 +19,14 @@ from optstream.estimation.counts.shares import (
     own_parts,
     shapes_of,
 )
-from optstream.estimation.error_products import outer_squares, products_of_each
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
+from optstream.estimation.many_leaves.squares import Squares
 from optstream.stream.public_days import PublicDays
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 
@@ -44,36 +50,43 @@ class LeafDoubt:
     shapes: Floats
     parents: Integers
 
-    def products(self, leaves: Floats, times: Floats) -> tuple[Floats, Floats]:
-        """Return matrices of sums of leaves and of times whose products add up to the covariance, (n, p, p)
-        and (n, q, q), by weights of leaves, (p, n_leaves), and of times, (q, n_asked).
+    def squares(self, leaves: "csr_array", times: Floats) -> list[Squares]:
+        """Return what sums of leaves add, by weights of leaves, (p, n_leaves), and of times, (q, n_asked):
+        each leaf apart, then siblings together.
         """
-        of_leaves, nodes, squares = np.zeros((len(self.parents), *(len(times),) * 2)), [], []
+        from scipy.sparse import csr_array
+
+        worths, of_times, shared = [], [], []
         for one, moved, power, gain in self._parts(times):
-            sums = moved.sum(axis=1)
-            of_all, of_own = np.outer(sums, sums), power[:, None, None] * (moved @ self.alone @ moved.T)
-            explained = np.tensordot(gain, outer_squares((moved @ one.across).T), axes=1)
-            of_leaves[one.leaves] = self._sizes[one.leaves, None, None] * of_all + of_own - explained
-            joined = leaves[:, one.leaves] @ self.estimate.joined[one.leaves]
-            nodes.append(-np.outer(joined, joined))
-            squares.append(of_all)
-        alone, times_alone = products_of_each(leaves, of_leaves)
-        every = np.concatenate([alone, nodes]), np.concatenate([times_alone, squares])
-        return self.estimate.factor * every[0], every[1]
+            sums, told = np.asarray(moved.sum(axis=1)), SpannedRows.of(gain)
+            of_all, of_own = np.outer(sums, sums), moved @ (moved @ self.alone).T
+            of_times.append(np.concatenate([of_all[None], of_own[None], -told.weighed(moved @ one.across)]))
+            worths.append(np.column_stack([self._sizes[one.leaves], power, told.weights]))
+            shared.append(-of_all)
+        rows, n_families = np.concatenate([one.leaves for one in self.families]), len(self.families)
+        family = np.repeat(np.arange(n_families), [one.leaves.size for one in self.families])
+        joined = csr_array((self.estimate.joined[rows], (rows, family)), shape=(rows.size, n_families))
+        # each family's matrices are its own
+        apart = Squares(leaves, block_diag(*worths)[np.argsort(rows)], np.concatenate(of_times))
+        together = Squares(csr_array(leaves @ joined), np.eye(n_families), np.array(shared))
+        return [one.scaled(self.estimate.factor) for one in (apart, together)]
 
     @property
     def _sizes(self) -> Floats:
         """Variances of the sizes, each known by itself."""
         return self.estimate.doubts + self.estimate.joined**2
 
-    def _parts(self, times: Floats) -> Iterator[tuple[Family, Floats, Floats, Floats]]:
+    def _parts(self, times: Floats) -> "Iterator[tuple[Family, csr_array, Floats, Floats]]":
         """Yield each family, its weights of times, (q, n_asked), the powers of its leaves' own parts, (m,),
         and what blocks explain of them, (m, n_blocks).
         """
+        from scipy.sparse import csr_array
+
         for one in self.families:
             power = (self.estimate.strength * self.estimate.sizes[one.leaves]) ** 2
             seen = power[:, None] * one.spectrum + self.estimate.noise[one.leaves, None]
-            yield one, times * self.shapes[self.parents[one.leaves[0]]], power, power[:, None] ** 2 / seen
+            moved = csr_array(times * self.shapes[self.parents[one.leaves[0]]])  # of single steps, mostly 0
+            yield one, moved, power, power[:, None] ** 2 / seen
 
 
 def doubt_of_leaves(

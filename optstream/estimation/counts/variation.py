@@ -2,13 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.error_products import outer_squares
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.tree_passes import pass_over_tree
+from optstream.estimation.gaussian_process.tree_passes import pass_over_tree, told_in_groups
+from optstream.estimation.many_leaves.groups import Groups
 from optstream.stream import AggregationTree
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 LEAST_EXPECTED = 1e-9
@@ -43,19 +49,16 @@ class Variation:
     cover: NDArray[np.bool_]
     parts: Floats
 
-    def explained(self, leaves: Floats) -> Floats:
-        """Return by how much less sums of leaves at a step vary, and with each other, than if nothing were
-        told, (p, p, n_steps), by weights of leaves, (p, n_leaves).
+    def explained(self, leaves: "csr_array", times: Floats) -> list[Groups]:
+        """Return by how much less sums of leaves vary, and with each other, than if nothing were told, by
+        weights of leaves, (p, n_leaves), and of steps, (q, n_steps).
         """
-        known, at = np.isfinite(self.noise)[:, None], np.flatnonzero(self.cover.any(axis=1))
-        counted, parts = self.counted @ self.cover[at].T, self.parts[:, at]
-        sums = (self.tree.add_up(weights[:, None] * counted * parts) for weights in leaves)
-        sides = tuple(np.where(known, side, 0.0) for side in sums)
-        passed = pass_over_tree(self.tree, counted, self.noise, sides)
-        moved = np.stack(passed.means)[:, self.tree.leaf_indices] * parts
-        found = np.zeros((len(leaves), len(leaves), len(self.cover)))
-        found[:, :, at] = np.tensordot(moved, leaves, axes=(1, 1)).transpose(0, 2, 1)
-        return found
+        at = np.flatnonzero(self.cover.any(axis=1))
+        counted, parts, every = self.counted @ self.cover[at].T, self.parts[:, at], np.arange(at.size)
+        matrices, of_steps = np.zeros((at.size,) * 3), outer_squares(times[:, at].T)
+        matrices[every, every, every] = -1.0  # steps apart
+        told = told_in_groups(self.tree, counted, self.noise)
+        return [Groups(leaves, of, rows * parts, matrices, of_steps) for of, rows in told if rows.any()]
 
 
 def count_variation(

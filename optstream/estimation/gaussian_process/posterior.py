@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,15 @@ from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCov
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_known_noise
 from optstream.estimation.gaussian_process.surprises.left_out import left_out
-from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
+from optstream.estimation.gaussian_process.surprises.spanned_rows import EXACT, SpannedRows
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.estimation.last_answer import last_answer
+from optstream.estimation.many_leaves.groups import InGroups
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 HEAVY = 2.5
@@ -247,27 +251,41 @@ class DoubtOfLeaves:
     Attributes:
         fitted: What was found.
         asked: Single steps, and sums of some.
+        exact: Relative: what rows of the posterior may be off by.
     """
 
     fitted: Fitted
     asked: Blocks
+    exact: float = EXACT
     n_earlier: ClassVar[int] = 0
     of_nodes: ClassVar[bool] = False
 
-    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+    def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
         """Return what the covariance of weighted sums of leaves and of steps adds up from."""
+        if self.fitted.known.leaf_spans.are_many:
+            parts = [one.of_sums(leaves) for one in self.in_groups(times)]
+            return ErrorProducts.of_groups(parts, leaves.shape[0], len(times))
         found = self.covariance.products(leaves, times)
         if self._left is not None:
-            weights, moved = self._left
-            pulled = np.tensordot(moved @ times.T, self._coefficients, axes=(1, 0))
-            forms = np.tensordot(pulled, moved @ times.T, axes=(2, 1))
-            found = found.joined(leaves @ weights, forms)
+            found = found.joined(leaves @ self._left[0], self._left_over(times))
         return found.scaled(self.fitted.factor)
+
+    def in_groups(self, times: Floats) -> list[InGroups]:
+        """Return the same as what sums of leaves within groups add."""
+        found = self.covariance.in_groups(np.sqrt(self.fitted.factor) * times)
+        if self._left is not None:
+            every = np.zeros(len(self._left[0]), dtype=np.int64)
+            found.append(InGroups(every, self._left[0], self.fitted.factor * self._left_over(times)))
+        return found
 
     @cached_property
     def covariance(self) -> LeafCovariance:
         """Of the posterior alone: neither the factor nor what is open of covariates counted in."""
-        return LeafCovariance(self.fitted.known.leaf_spans, self.asked)
+        known = self.fitted.known
+        is_exact = self.exact == EXACT
+        return LeafCovariance(
+            known.leaf_spans if is_exact else LeafSpans(known.published, self.exact), self.asked
+        )
 
     @cached_property
     def _left(self) -> tuple[Floats, Floats] | None:
@@ -280,7 +298,10 @@ class DoubtOfLeaves:
         rows = SpannedRows.of(left.transpose(1, 0, 2).reshape(left.shape[1], -1))
         return rows.weights, rows.span.reshape(-1, left.shape[0], left.shape[2])
 
-    @property
-    def _coefficients(self) -> Floats:
+    def _left_over(self, times: Floats) -> Floats:
+        """Return the forms of these rows, as `InGroups`."""
         assert self.fitted.effect is not None  # or nothing is left of it
-        return self.fitted.effect.covariance
+        assert self._left is not None
+        moved = self._left[1] @ times.T
+        pulled = np.tensordot(moved, self.fitted.effect.covariance, axes=(1, 0))
+        return np.tensordot(pulled, moved, axes=(2, 1))

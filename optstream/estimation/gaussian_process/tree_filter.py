@@ -8,11 +8,7 @@ from numpy.typing import NDArray
 
 from optstream.estimation.error_covariance import AskedTimes
 from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
-from optstream.estimation.gaussian_process.doubts.leaf_covariance import (
-    MOST_CORRELATED,
-    MOST_GROUPED,
-    MOST_STEPS,
-)
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import most_nodes
 from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import DoubtOfLeaves, Fitted, series_of
@@ -25,7 +21,7 @@ from optstream.estimation.gaussian_process.training_data import (
 from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen
 from optstream.estimation.holding import UNKNOWN
 from optstream.estimation.many_leaves.groups import leaves_below
-from optstream.stream import AggregationTree, Lattice
+from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
@@ -82,8 +78,7 @@ class TreeFit:
         divide it; but not a day of one step: its value is its mean, of which the factor of single values
         holds.
         """
-        in_pairs = isinstance(self.tree, Lattice) or n_steps > MOST_STEPS
-        if len(self.tree.nodes) > (MOST_CORRELATED if in_pairs else MOST_GROUPED):
+        if len(self.tree.nodes) > most_nodes(self.tree, n_steps):
             return None
         blocks = run_blocks(asked.starts, asked.lengths, self.days, self.events)
         doubt = DoubtOfLeaves(self.found, blocks)

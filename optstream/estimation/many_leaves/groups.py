@@ -25,6 +25,27 @@ AT_ONCE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
+class InGroups:
+    """What columns of leaves that lie in one group add, whichever sums are asked about.
+
+    Attributes:
+        of: (n_leaves,), each leaf's group, as in `Groups`.
+        columns: (n_leaves, c).
+        forms: (c, q, c, q), with forms[a, s, b, t] = forms[b, t, a, s].
+    """
+
+    of: Integers
+    columns: Floats
+    forms: Floats
+
+    def of_sums(self, leaves: "Floats | csr_array") -> "Groups":
+        """Return the same of sums of leaves, by weights (p, n_leaves)."""
+        from scipy.sparse import csr_array  # which a command's help does not wait for
+
+        return Groups.from_forms(csr_array(leaves), self.of, self.columns, self.forms)
+
+
+@dataclass(frozen=True, eq=False)
 class Groups:
     """What leaves that lie in one group share, and no two groups do.
 
@@ -63,22 +84,7 @@ class Groups:
         """The columns' sums over what a sum and a group have in common: for each such pair, rising, which sum
         and which group it is, (n_pairs,), and (n_pairs, c).
         """
-        from scipy.sparse import csr_array  # which a command's help does not wait for
-
-        entries = self.leaves.tocoo()
-        inside = self.of[entries.col] >= 0
-        leaf, n_groups = entries.col[inside], int(self.of.max(initial=0)) + 1
-        pairs, at = np.unique(
-            entries.row[inside].astype(np.int64) * n_groups + self.of[leaf], return_inverse=True
-        )
-        parts = csr_array((entries.data[inside], (at, leaf)), shape=(pairs.size, self.of.size))
-        return pairs // n_groups, pairs % n_groups, parts @ self.columns
-
-    @property
-    def within(self) -> NDArray[np.bool_]:
-        """Whether all of a pair's group lies in the nodes of its sum, (n_pairs,), as `sums`."""
-        _, group, n_leaves = replace(self, columns=np.ones((self.of.size, 1))).sums
-        return np.asarray(n_leaves[:, 0] == np.bincount(self.of[self.of >= 0])[group])
+        return _sums(self.leaves, self.of, self.columns)
 
     def of_forms(self, forms: Floats) -> Floats:
         """Return what each sum says of forms of the columns, added up over groups, (p, n), by (n, c, c)."""
@@ -108,6 +114,10 @@ class Groups:
         (m, c, c).
         """
         return np.tensordot(np.tensordot(times, self.times, axes=((1, 2), (1, 2))), self.matrices, axes=1)
+
+    def told(self, times: Floats) -> Floats:
+        """Return how much of some matrices of times, (m, q, q), is in what each sum has, (p, m)."""
+        return self.of_forms(self.over(times))
 
     def variances(self, nodes: Floats | None = None, times: Floats | None = None) -> Floats:
         """Return by what the variances of the sums are larger, or of sums of these, as `ErrorProducts`."""
@@ -151,11 +161,51 @@ class Groups:
         return self, Groups(self.leaves, np.zeros(n, dtype=np.int64), columns, matrices, self.times)
 
 
+def _sums(leaves: "csr_array", of: Integers, columns: Floats) -> tuple[Integers, Integers, Floats]:
+    """Return `Groups.sums`."""
+    from scipy.sparse import csr_array
+
+    entries = leaves.tocoo()
+    inside = of[entries.col] >= 0
+    leaf, n_groups = entries.col[inside], int(of.max(initial=0)) + 1
+    pairs, at = np.unique(entries.row[inside].astype(np.int64) * n_groups + of[leaf], return_inverse=True)
+    parts = csr_array((entries.data[inside], (at, leaf)), shape=(pairs.size, of.size))
+    return pairs // n_groups, pairs % n_groups, parts @ columns
+
+
+def in_few(parts: Sequence[InGroups], leaves: "csr_array", least: float) -> list[Groups]:
+    """Return what parts add to sums of leaves, by weights (p, n_leaves), in as few columns as these need.
+
+    least: relative: of the variances of single times, added up, what a column may count for and be left out.
+    The forms of each part have one sign.
+    """
+    from scipy.sparse import csr_array
+
+    found, p = [], leaves.shape[0]
+    sums = [_sums(leaves, one.of, one.columns) for one in parts]
+    at_once = [np.einsum("asbs->ab", one.forms) for one in parts]
+    variances = np.zeros(p)
+    for (which, _, own), form in zip(sums, at_once, strict=True):
+        variances += np.bincount(which, ((own @ form) * own).sum(axis=1), minlength=p)
+    scales = np.sqrt(np.maximum(variances, 1e-12 * variances.max(initial=0.0)))
+    scales[scales == 0.0] = 1.0
+    for one, (which, group, own), form in zip(parts, sums, at_once, strict=True):
+        basis, rest = np.linalg.qr(own / scales[which, None])
+        sizes, axes = np.linalg.eigh(rest @ form @ rest.T)
+        axes = axes[:, np.abs(sizes) > least]
+        span = axes.T @ rest
+        forms = np.tensordot(np.tensordot(span, one.forms, axes=1), span, axes=(2, 1)).transpose(0, 1, 3, 2)
+        asked = csr_array((np.ones(which.size), (which, np.arange(which.size))), shape=(p, which.size))
+        found.append(Groups.from_forms(asked, group, scales[which, None] * (basis @ axes), forms))
+    return found
+
+
 def alike(parts: Iterable[Groups]) -> list[list[Groups]]:
-    """Return parts of the same sums with those that group the leaves as they do."""
+    """Return parts with those whose sums have the same leaves and group them as they do."""
     found: dict[bytes, list[Groups]] = {}
     for part in parts:
-        found.setdefault(part.of.tobytes(), []).append(part)
+        key = b"".join(one.tobytes() for one in (part.of, part.leaves.indptr, part.leaves.indices))
+        found.setdefault(key, []).append(part)
     return list(found.values())
 
 
@@ -173,8 +223,8 @@ def added(parts: Sequence[Groups]) -> Groups:
     return replace(parts[0], columns=columns, matrices=np.asarray(matrices))
 
 
-def few_columns(columns: Floats) -> tuple[Floats, Floats]:
-    """Return fewer columns, (n, r), of which these are sums, by (r, c): to `LEAST_STRENGTH` of each row.
+def few_columns(columns: Floats, least: float = LEAST_STRENGTH) -> tuple[Floats, Floats]:
+    """Return fewer columns, (n, r), of which these are sums, by (r, c): to about `least` of each row.
 
     Some rows tell of which, as a rule; all where they do not.
     """
@@ -182,22 +232,35 @@ def few_columns(columns: Floats) -> tuple[Floats, Floats]:
     rows = columns / np.where(lengths, lengths, 1.0)
     for some in (rows[:: max(len(rows) // MOST_ROWS, 1)], rows):
         _, strengths, span = np.linalg.svd(some, full_matrices=False)
-        span = span[strengths > LEAST_STRENGTH * strengths[0]]
+        span = span[strengths > least * strengths[0]]
         weights = rows @ span.T
-        if np.abs(rows - weights @ span).max(initial=0.0) <= 10.0 * LEAST_STRENGTH:
+        if np.abs(rows - weights @ span).max(initial=0.0) <= 10.0 * least:
             break
     return lengths * weights, span
 
 
 def leaves_below(tree: AggregationTree) -> "csr_array":
     """Return which leaves each node is the sum of, (n_nodes, n_leaves)."""
+    return _above(tree, tree.leaf_indices)
+
+
+def in_line(tree: AggregationTree) -> "csr_array":
+    """Return which nodes lie in each node, or it in them, (n_nodes, n_nodes), its own among them."""
+    from scipy.sparse import eye_array
+
+    found = _above(tree, np.arange(len(tree.nodes)))
+    return found + found.T - eye_array(len(tree.nodes), format="csr")
+
+
+def _above(tree: AggregationTree, some: Integers) -> "csr_array":
+    """Return which of some nodes lie in each node, (n_nodes, n)."""
     from scipy.sparse import csr_array
 
-    leaf, node, parents = np.arange(len(tree.leaves)), tree.leaf_indices, np.array(tree.parents)
+    at, node, parents = np.arange(some.size), some, np.array(tree.parents)
     pairs = []
     while node.size:
-        pairs.append((node, leaf))
+        pairs.append((node, at))
         node = parents[node]
-        node, leaf = node[node >= 0], leaf[node >= 0]
-    nodes, leaves = (np.concatenate(one) for one in zip(*pairs, strict=True))
-    return csr_array((np.ones(nodes.size), (nodes, leaves)), shape=(len(tree.nodes), len(tree.leaves)))
+        node, at = node[node >= 0], at[node >= 0]
+    nodes, below = (np.concatenate(one) for one in zip(*pairs, strict=True))
+    return csr_array((np.ones(nodes.size), (nodes, below)), shape=(len(tree.nodes), some.size))

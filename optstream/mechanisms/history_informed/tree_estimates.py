@@ -15,7 +15,7 @@ from optstream.estimation.error_covariance import (
     SumsOfTimes,
     times_before,
 )
-from optstream.estimation.gaussian_process.doubts.leaf_covariance import MOST_CORRELATED
+from optstream.estimation.gaussian_process.doubts.leaf_covariance import most_nodes
 from optstream.estimation.gaussian_process.filter import MOST_LEARNED, FilterState, around, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.tree_filter import (
@@ -90,7 +90,7 @@ class TreeEstimates:
         self, shared: SharedFit, near: Histories, histories: Histories, steps: range, unit: float
     ) -> CovarianceOfSums | None:
         """Return the same of counts, of nodes; None also where leaves were not measured."""
-        if len(self.tree.nodes) > MOST_CORRELATED:
+        if len(self.tree.nodes) > most_nodes(self.tree, len(steps)):
             return None
         asked = self._asked(near, histories, steps)
         every = range(int(asked.starts.min()), steps.stop)

@@ -27,6 +27,7 @@ from optstream.estimation.gaussian_process.doubts.leaf_covariance import (
     MOST_CORRELATED,
     MOST_GROUPED,
     MOST_STEPS,
+    most_nodes,
 )
 from optstream.estimation.noise_factor import factor_that_fits, separable_factor
 from optstream.mechanisms import Release
@@ -165,10 +166,10 @@ def _why_none(mechanism: Mechanism, release: Release) -> str:
     """Why a release has no file of errors, in public facts alone."""
     n_nodes = 0 if release.tree is None else len(release.tree.nodes)
     if mechanism.revises:
-        if release.errors_together is None and n_nodes > MOST_CORRELATED:
+        if release.tree is not None and n_nodes > most_nodes(release.tree, release.values.shape[1]):
             most = (
-                f"at most {MOST_GROUPED:,}, of counts, beside a margin or of more than {MOST_STEPS} steps of "
-                f"at most {MOST_CORRELATED}"
+                f"at most {MOST_GROUPED:,}, beside a margin or of more than {MOST_STEPS} steps of at most "
+                f"{MOST_CORRELATED}"
             )
             return f"the hierarchy has {n_nodes:,} nodes: errors of sums are known of {most}"
         if release.errors_together is None:

@@ -95,8 +95,8 @@ class DoubtOfDays:
         parts = (
             replace(divided, matrices=part * divided.matrices)
             for part, covariance in ((MORE_OF_DAYS + less, known), (-less, self._noisier))
-            for one in covariance.products(every, self._day_and_runs).groups
-            for divided in one.of_first(shared).divided(sizes)
+            for one in covariance.in_groups(self._day_and_runs)
+            for divided in one.of_sums(every).of_first(shared).divided(sizes)
         )
         return [added(some) for some in alike(parts)]
 

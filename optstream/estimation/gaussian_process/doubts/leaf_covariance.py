@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from optstream.estimation.error_products import ErrorProducts
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.surprises.spanned_rows import SpannedRows
+from optstream.estimation.gaussian_process.surprises.spanned_rows import EXACT, SpannedRows
+from optstream.estimation.gaussian_process.tree_passes import told_in_groups
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
-from optstream.estimation.many_leaves.groups import Groups
-from optstream.stream import Lattice
+from optstream.estimation.many_leaves.groups import InGroups
+from optstream.stream import AggregationTree, Lattice
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 MOST_CORRELATED = 400
-"""Nodes: of more, what is known of their errors is not written as a matrix of them all."""
+"""Nodes: of more, what is known of their errors is not written as a matrix of them all; of counts of none."""
 MOST_GROUPED = 2500
 """Nodes: of more it is not worked out, for the sake of a night's time: at 10,000 it takes over 5 seconds for
 each of 15 estimates."""
@@ -29,6 +30,11 @@ MOST_STEPS = 50
 """Of a period, beside more than `MOST_CORRELATED` nodes: time grows as their square, and of 1,000 nodes at
 288 steps it is 50 seconds for each of these estimates.
 """
+
+
+def most_nodes(tree: AggregationTree, n_steps: int) -> int:
+    """Return of how many nodes, at most, it is worked out how the errors of so many steps hang together."""
+    return MOST_CORRELATED if isinstance(tree, Lattice) or n_steps > MOST_STEPS else MOST_GROUPED
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +55,13 @@ class LeafSpans:
 
     Args:
         posterior: Of the tree.
+        exact: Relative: what rows may be off by.
     """
 
-    def __init__(self, posterior: TreePosterior) -> None:
+    def __init__(self, posterior: TreePosterior, exact: float = EXACT) -> None:
         self.posterior = Known(*(getattr(posterior, one.name) for one in fields(Known)))
-        self.loads = SpannedRows.of(posterior.own_loads()[posterior.seen.tree.leaf_indices])
+        self.exact = exact
+        self.loads = SpannedRows.of(posterior.own_loads()[posterior.seen.tree.leaf_indices], exact)
         """How the own parts of the leaves move with the shared one, (n_leaves, m)."""
 
     @property
@@ -79,38 +87,14 @@ class LeafSpans:
         lengths[lengths == 0.0] = 1.0
         # rows are spanned relative to their length: it is to be that of what they explain
         told = lengths**2 / (1.0 + self.posterior.spectrum[:, None] * np.maximum(ratios, 0.0))
-        return vectors / lengths, SpannedRows.of(told)
+        return vectors / lengths, SpannedRows.of(told, self.exact)
 
     @cached_property
     def in_groups(self) -> tuple[tuple[Integers, SpannedRows], ...]:
-        """The same of a tree of many leaves: for each way to group them, by the leaf itself or by a node
-        above it, each leaf's group and how what its node tells moves it, a row for each leaf.
-
-        In each mode it is the sum over measured nodes of the square of such a row of the leaves below: what a
-        measurement tells beyond those below it, divided among the leaves as they are in doubt by then. Time
-        linear in the number of nodes.
-        """
+        """The same of a tree of many leaves, as `told_in_groups` has it: each leaf's groups and rows."""
         seen, spectrum = self.posterior.seen, self.posterior.spectrum
-        tree, parents, known = seen.tree, np.array(seen.tree.parents), np.isfinite(seen.noise)[:, None]
-        noise = np.where(known, seen.noise[:, None], 0.0)
-        below, worth, above = (np.zeros((len(tree.nodes), spectrum.size)) for _ in range(3))
-        below[tree.leaf_indices] = seen.sizes[:, None] ** 2
-        for number in reversed(range(tree.n_levels)):
-            at = slice(tree.levels[number].start, tree.levels[number].stop)
-            worth[at] = known[at] / (spectrum * below[at] + noise[at])
-            above[at] = np.where(known[at], below[at] * noise[at] * worth[at], below[at])
-            if number:
-                up = slice(tree.levels[number - 1].start, at.start)
-                below[up] += tree.parts_of_levels[number - 1] @ above[at]
-        found, node, share = [], tree.leaf_indices.copy(), np.ones((tree.leaf_indices.size, spectrum.size))
-        for number in reversed(range(tree.n_levels)):
-            here = np.flatnonzero(tree.depths[node] == number)
-            of, rows, own = np.full(node.size, -1), np.zeros(share.shape), node[here]
-            of[here], rows[here] = own, np.sqrt(worth[own]) * below[own] * share[here]
-            found.append((of, SpannedRows.of(rows)))
-            if number:
-                node[here] = parents[own]
-                share[here] *= above[own] / below[node[here]]
+        told = told_in_groups(seen.tree, seen.sizes[:, None] ** 2 * spectrum, seen.noise)
+        found = ((of, SpannedRows.of(rows / spectrum, self.exact)) for of, rows in told)
         return tuple((of, rows) for of, rows in found if len(rows.span))  # or none of them was measured
 
 
@@ -138,34 +122,31 @@ class LeafCovariance:
         shared, own = posterior.prior.covariances(asked, posterior.seen.blocks)
         self._across = shared @ posterior.basis, own @ posterior.basis
 
-    def products(self, leaves: Floats, times: Floats) -> ErrorProducts:
+    def products(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
         """Return what the covariance of sums adds up from, in the squared unit of the posterior's residuals,
         by weights of leaves, (p, n_leaves), and of what is asked, (q, n_asked).
         """
         if self._spans.are_many:
-            return self._in_groups(leaves, times)
+            parts = [one.of_sums(leaves) for one in self.in_groups(times)]
+            return ErrorProducts.of_groups(parts, leaves.shape[0], len(times))
         (nodes, columns), (of_times, forms) = self._of_leaves(leaves), self._of_times(times, times)
         return ErrorProducts(nodes, of_times, columns, forms)
 
-    def _in_groups(self, leaves: "Floats | csr_array", times: Floats) -> ErrorProducts:
-        """Return `products` of many leaves."""
-        from scipy.sparse import csr_array
-
-        spans, seen, leaves = self._spans, self._spans.posterior.seen, csr_array(leaves)
-        sizes, leaf_nodes, (p, n), q = seen.sizes, seen.tree.leaf_indices, leaves.shape, len(times)
-        own, every = times @ self._across[1], np.zeros(n, dtype=np.int64)
-        loaded = np.column_stack([sizes, spans.loads.weights])
+    def in_groups(self, times: Floats) -> list[InGroups]:
+        """Return what sums of leaves within groups add, over sums of what is asked, (q, n_asked)."""
+        spans, seen, q = self._spans, self._spans.posterior.seen, len(times)
+        sizes, own = seen.sizes, times @ self._across[1]
         own_prior = (times @ self._priors[1] @ times.T)[None, :, None]
-        parts = [
-            Groups.from_forms(leaves, leaf_nodes, sizes[:, None], own_prior),
-            Groups.from_forms(leaves, every, loaded, self._forms(times, times)),
+        every, loaded = np.zeros(sizes.size, dtype=np.int64), np.column_stack([sizes, spans.loads.weights])
+        found = [
+            InGroups(seen.tree.leaf_indices, sizes[:, None], own_prior),
+            InGroups(every, loaded, self._forms(times, times)),
         ]
         for of, rows in spans.in_groups:
             moved = (rows.span[:, None, :] * own).reshape(-1, own.shape[1])
             forms = -(moved @ moved.T).reshape(len(rows.span), q, len(rows.span), q)
-            parts.append(Groups.from_forms(leaves, of, rows.weights, forms))
-        nothing = np.zeros((0, p, p)), np.zeros((0, q, q)), np.zeros((p, 0)), np.zeros((0, q, 0, q))
-        return ErrorProducts(*nothing, tuple(parts))
+            found.append(InGroups(of, rows.weights, forms))
+        return found
 
     def with_first(self, leaves: Floats, times: Floats) -> Floats:
         """Return the covariances of sums over the first of the times with those over each, (q, p, p), as of

@@ -25,8 +25,8 @@ class SpannedRows:
     span: Floats
 
     @classmethod
-    def of(cls, rows: Floats) -> "SpannedRows":
-        """Return these rows, to `EXACT` of each one's length.
+    def of(cls, rows: Floats, exact: float = EXACT) -> "SpannedRows":
+        """Return these rows, to `exact` of each one's length.
 
         Gram-Schmidt with the row that is known worst next: time n_rows n r.
         """
@@ -38,7 +38,7 @@ class SpannedRows:
         for _ in range(min(rows.shape)):
             squares = np.einsum("ij,ij->i", left, left)
             worst = int(np.argmax(squares))
-            if squares[worst] <= EXACT**2:
+            if squares[worst] <= exact**2:
                 break
             one = left[worst].copy()
             for other in found:  # once more, for rounding

@@ -8,8 +8,10 @@ from optstream.estimation.counts.tree_counts import fit_counts, shared_fit
 from optstream.estimation.error_covariance import SumsOfTimes
 from optstream.estimation.error_terms import error_terms
 from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.stream import AggregationTree
+from tests.optstream.estimation.counts.plain_counts import variances
 from tests.optstream.estimation.counts.test_tree_counts import BELIEF, TREE, histories, history
-from tests.optstream.estimation.written_out import written_out
 
 STEPS = range(27 * 24, 28 * 24)
 ASKED = range(25 * 24, 28 * 24)
@@ -45,46 +47,94 @@ def test_single_counts_err_as_their_rows_say(kind):
     assert (told[:, ~outside] > 0.01).any()
 
 
-@pytest.mark.parametrize("kind", KNOWN)
-def test_variances_are_the_covariances_of_sums_with_themselves_and_none_is_below_0(kind):
-    known, small = KNOWN[kind][0](), KNOWN[kind][1]
-    found = count_errors(shared(known, small), known, TREE, small, ASKED, 24)
-    random = np.random.default_rng(1)
-    nodes, times = random.normal(size=(4, len(TREE.nodes))), random.normal(size=(3, len(ASKED)))
-    products = found.products(nodes, times)
-    whole = written_out(products)
-    np.testing.assert_allclose(np.einsum("isis->is", whole), products.variances(), rtol=1e-9)
-    flat = whole.reshape(12, 12)
-    np.testing.assert_allclose(flat, flat.T, atol=1e-9 * np.abs(flat).max())
-    assert np.linalg.eigvalsh(flat).min() > -1e-9 * np.abs(flat).max()
+def tree_of(n_parents, n_leaves):
+    """A city, parents, and leaves of unequal parents."""
+    random = np.random.default_rng(n_leaves)
+    parents = {"city": None, **{f"p{number}": "city" for number in range(n_parents)}}
+    of_leaves = np.r_[np.arange(n_parents), random.integers(n_parents, size=n_leaves - n_parents)]
+    return AggregationTree.from_parents(parents | {f"l{n}": f"p{up}" for n, up in enumerate(of_leaves)})
 
 
-@pytest.mark.parametrize("kind", KNOWN)
-def test_few_terms_give_it_with_the_day_before(kind):
-    known, small = KNOWN[kind][0](), KNOWN[kind][1]
-    inner = count_errors(shared(known, small), known, TREE, small, ASKED, 24)
-    times = np.zeros((25, len(ASKED)))
-    times[:24, -24:] = np.eye(24)
-    times[24, 24:48] = 1.0
-    covariance = SumsOfTimes(inner, times, 1, 1.0)
-    terms = error_terms(covariance, TREE, 24)
-    for names, steps in (([0], range(24)), ([3, 4, 8], range(7, 19)), ([5], [20])):
-        nodes, chosen = np.zeros(len(TREE.nodes)), np.zeros(25)
-        nodes[names], chosen[steps] = 1.0, 1.0
-        exact = covariance.products(nodes[None], chosen[None]).variances()[0, 0]
-        assert terms.variance(nodes, chosen[:24]) == pytest.approx(exact, rel=0.02)
-    day, before = np.r_[np.ones(24), 0.0], np.r_[np.zeros(24), 1.0]
-    both = written_out(covariance.products(np.eye(9)[:1], np.stack([day, before])))[0, 0, 0, 1]
-    assert terms.nodes[:, 0, 0] @ terms.earlier[:, 0] == pytest.approx(both, rel=0.05)
+def errors_of(tree, small, asked):
+    """Errors of made counts; the deepest level is measured at blocks of its own, or as all others."""
+    random, hours = np.random.default_rng(2), np.arange(30 * 24)
+    sizes = (0.5 if small else 30.0) * np.exp(random.normal(0.0, 1.0, len(tree.leaves)))
+    phases = random.uniform(0, 1, len(tree.leaves))[:, None]
+    rates = tree.add_up(sizes[:, None] * (1 + 0.5 * np.sin(hours * np.pi / 12 + phases)))
+    known = {}
+    for level, at in enumerate(tree.levels):
+        length, every = (4, 25) if small == level else (1, 5)
+        starts = np.arange(14 * 24, 28 * 24, every)
+        sums = np.stack([rates[at.start : at.stop, one : one + length].sum(axis=1) for one in starts], axis=1)
+        scale = 3.0 * np.ones(starts.size)
+        noise = scale * random.laplace(size=sums.shape)
+        known[level] = BlockHistory(starts, np.full(starts.size, length), scale, np.rint(sums + noise))
+    fit = shared_fit(BELIEF, known, tree, small, STEPS, 2.0)
+    return count_errors(fit, known, tree, small, asked, 24)
+
+
+def questions(tree, asked):
+    """Sums of nodes of which none lies in another, with their weights, and spans of steps and days."""
+    random, parents = np.random.default_rng(3), np.array(tree.parents)
+    leaves, above = tree.leaf_indices, np.unique(parents[tree.leaf_indices])
+    nodes = [np.eye(len(parents))[random.permutation(len(parents))[:20]], np.eye(1, len(parents))]
+    for share in (0.05, 0.5, 1.0):
+        some = np.zeros((4, len(parents)))
+        some[:, leaves] = random.random((4, leaves.size)) < share
+        whole = random.random((4, above.size)) < 0.3
+        some[:, above] = whole
+        some[:, leaves[np.isin(parents[leaves], above)]] *= ~whole[:, np.searchsorted(above, parents[leaves])]
+        some[2:] *= random.normal(size=some[2:].shape)
+        nodes.append(some)
+    first, second, third = np.eye(len(parents))[[leaves[0], leaves[-1], above[0]]]
+    nodes.append(np.stack([first - second, third - second]))
+    times = np.zeros((10, len(asked)))
+    times[np.arange(6), -24 + np.arange(0, 24, 4)] = 1.0
+    times[6, -24:], times[7, -20:-8], times[8, -6:], times[9, -9:-7] = 1.0, 1.0, 1.0, 1.0
+    every = np.vstack(nodes)
+    return every[every.any(axis=1)], times
+
+
+SIZES = {"30 nodes": (5, 24), "120 nodes": (10, 109)}
+
+
+@pytest.mark.parametrize("small", [2, None])
+@pytest.mark.parametrize("size", SIZES)
+def test_sums_err_as_plain_covariances_of_all_leaves_and_steps_say(size, small):
+    asked, tree = range(27 * 24 - 12, 28 * 24), tree_of(*SIZES[size])
+    found = errors_of(tree, small, asked)
+    nodes, times = questions(tree, asked)
+    exact = variances(found, nodes, times)
+    np.testing.assert_allclose(found.products(nodes, times).variances(), exact, rtol=2e-3)
+    before = np.r_[np.ones(12), np.zeros(24)]
+    weights = np.vstack([np.eye(36)[12:], before])
+    terms = error_terms(SumsOfTimes(found, weights, 1, 1.0), tree, 24)
+    assert isinstance(terms.nodes, GroupedNodes)
+    told = [[terms.variance(node, span[-24:]) for span in times] for node in nodes]
+    np.testing.assert_allclose(told, exact, rtol=0.02, atol=1e-5)
+    # Var(a + b) = Var(a) + Var(b) + 2 Cov(a, b)
+    day = np.r_[np.zeros(12), np.ones(24)]
+    of_both = variances(found, nodes, np.stack([day, before, day + before]))
+    together = 0.5 * (of_both[:, 2] - of_both[:, 0] - of_both[:, 1])
+    earlier = np.array([terms.of_sum(node) @ terms.earlier[:, 0] for node in nodes])
+    assert (np.abs(earlier - together) < 5e-3 * of_both[:, 0]).all()
+
+
+def test_of_500_nodes_too():
+    asked, tree = range(27 * 24 - 12, 28 * 24), tree_of(20, 480)
+    found = errors_of(tree, 2, asked)
+    nodes, times = questions(tree, asked)
+    terms = error_terms(SumsOfTimes(found, np.eye(36)[12:], 0, 1.0), tree, 24)
+    told = [[terms.variance(node, span[-24:]) for span in times] for node in nodes]
+    np.testing.assert_allclose(told, variances(found, nodes, times), rtol=0.02, atol=1e-5)
 
 
 def test_days_share_what_is_not_known_of_a_size():
     """A leaf's daily sums err alike: by more than if days were independent."""
     found = count_errors(shared(histories(), 2), histories(), TREE, 2, ASKED, 24)
-    days = np.kron(np.eye(3), np.ones(24))
-    leaf = np.eye(9)[5:6]
-    both = written_out(found.products(leaf, days))[0, :, 0, :]
-    assert both[2, 1] > 0.1 * both[2, 2]
+    days = np.kron([[0, 1, 0], [0, 0, 1], [0, 1, 1]], np.ones(24))
+    before, day, both = found.products(np.eye(9)[5:6], days).variances()[0]
+    assert both - day - before > 0.2 * day
 
 
 def test_leaves_that_were_never_measured_have_none():

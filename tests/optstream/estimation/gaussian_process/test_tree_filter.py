@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.estimation.error_covariance import times_before
-from optstream.estimation.gaussian_process import tree_filter
+from optstream.estimation.gaussian_process.doubts import leaf_covariance
 from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
 from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
 from optstream.estimation.gaussian_process.training_data import step_blocks
@@ -62,7 +62,7 @@ def test_a_day_of_two_steps_is_divided():
 
 @pytest.mark.parametrize(("most_steps", "is_known"), [(SLOTS, True), (SLOTS - 1, False)])
 def test_many_nodes_at_many_steps_would_take_a_night_too_long(monkeypatch, most_steps, is_known):
-    monkeypatch.setattr(tree_filter, "MOST_CORRELATED", 0)
-    monkeypatch.setattr(tree_filter, "MOST_STEPS", most_steps, raising=False)
+    monkeypatch.setattr(leaf_covariance, "MOST_CORRELATED", 0)
+    monkeypatch.setattr(leaf_covariance, "MOST_STEPS", most_steps)
     doubt = doubt_of(fit_of(SLOTS), range(192, 192 + SLOTS))
     assert (doubt is not None) == is_known

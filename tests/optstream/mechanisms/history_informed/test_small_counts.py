@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
+from optstream.estimation.error_terms import error_terms
 from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed import tree_levels as module
@@ -369,3 +370,23 @@ def test_what_a_version_with_other_components_learned_is_learned_anew_the_next_n
     assert ready["learned"] == 10
     assert len(ready["prior"]) == len(medians)
     assert not np.allclose(ready["prior"], medians)
+
+
+def test_more_than_400_nodes_have_errors_of_sums_which_say_what_rows_do():
+    """Of counts that are found to be half a trip or more, in nine of ten; and a borough as its zones do."""
+    tree = AggregationTree.from_parents(
+        {"city": None, **BOROUGHS, **{f"z{n}": f"b{n % 3}" for n in range(420)}}
+    )
+    mechanism = HistoryInformedTree(informed(n_blocks=2, block_length=2), tree, SHARES)
+    rates = np.random.default_rng(3).lognormal(0.0, 1.0, (420, 1))
+    stream = np.random.default_rng(4).poisson(rates, (420, 15 * SLOTS)).astype(float)
+    drawn = draw(mechanism, stream)
+    release = mechanism.revise(drawn[7], drawn[8:])
+    terms = error_terms(release.errors_together, tree, SLOTS)
+    found = np.sqrt(terms.of_each().T @ np.einsum("rss->rs", terms.steps))
+    expected = release.unbounded > 0.5
+    ratios = found[expected] / release.standard_errors[expected]
+    assert np.quantile(ratios, [0.05, 0.95]) == pytest.approx([1.0, 1.0], abs=0.05)
+    whole = release.sum(["b0"]).standard_error
+    apart = release.sum(tree.leaves[::3]).standard_error
+    assert 0.5 < whole / apart < 2.0

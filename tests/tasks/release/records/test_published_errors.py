@@ -104,13 +104,15 @@ def test_of_many_nodes_sums_have_errors_too(learning, monkeypatch):
     assert 1.02 * np.hypot(*alone) < read_sum(folder, ["11"], FIRST, SECOND).standard_error < sum(alone)
 
 
-def test_why_many_counts_have_no_errors_is_said():
+def test_why_many_nodes_at_many_steps_have_no_errors_is_said():
     tree = AggregationTree.from_parents({"all": None, **{f"{n}": "all" for n in range(400)}})
-    release = SimpleNamespace(tree=tree, errors_together=None)
+    release = SimpleNamespace(tree=tree, errors_together=None, values=np.zeros((401, 51)))
     assert files_beside._why_none(SimpleNamespace(revises=True), release) == (
-        "the hierarchy has 401 nodes: errors of sums are known of at most 2,500, of counts, beside a "
-        "margin or of more than 50 steps of at most 400"
+        "the hierarchy has 401 nodes: errors of sums are known of at most 2,500, beside a margin or of more "
+        "than 50 steps of at most 400"
     )
+    fewer = SimpleNamespace(tree=tree, errors_together=None, values=np.zeros((401, 50)))
+    assert "nothing was measured yet" in files_beside._why_none(SimpleNamespace(revises=True), fewer)
 
 
 def test_weights_ask_for_differences(nights):

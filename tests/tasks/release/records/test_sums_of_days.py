@@ -6,12 +6,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from optstream import read_measurements, read_published, read_sum
 from optstream.catalogue.sums.errors_parquet import DayErrors
 from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_terms import ErrorTerms
+from optstream.estimation.many_leaves.group_terms import GroupedNodes
 from tests.tasks.conftest import TWO_REGIONS, Installation
 from tests.tasks.release.records.test_published_measurements import DAY, DAYS, LAST, wanted
 
@@ -121,3 +123,21 @@ def test_a_sum_over_a_change_of_mechanism_says_what_every_day_knows(kinds, whole
         expected if whole else None,
         expected if noise else None,
     )
+
+
+def test_a_node_less_one_in_it_is_asked_of_those_beside_that_one():
+    """Of counts nodes err otherwise than their leaves' sums: b2, of which nothing was asked, stays b2."""
+    parents = {"all": None, "b1": "all", "b2": "all", "l1": "b1", "l2": "b1", "l3": "b2", "l4": "b2"}
+    names, variances = tuple(parents), np.array([64.0, 16.0, 9.0, 4.0, 1.0, 5.0, 5.0])
+    nodes = GroupedNodes(variances[None], csr_array((0, 7)), np.zeros(0, dtype=np.int64))
+    errors = DayErrors(
+        DAY, "whole", names, ErrorTerms(nodes, np.ones((1, 1, 1)), np.zeros((1, 0))), np.zeros((7, 1))
+    )
+    day = SummedDay(DAY, names, parents, np.zeros((7, 1)), errors, False)
+    for asked, variance in (
+        ({"all": 1, "b1": -1}, 9.0),
+        ({"all": 1, "l1": -1}, 1.0 + 9.0),
+        ({"all": 2, "b1": -1, "l1": 1}, 4 * 4.0 + 1.0 + 4 * 9.0),
+        ({"b1": 1, "b2": -1}, 16.0 + 9.0),
+    ):
+        assert sum_of_days([day], asked).standard_error == pytest.approx(variance**0.5)
