@@ -49,6 +49,7 @@ class CountErrors:
         trust: (n_parts, n_nodes), (n_parts, n_asked): how far each node's expectation is doubted at each
             time, as a sum of products.
         sizes: (n_nodes, n_asked), how far what is unknown of a size counts at each time.
+        unsure: (n_nodes, n_shared_nodes), by how much nodes err by what is unknown of these levels' sizes.
         variation: Of the counts of these levels in the period.
         expected: (n_leaves, n_steps), by how much each leaf's count varies, in the period alone.
         below: (n_nodes, n_leaves), which leaves lie below each node, times how much more they vary.
@@ -61,6 +62,7 @@ class CountErrors:
     doubt: DoubtOfLeaves
     trust: tuple[Floats, Floats]
     sizes: Floats
+    unsure: "csr_array"
     variation: Variation
     expected: Floats
     below: "csr_array"
@@ -80,7 +82,7 @@ class CountErrors:
         shared_leaves = csr_array(nodes[:, :n_shared] @ leaves_below(self.shared.tree))
         erring = csr_array(nodes @ self.erring)
         counted = Squares(csr_array(nodes @ self.below), self.expected, outer_squares(period.T))
-        unsure = csr_array(erring * np.sqrt(self.shared.size_doubts).T)
+        unsure = csr_array(nodes @ self.unsure)
         parts: list[Part] = [
             *self._expectations(erring, times),
             Squares.of_rows(unsure, self.sizes @ times.T),
@@ -134,7 +136,8 @@ def count_errors(
     now = means[:, n_before:]
     varied = count_variation(shared.tree, now, shared.measured, steps)
     below, leaves, erring = leaves_below(tree), None, eye_array(len(means), format="csr")
-    found = (now + varied.moved)[shared.tree.leaf_indices]
+    found, of_sizes = (now + varied.moved)[shared.tree.leaf_indices], np.sqrt(shared.size_doubts)
+    unsure = diags_array(of_sizes[:, 0], format="csr")
     if small is not None:
         known = shared.leaf_blocks(tree, small, histories[small], steps)
         if known is None:
@@ -143,6 +146,8 @@ def count_errors(
         estimate = estimate_leaves(*known, steps, prior, days, 1.0)
         leaves = doubt_of_leaves(estimate, *known, shared.means(asked), asked, prior, days)
         shares = shares_of_parents(estimate, known[0].parents, len(means))
+        told = np.sqrt(shared.size_doubts_with(estimate, known[0].parents))
+        unsure = vstack([diags_array(told[:, 0]), csr_array(shares * of_sizes.T)], format="csr")
         more = np.where(np.arange(len(tree.nodes)) < len(means), 1.0, np.sqrt(estimate.factor))
         below = diags_array(more, format="csr") @ below
         erring = vstack([erring, csr_array(shares)], format="csr")
@@ -155,6 +160,7 @@ def count_errors(
         doubt,
         trust,
         left * shared.shape(means),
+        unsure,
         varied,
         np.maximum(found, 0.0),
         below,

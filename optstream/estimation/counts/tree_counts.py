@@ -7,7 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.counts.held_share import level_factors
-from optstream.estimation.counts.shares import LEAST_SHAPE, LeafBlocks, estimate_leaves, shares_of_parents
+from optstream.estimation.counts.shares import (
+    LEAST_SHAPE,
+    Integers,
+    LeafBlocks,
+    LeafEstimate,
+    estimate_leaves,
+    shares_of_parents,
+)
 from optstream.estimation.counts.tree_sizes import seen_counts
 from optstream.estimation.counts.variation import Variation, count_variation
 from optstream.estimation.gaussian_process.filter import FilterState
@@ -76,23 +83,28 @@ def fit_counts(
     found, days = shared.found, shared.days
     moved, variances = series_of(found, step_blocks(steps, days, shared.events))
     expected = shared.of_nodes + moved
-    variances = variances * shared.factors[:, None] + shared.size_doubts * shared.shape(expected) ** 2
     varied = count_variation(shared.tree, expected, shared.measured, steps)
-    means, left = expected + varied.moved, 1.0 - varied.told
-    variances = variances * (1.0 - varied.told_expected)
-    dense_fit = CountsFit(means, variances, variances + LEAST_DOUBT, left, len(means))
+    means, left, size_doubts = expected + varied.moved, 1.0 - varied.told, shared.size_doubts
+    open_of = 1.0 - varied.told_expected
+
+    def doubted(of_sizes: Floats) -> Floats:
+        return (variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2) * open_of
+
+    given = doubted(size_doubts) + LEAST_DOUBT
     if small is None:
-        return dense_fit
+        return CountsFit(means, doubted(size_doubts), given, left, len(means))
     level = tree.levels[small]
     known = shared.leaf_blocks(tree, small, histories[small], steps)
     if known is None:
+        dense_fit = CountsFit(means, doubted(size_doubts), given, left, len(means))
         return _evenly(dense_fit, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
+    doubts = doubted(shared.size_doubts_with(leaves, known[0].parents))
     shares = shares_of_parents(leaves, known[0].parents, len(means))
     return CountsFit(
         np.vstack([means, leaves.means * shared.raised(expected, varied)[known[0].parents]]),
-        np.vstack([variances, leaves.variances + shares**2 @ variances]),
-        np.vstack([variances, leaves.variances + SHARED_DOUBT * leaves.means]) + LEAST_DOUBT,
+        np.vstack([doubts, leaves.variances + shares**2 @ doubted(size_doubts)]),
+        np.vstack([given, leaves.variances + SHARED_DOUBT * leaves.means + LEAST_DOUBT]),
         np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
         len(means),
     )
@@ -131,6 +143,18 @@ class SharedFit:
     def raised(self, expected: Floats, varied: Variation) -> Floats:
         """Return by which factor counts are found above what was expected of them, (n_nodes, n_steps)."""
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
+
+    def size_doubts_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
+        """Return `size_doubts` with what small leaves tell of their parents' sizes, (n_nodes, 1): what is
+        published of a parent is nearly what its leaves add up to, where these are known better.
+
+        parents: (n_small_leaves,), rows of their parents.
+        """
+        n_nodes = len(self.size_doubts)
+        alone = np.bincount(parents, leaves.doubts + leaves.joined**2, n_nodes)
+        known = leaves.factor * (alone - np.bincount(parents, leaves.joined, n_nodes) ** 2)
+        told = np.where(np.bincount(parents, minlength=n_nodes) > 0, known, np.inf)
+        return np.minimum(self.size_doubts, told[:, None])
 
     def means(self, steps: range) -> Floats:
         """Return expected counts, (n_nodes, n_steps), at running steps."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.stream import AggregationTree
+from optstream.stream import AggregationTree, Lattice
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -241,6 +241,10 @@ def few_columns(columns: Floats, least: float = LEAST_STRENGTH) -> tuple[Floats,
 
 def leaves_below(tree: AggregationTree) -> "csr_array":
     """Return which leaves each node is the sum of, (n_nodes, n_leaves)."""
+    from scipy.sparse import csr_array
+
+    if isinstance(tree, Lattice):  # where a cell lies in a node of the margin, too
+        return csr_array(tree.add_up(np.eye(len(tree.leaves))))
     return _above(tree, tree.leaf_indices)
 
 

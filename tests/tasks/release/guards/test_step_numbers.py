@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date, timedelta
+from fractions import Fraction
 
 import pytest
 
@@ -102,9 +103,11 @@ def test_verify_does_not_name_days_that_share_no_window(released):
 
 
 def test_what_a_window_over_both_would_lose(installation, zone):
-    """Control: two blocks that cost all of epsilon each, 49 steps apart by their numbers, 47 in time."""
+    """Control: blocks that cost a sixth of epsilon each, the first and the seventh 49 steps apart by their
+    numbers, 47 in time.
+    """
     zone(SUMMER_TIME)
-    installation.change_mechanism("HistoryInformed", "scale = 5000.0\nn_blocks = 1\nblock_length = 1")
+    installation.change_mechanism("HistoryInformed", "scale = 5000.0\nn_blocks = 6\nblock_length = 1")
     installation.configure("[mechanism]", '[mechanism]\nnoise = "laplace"')
     settings = installation.settings
     losses = []
@@ -117,4 +120,4 @@ def test_what_a_window_over_both_would_lose(installation, zone):
         assert worst_window([*plan, *following], 48).epsilon <= 1
         in_time = [replace(spend, first_step=spend.first_step - 2) for spend in following]
         losses.append(worst_window([*plan, *in_time], 48).epsilon)
-    assert max(losses) > 1.99
+    assert max(losses) == Fraction(7, 6)
