@@ -145,16 +145,17 @@ class SharedFit:
         return np.maximum(1.0 + varied.moved / np.maximum(expected, LEAST_SHAPE * self.of_nodes), 0.0)
 
     def size_doubts_with(self, leaves: LeafEstimate, parents: Integers) -> Floats:
-        """Return `size_doubts` with what small leaves tell of their parents' sizes, (n_nodes, 1): what is
-        published of a parent is nearly what its leaves add up to, where these are known better.
+        """Return `size_doubts` with what small leaves tell of the sizes of the nodes above them, (n_nodes,
+        1): what is published of a node is nearly what its leaves add up to, where these are known better.
 
-        parents: (n_small_leaves,), rows of their parents.
+        parents: (n_small_leaves,), rows of their parents, which are leaves of the tree here.
         """
-        n_nodes = len(self.size_doubts)
-        alone = np.bincount(parents, leaves.doubts + leaves.joined**2, n_nodes)
-        known = leaves.factor * (alone - np.bincount(parents, leaves.joined, n_nodes) ** 2)
-        told = np.where(np.bincount(parents, minlength=n_nodes) > 0, known, np.inf)
-        return np.minimum(self.size_doubts, told[:, None])
+        number, joined, alone = (
+            np.bincount(parents, one, len(self.size_doubts))[self.tree.leaf_indices]
+            for one in (np.ones(len(parents)), leaves.joined, leaves.doubts + leaves.joined**2)
+        )
+        told = np.where(number > 0, leaves.factor * (alone - joined**2), np.inf)
+        return np.minimum(self.size_doubts, self.tree.add_up(told[:, None]))
 
     def means(self, steps: range) -> Floats:
         """Return expected counts, (n_nodes, n_steps), at running steps."""

@@ -15,7 +15,7 @@ def variances(found: CountErrors, nodes: Floats, times: Floats) -> Floats:
     shared, period = found.shared, times[:, -found.expected.shape[1] :]
     erring, n_shared = nodes @ found.erring.toarray(), len(shared.tree.nodes)
     total = _of_expectations(found, erring, times)
-    total += (erring**2 * shared.size_doubts[:, 0]) @ ((found.sizes @ times.T) ** 2)
+    total += (nodes @ found.unsure.toarray()) ** 2 @ ((found.sizes @ times.T) ** 2)
     total += (nodes @ found.below.toarray()) ** 2 @ found.expected @ (period**2).T
     total -= _told(found, nodes[:, :n_shared]) @ (period**2).T
     if found.leaves is not None:

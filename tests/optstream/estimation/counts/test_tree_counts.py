@@ -5,7 +5,13 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.counts.tree_counts import fit_counts, shared_fit, tree_above, typical_above
+from optstream.estimation.counts.tree_counts import (
+    LEAST_DOUBT,
+    fit_counts,
+    shared_fit,
+    tree_above,
+    typical_above,
+)
 from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.prior import TemporalPrior
@@ -74,6 +80,21 @@ def test_small_leaves_are_told_what_nodes_above_are_by_themselves_not_with_those
     surer = shared_fit(BELIEF, known, TREE, 2, range(0, 24), 2.0)
     assert surer.unsure[0] == pytest.approx(fit.unsure[0])
     assert (surer.unsure[1:] < 0.1 * fit.unsure[1:]).all()
+
+
+def test_nodes_are_as_sure_as_the_leaves_that_they_are_the_sums_of():
+    """City and boroughs with blocks of noise 400, and zones with 2: errors are those of zones, what nodes
+    give way by is not.
+    """
+    hardly, dense = histories(), np.arange(0, 28 * 24, 13)
+    hardly |= {0: history(0, dense, 2, 400), 1: history(1, dense, 2, 400)}
+    surer, unsure = ({**hardly, 2: history(2, np.arange(0, 28 * 24, 25), 4, noise)} for noise in (2, 400))
+    known, unknown = fitted(surer), fitted(unsure)
+    assert (known.variances[:3] < 0.3 * unknown.variances[:3]).all()
+    assert known.given[:3] == pytest.approx(unknown.given[:3])
+    # the control: leaves that are noisier than their parents tell nothing of these
+    apart = fitted(histories() | {2: history(2, np.arange(0, 28 * 24, 25), 4, 400)})
+    assert apart.variances[:3] + LEAST_DOUBT == pytest.approx(apart.given[:3])
 
 
 def test_blocks_of_another_plans_noise_are_left_out():
