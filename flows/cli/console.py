@@ -81,9 +81,13 @@ class Terminal:
         if self.as_json:
             return
         table = plain_table("date", "status", "what happened", n_texts=3)
+        told: dict[str, str] = {}
         for day in ended:
-            mark = MARKS[day.outcome.status]
-            table.add_row(day.day.isoformat(), mark, escape(day.outcome.message))
+            name, message = day.day.isoformat(), day.outcome.message
+            first = told.setdefault(message.replace(name, ""), name)
+            if first != name and not day.outcome.status.is_good:
+                message = f"as {first}"
+            table.add_row(name, MARKS[day.outcome.status], escape(message))
         self.console.print(table)
         self.budget(budget)
         self.say(f"published in {settings.published_folder}")

@@ -18,12 +18,10 @@ from tasks.config import Settings
 from tasks.contracts.judging import judge_by_users, keep
 from tasks.contracts.results import PRIVATE_PERIOD, RAW
 from tasks.ingest import IngestedDay
-from tasks.ingest.arrival.discover import several
+from tasks.ingest.arrival.discover import likewise, several
 from tasks.ingest.arrival.parts import parts_of, place_of
 
-MOST_LISTED = 5
-"""Regions that a message names."""
-Fault = tuple[date, str, tuple[str, ...]]
+Fault = tuple[str, str, str, int | None, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -80,44 +78,37 @@ def _messages(
     """Return why each day that stops does, and what else was found, by day."""
     known = {day.day.isoformat(): day for day in days}
     order = {region: number for number, region in enumerate(settings.dated_hierarchy.leaves())}
-    stops: defaultdict[str, dict[str, str | None]] = defaultdict(dict)
     alarms: defaultdict[str, list[str]] = defaultdict(list)
     in_order = sorted(broken, key=lambda one: order[one.region])
-    alike: defaultdict[Fault, list[str]] = defaultdict(list)
-    for one in in_order:
-        if one.column == "file_fault":
-            alike[_fault(known[one.day], one)].append(one.region)
     # of a folder that holds all leaves, where a file was not read, nobody knows what the others lack
-    unread = {day for day, _, _ in alike} if settings.input.region is not None else set()
+    unread = {one.day for one in broken if one.column == "file_fault"} if settings.input.region else set()
+    first: dict[tuple[str, str], Broken] = {}
     for one in in_order:
-        if known[one.day].day in unread and one.column != "file_fault" and not one.alarm:
-            continue
-        message: str | None = _message(settings, known[one.day], one)
         if one.alarm:
-            alarms[one.day].append(str(message))
-            continue
-        if one.column == "file_fault":  # said once of a day: what one dump lacks, a whole delivery does
-            first, *others = alike[_fault(known[one.day], one)]
-            message = f"{message}{_likewise(others)}" if one.region == first else None
-        # What broke first in a region explains the rest: a dump of another day misses every step.
-        stops[one.day].setdefault(one.region, message)
+            alarms[one.day].append(_message(settings, known[one.day], one))
+        elif one.day not in unread or one.column == "file_fault":
+            # What broke first in a region explains the rest: a dump of another day misses every step.
+            first.setdefault((one.day, one.region), one)
+    alike: defaultdict[Fault, list[Broken]] = defaultdict(list)
+    for one in first.values():
+        alike[_fault(known[one.day], one)].append(one)
+    stops: defaultdict[str, list[str]] = defaultdict(list)
+    for one, *others in alike.values():  # said once of a day: what one dump lacks, a whole delivery does
+        message = _message(settings, known[one.day], one)
+        stops[one.day].append(message + likewise([other.region for other in others]))
     for one in unfit:
         if one.day not in stops:
-            stops[one.day][one.region] = f"the private period {one.says}"
-    return {day: f"{day}: " + several(filter(None, found.values())) for day, found in stops.items()}, alarms
-
-
-def _likewise(regions: Sequence[str]) -> str:
-    """How a message goes on that holds for other regions, too."""
-    listed = ", ".join(f"{region!r:.80}" for region in regions[:MOST_LISTED])
-    more = f" and {len(regions) - MOST_LISTED} more" if len(regions) > MOST_LISTED else ""
-    return f" (and so for {listed}{more})" if regions else ""
+            stops[one.day].append(f"the private period {one.says}")
+    return {day: f"{day}: " + several(found) for day, found in stops.items()}, alarms
 
 
 def _fault(day: IngestedDay, broken: Broken) -> Fault:
-    """What is the same in dumps that are broken alike: the fault, and the columns that they have."""
-    place = day.places.get((broken.region, str(broken.value)))
-    return day.day, str(broken.value), place.found if place else ()
+    """What is the same in dumps that are broken alike: the rule, the step, and the columns that they have."""
+    is_fault = broken.column == "file_fault"
+    rule = str(broken.value if is_fault else broken.column)
+    place = day.places.get((broken.region, rule))
+    says = "" if is_fault else str(broken.says)
+    return broken.day, rule, says, place.step if place else None, place.found if place else ()
 
 
 def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
@@ -141,7 +132,9 @@ def _message(settings: Settings, day: IngestedDay, broken: Broken) -> str:
         where += f", step {place.step} ({clock}) of {settings.calendar.n_steps(day.day)}"
     if place and place.found:
         rule, _, remedy = str(says).partition("; ")
-        says = f"{rule}; it has {', '.join(f'{name!r:.80}' for name in place.found)}; {remedy}"
+        has = [f"{name!r:.80}" for name in place.found]
+        lacks = "".join(f"lacks {name}, " for name in columns if name not in has)
+        says = f"{rule}; it {lacks}has {', '.join(has)}; {remedy}"
     return f"{where}: {says}"
 
 

@@ -1,5 +1,6 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ from tasks.ingest.arrival.parts import PREFIX, parts_of, parts_of_all_days, plac
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
 """Entries of one folder of a day."""
+MOST_LISTED = 5
+"""Names that a message has."""
 MOST_SAID = 12
 """Messages about one day's dumps: of 10,000 leaves nobody reads more."""
 
@@ -167,19 +170,19 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
     if arrival is None:
         return LateDumpError(f"{day}: the input folder {settings.input.folder!r} cannot be listed; run again")
     if arrival.unknown_regions:
-        listed = ", ".join(f"{PREFIX + name!r:.80}" for name in arrival.unknown_regions[:12])
+        listed = listing([PREFIX + name for name in arrival.unknown_regions])
         if settings.input.region is not None:
             return DumpError(
                 f"{day}: {listed} is beside the folder of all regions; remove it, or take input.region out"
             )
         return DumpError(
-            f"{day}: {listed} is not a leaf of the hierarchy of that day; add it to [[hierarchy.changes]], "
-            "or remove its dump"
+            f"{day}: {listed} is not a leaf of the hierarchy of that day, which has "
+            f"{listing(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump"
         )
     if arrival.broken:
-        return DumpError(f"{day}: " + several(arrival.broken.values()))
+        return DumpError(f"{day}: " + _told_once(arrival.broken, day))
     if arrival.waiting:
-        return LateDumpError(f"{day}: " + several(arrival.waiting.values()))
+        return LateDumpError(f"{day}: " + _told_once(arrival.waiting, day))
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)))
 
 
@@ -201,7 +204,9 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
     else:
         _check_list(layout.file_list, present, place, names)
     if not names:
-        raise DumpError(f"{place} is marked complete but holds no Parquet file")
+        others = sorted(present.keys() - {layout.announcement})[:1]
+        holds = "".join(f"; it has {name!r:.80}" for name in others)
+        raise DumpError(f"{place} is marked complete but holds no Parquet file{holds}")
     odd = [name for name in names if not present[name].is_file]
     if odd:
         raise DumpError(f"{place}/{odd[0]!r:.80} must be a file")
@@ -246,6 +251,27 @@ def _check_list(file_list: str, present: Mapping[str, Found], place: str, names:
     extra = sorted(set(names) - set(listed))
     if extra:
         raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
+
+
+def _told_once(found: Mapping[str, str], day: date) -> str:
+    """What is wrong with dumps, by leaf: once where a whole delivery has it."""
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for part, message in found.items():
+        alike[message.replace(place_of(part, day), "")].append(part)
+    return several(found[first] + likewise(others) for first, *others in alike.values())
+
+
+def likewise(leaves: Sequence[str]) -> str:
+    """Return how a message goes on that holds for other leaves, too."""
+    return f" (and so for {listing(leaves)})" if leaves else ""
+
+
+def listing(names: Sequence[str]) -> str:
+    """Return some names, in a line that does not grow with them."""
+    more = len(names) - MOST_LISTED
+    return ", ".join(f"{name!r:.80}" for name in names[:MOST_LISTED]) + (
+        f" and {more:,} more" if more > 0 else ""
+    )
 
 
 def several(messages: Iterable[str]) -> str:

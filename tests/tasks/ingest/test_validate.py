@@ -101,7 +101,7 @@ BAD_ROWS = [
     (lambda rows: rows.with_columns(load=pl.lit("secret")), f"{PART}, {LOAD}: must be a column of numbers"),
     (
         lambda rows: rows.rename({"load": "power"}),
-        f"{PART}, columns 'timestamp' and 'load': must hold these columns; it has ",
+        f"{PART}, columns 'timestamp' and 'load': must hold these columns; it lacks 'load', has ",
     ),
     (lambda rows: rows.drop("timestamp"), f"{PART}, columns 'timestamp' and 'load': must hold these columns"),
     (lambda rows: rows.cast({"timestamp": pl.String}), f"{PART}, {STAMP}: must be a date with time"),
@@ -134,9 +134,18 @@ def test_a_delivery_with_another_column_is_told_of_once_with_what_it_has(small, 
         stream.write(region, rows[many].drop("load").with_columns(*meters), many)
     told = {judged.day: str(judged.error) for judged in stream.judge(few, many)}
     assert told[few].count("must hold these columns") == told[many].count("must hold these columns") == 1
-    assert "columns; it has 'timestamp', 'kw'; correct [input]" in told[few]
+    assert "columns; it lacks 'load', has 'timestamp', 'kw'; correct [input]" in told[few]
     assert "(and so for '84')" in told[few] or "(and so for '11')" in told[few]
     assert "meter" not in told[many]
+
+
+def test_a_delivery_in_another_time_zone_is_told_of_once(small):
+    stream = small()
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0).with_columns(pl.col("timestamp") + timedelta(hours=6)))
+    (judged,) = stream.judge(DAY)
+    assert str(judged.error).count("in another time zone") == 1
+    assert "(and so for '84')" in str(judged.error) or "(and so for '11')" in str(judged.error)
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])

@@ -70,6 +70,8 @@ def export(
     Needs the folder alone, and costs nothing: what is written was published, sums of days, weeks and months
     with their standard errors. Beside a CSV file lies its metadata, as CSV on the Web has it.
     """
+    if output.suffix == ".parquet" and kind != "parquet":
+        raise typer.BadParameter(f"{output.name!r:.80} would hold {kind}: add --as parquet, or call it .csv")
     period = _period(daily, weekly, monthly)
     storage, keys = open_storage(folder), public_key or None
     catalogue = catalogue_reader(storage, keys)()

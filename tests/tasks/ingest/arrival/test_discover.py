@@ -67,7 +67,7 @@ def test_an_unknown_region_is_refused_not_waited_for(stream, region):
     assert type(error) is DumpError
     assert repr(f"region={region}") in str(error)
     assert "\n" not in str(error)
-    assert "is not a leaf of the hierarchy" in str(error)
+    assert "is not a leaf of the hierarchy of that day, which has '84', '11'; add it to" in str(error)
 
 
 def test_an_unknown_region_concerns_its_own_days_only(stream):
@@ -80,6 +80,15 @@ def test_a_complete_dump_without_files_is_refused(stream):
     error = found(stream)
     assert type(error) is DumpError
     assert "region=84/date=2025-01-15 is marked complete but holds no Parquet file" in str(error)
+
+
+def test_a_delivery_of_another_format_is_told_of_once_with_what_is_there(stream):
+    for region in ("11", "84"):
+        (stream.folder(region) / "part-0.parquet").rename(stream.folder(region) / "part-0.csv")
+    assert str(found(stream)) == (
+        "2025-01-15: region=84/date=2025-01-15 is marked complete but holds no Parquet file; it has "
+        "'part-0.csv' (and so for '11')"
+    )
 
 
 def test_a_folder_in_place_of_a_file_is_refused(stream):

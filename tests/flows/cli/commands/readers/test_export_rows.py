@@ -76,7 +76,7 @@ def test_files_hold_what_is_published_and_none_is_overwritten(folder, call, tmp_
     output = tmp_path / "rows"
     assert call("--output", f"{output}.parquet", "--as", "parquet").exit_code == 0
     assert pl.read_parquet(f"{output}.parquet").equals(read_published(folder))
-    again = call("--output", f"{output}.parquet")
+    again = call("--output", f"{output}.parquet", "--as", "parquet")
     assert again.exit_code == 2
     assert "is there already" in again.output
     assert call("--output", f"{output}.csv", "--nodes", "84,FR", "--from", DAY, "--daily").exit_code == 0
@@ -104,6 +104,12 @@ def csvw_problems(file):
             return [] if found.is_valid else [str(one.message) for one in found.warnings] or ["invalid"]
         except ValueError as error:  # a key that is there twice
             return [str(error)]
+
+
+def test_no_csv_is_written_under_a_name_of_parquet(call, tmp_path):
+    output = tmp_path / "rows.parquet"
+    assert call("--output", output).exit_code == 2
+    assert not output.exists()
 
 
 @pytest.mark.slow
