@@ -220,6 +220,8 @@ def _sets_of_leaves(tree: AggregationTree) -> Floats:
 def _sets_of_nodes(tree: AggregationTree) -> Floats:
     """Return some sets of leaves, of nodes of a level and of the children of nodes, as weights of nodes."""
     parents = np.array(tree.parents)
+    if parents.size == 1:
+        return _sets_of_leaves(tree)
     above = np.unique(parents[1:])
     some = above[np.linspace(0, above.size - 1, 4).astype(np.int64)]
     children = [np.flatnonzero(parents == one) for one in some]

@@ -162,6 +162,14 @@ def test_parts_of_expectations_that_count_for_nothing_are_none():
     np.testing.assert_allclose(kept[0].variances(), one.of_sums(leaves).variances(), rtol=1e-6)
 
 
+def test_a_tree_of_one_node_has_terms():
+    tree = AggregationTree(("all",), (-1,))
+    found = errors_of(tree, None, STEPS)
+    terms = error_terms(SumsOfTimes(found, np.eye(24), 0, 1.0), tree, 24)
+    rows = found.products(np.eye(1), np.eye(24)).variances()[0]
+    np.testing.assert_allclose(np.einsum("r,rss->s", terms.of_each()[:, 0], terms.steps), rows, rtol=0.01)
+
+
 def test_leaves_that_were_never_measured_have_none():
     known = histories() | {2: BlockHistory.empty(6)}
     assert count_errors(shared(known, 2), known, TREE, 2, ASKED, 24) is None
