@@ -170,8 +170,8 @@ def _in_groups(
     some = np.unique(order[np.linspace(0, scales.size - 1, MOST_LOOKED_AT).astype(np.int64)])
     looked = np.vstack([np.eye(1, scales.size, place) for place in some] + [_sets_of_nodes(tree)])
     of_looked = [one.of_sums(looked) for one in parts]
-    exact = np.sum([one.variances(None, spans) for one in of_looked], axis=0)
-    both = np.sum([one.between for one in of_looked], axis=0)
+    exact = np.asarray(sum(one.variances(None, spans) for one in of_looked))
+    both = np.asarray(sum(one.between for one in of_looked))  # one by one, for each is large
     least_known = LEAST_OF_COUNTS if are_counts else scales.min() ** 2  # above 0
     of_steps = np.maximum(np.einsum("xss->x", both[:, :n_steps, :n_steps]), least_known)
     directions = np.linalg.svd(halves(both / of_steps[:, None, None]), full_matrices=False)[2]
@@ -220,6 +220,8 @@ def _sets_of_leaves(tree: AggregationTree) -> Floats:
 def _sets_of_nodes(tree: AggregationTree) -> Floats:
     """Return some sets of leaves, of nodes of a level and of the children of nodes, as weights of nodes."""
     parents = np.array(tree.parents)
+    if parents.size == 1:
+        return _sets_of_leaves(tree)
     above = np.unique(parents[1:])
     some = above[np.linspace(0, above.size - 1, 4).astype(np.int64)]
     children = [np.flatnonzero(parents == one) for one in some]

@@ -193,6 +193,8 @@ def in_few(parts: Sequence[InGroups], leaves: "csr_array", least: float) -> list
         basis, rest = np.linalg.qr(own / scales[which, None])
         sizes, axes = np.linalg.eigh(rest @ form @ rest.T)
         axes = axes[:, np.abs(sizes) > least]
+        if not axes.size:  # all that it is of is known, or nothing is beside what counts vary
+            continue
         span = axes.T @ rest
         forms = np.tensordot(np.tensordot(span, one.forms, axes=1), span, axes=(2, 1)).transpose(0, 1, 3, 2)
         asked = csr_array((np.ones(which.size), (which, np.arange(which.size))), shape=(p, which.size))
