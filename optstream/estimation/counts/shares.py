@@ -63,6 +63,7 @@ class LeafEstimate:
         sizes: (n_leaves,), mean values.
         doubts: (n_leaves,), variances of these.
         joined: (n_leaves,), u of `joined_sizes`: sizes of siblings have the covariance -u u'.
+        measured: (n_leaves,), variances of sizes by each leaf's own blocks, whatever its siblings are like.
         noise: (n_leaves,), the variance of each block, what counts vary around their expectation counted in.
         factor: by how much measurements show the model's variances, counts included, to be short.
         strength: of the leaves' own parts, relative to their parents'.
@@ -73,6 +74,7 @@ class LeafEstimate:
     sizes: Floats
     doubts: Floats
     joined: Floats
+    measured: Floats
     noise: Floats
     factor: float
     strength: float
@@ -142,7 +144,8 @@ def estimate_leaves(
     now = shape[:, asked.start - first : asked.stop - first][own]
     found = np.maximum((sizes[:, None] + bent) * now, 0.0)
     variances = factor * (doubts[:, None] + unsure) * now**2
-    return LeafEstimate(found, variances, sizes, doubts, joined, noise, factor, strength)
+    measured = noise / info[own]
+    return LeafEstimate(found, variances, sizes, doubts, joined, measured, noise, factor, strength)
 
 
 def shares_of_parents(estimate: LeafEstimate, parents: Integers, n_parents: int) -> Floats:

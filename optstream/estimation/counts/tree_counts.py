@@ -148,14 +148,17 @@ class SharedFit:
         """Return `size_doubts` with what small leaves tell of the sizes of the nodes above them, (n_nodes,
         1): what is published of a node is nearly what its leaves add up to, where these are known better.
 
-        parents: (n_small_leaves,), rows of their parents, which are leaves of the tree here.
+        By the leaves' own blocks, joined with `size_doubts`: what their siblings are like would tell more,
+        but all of them the same. parents: (n_small_leaves,), rows of their parents, which are leaves of the
+        tree here.
         """
-        number, joined, alone = (
+        number, measured = (
             np.bincount(parents, one, len(self.size_doubts))[self.tree.leaf_indices]
-            for one in (np.ones(len(parents)), leaves.joined, leaves.doubts + leaves.joined**2)
+            for one in (np.ones(len(parents)), leaves.factor * leaves.measured)
         )
-        told = np.where(number > 0, leaves.factor * (alone - joined**2), np.inf)
-        return np.minimum(self.size_doubts, self.tree.add_up(told[:, None]))
+        told = np.where(number > 0, measured, np.inf)[:, None]
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / (1.0 / self.size_doubts + 1.0 / self.tree.add_up(told)))
 
     def means(self, steps: range) -> Floats:
         """Return expected counts, (n_nodes, n_steps), at running steps."""
