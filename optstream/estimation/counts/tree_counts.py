@@ -90,6 +90,7 @@ def fit_counts(
     def doubted(of_sizes: Floats) -> Floats:
         return (variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2) * open_of
 
+    # what leaves tell of the nodes above them is in the sums that are published, not in their weights
     given = doubted(size_doubts) + LEAST_DOUBT
     if small is None:
         return CountsFit(means, doubted(size_doubts), given, left, len(means))
