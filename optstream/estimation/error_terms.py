@@ -115,7 +115,7 @@ def error_terms(covariance: CovarianceOfSums, tree: AggregationTree, n_steps: in
     spans = _spans(n_steps, covariance.n_earlier)
     own = np.eye(n_steps, spans.shape[1])
     every = eye_array(len(tree.nodes), format="csr") if covariance.of_nodes else leaves_below(tree)
-    if covariance.products(np.zeros((1, every.shape[1])), spans[:1]).groups:
+    if covariance.of_nodes or covariance.products(np.zeros((1, every.shape[1])), spans[:1]).groups:
         # a day before counts as one step: what such days have in common no term need tell
         lengths = np.r_[np.ones(n_steps), np.full(covariance.n_earlier, np.sqrt(n_steps))]
         products = covariance.products(every, np.diag(1.0 / lengths))

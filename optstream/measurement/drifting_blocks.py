@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from math import gcd
 
 from optstream.privacy.exact import whole
+from optstream.stream.public_days import DAYS_OF_A_WEEK
 
 PASSING_WINDOWS = 8
 """In which blocks drift to where the next ones began."""
-DAYS_OF_A_WEEK = 7
 
 
 @dataclass(frozen=True)

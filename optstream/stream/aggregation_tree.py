@@ -263,4 +263,4 @@ def several(nodes: Names) -> Names:
 def some_of(names: Sequence[str]) -> str:
     """Return the first few names, quoted, and how many more there are: a hierarchy may have a million."""
     shown = ", ".join(f"{name!r:.80}" for name in names[:MOST_NAMED])
-    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED:,} more"

@@ -15,6 +15,7 @@ from optstream.stream.calendar import ORIGIN, Calendar
 WORKDAY, SATURDAY, REST_DAY = 0, 1, 2
 """Kinds of day; a public holiday counts as a Sunday."""
 UNKNOWN_WEEK = -1
+DAYS_OF_A_WEEK = 7
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class PublicDays:
         days = clock // self.steps_per_day
         if self.first_weekday is None:
             return np.full(days.shape, UNKNOWN_WEEK)
-        weekday = (days + self.first_weekday) % 7
+        weekday = (days + self.first_weekday) % DAYS_OF_A_WEEK
         kinds = np.where(weekday < 5, WORKDAY, np.where(weekday == 5, SATURDAY, REST_DAY))
         if self.holidays:
             kinds = np.where(np.isin(days, list(self.holidays)), REST_DAY, kinds)

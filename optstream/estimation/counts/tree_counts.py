@@ -84,28 +84,27 @@ def fit_counts(
     moved, variances = series_of(found, step_blocks(steps, days, shared.events))
     expected = shared.of_nodes + moved
     varied = count_variation(shared.tree, expected, shared.measured, steps)
-    means, left, size_doubts = expected + varied.moved, 1.0 - varied.told, shared.size_doubts
-    open_of = 1.0 - varied.told_expected
+    means, left, open_of = expected + varied.moved, 1.0 - varied.told, 1.0 - varied.told_expected
 
     def doubted(of_sizes: Floats) -> Floats:
         return (variances * shared.factors[:, None] + of_sizes * shared.shape(expected) ** 2) * open_of
 
-    # what leaves tell of the nodes above them is in the sums that are published, not in their weights
-    given = doubted(size_doubts) + LEAST_DOUBT
+    alone = doubted(shared.size_doubts)
+    above = CountsFit(means, alone, alone + LEAST_DOUBT, left, len(means))
     if small is None:
-        return CountsFit(means, doubted(size_doubts), given, left, len(means))
+        return above
     level = tree.levels[small]
     known = shared.leaf_blocks(tree, small, histories[small], steps)
     if known is None:
-        dense_fit = CountsFit(means, doubted(size_doubts), given, left, len(means))
-        return _evenly(dense_fit, np.array(tree.parents)[level.start : level.stop])
+        return _evenly(above, np.array(tree.parents)[level.start : level.stop])
     leaves = estimate_leaves(*known, steps, found.posterior.prior, days, 1.0)
+    # what leaves tell of nodes above is in the sums that are published, not in what these give way by
     doubts = doubted(shared.size_doubts_with(leaves, known[0].parents))
     shares = shares_of_parents(leaves, known[0].parents, len(means))
     return CountsFit(
         np.vstack([means, leaves.means * shared.raised(expected, varied)[known[0].parents]]),
-        np.vstack([doubts, leaves.variances + shares**2 @ doubted(size_doubts)]),
-        np.vstack([given, leaves.variances + SHARED_DOUBT * leaves.means + LEAST_DOUBT]),
+        np.vstack([doubts, leaves.variances + shares**2 @ alone]),
+        np.vstack([above.given, leaves.variances + SHARED_DOUBT * leaves.means + LEAST_DOUBT]),
         np.vstack([left, np.full_like(leaves.means, leaves.factor)]),
         len(means),
     )
@@ -153,11 +152,8 @@ class SharedFit:
         but all of them the same. parents: (n_small_leaves,), rows of their parents, which are leaves of the
         tree here.
         """
-        number, measured = (
-            np.bincount(parents, one, len(self.size_doubts))[self.tree.leaf_indices]
-            for one in (np.ones(len(parents)), leaves.factor * leaves.measured)
-        )
-        told = np.where(number > 0, measured, np.inf)[:, None]
+        measured = np.bincount(parents, leaves.factor * leaves.measured, len(self.size_doubts))
+        told = np.where(measured > 0.0, measured, np.inf)[self.tree.leaf_indices, None]
         with np.errstate(divide="ignore"):
             return np.asarray(1.0 / (1.0 / self.size_doubts + 1.0 / self.tree.add_up(told)))
 

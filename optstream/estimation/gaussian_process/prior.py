@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.blocks import Blocks, Gate, LagTables
+from optstream.stream.public_days import DAYS_OF_A_WEEK
 
 Floats = NDArray[np.float64]
 Lengths = Sequence[float] | Floats
 Kernel = Callable[[Floats, Lengths], Floats]
-DAYS_OF_A_WEEK = 7
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from datetime import date
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError
 from optstream.stream import partition_of, period_from_partition
+from optstream.stream.aggregation_tree import some_of
 from tasks.config import Layout, Settings
 from tasks.ingest.arrival.folders import (
     UNREADABLE_IN_A_STORE,
@@ -24,8 +25,6 @@ from tasks.ingest.arrival.parts import PREFIX, parts_of, parts_of_all_days, plac
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
 """Entries of one folder of a day."""
-MOST_LISTED = 5
-"""Names that a message has."""
 MOST_SAID = 12
 """Messages about one day's dumps: of 10,000 leaves nobody reads more."""
 
@@ -170,14 +169,14 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
     if arrival is None:
         return LateDumpError(f"{day}: the input folder {settings.input.folder!r} cannot be listed; run again")
     if arrival.unknown_regions:
-        listed = listing([PREFIX + name for name in arrival.unknown_regions])
+        listed = some_of([PREFIX + name for name in arrival.unknown_regions])
         if settings.input.region is not None:
             return DumpError(
                 f"{day}: {listed} is beside the folder of all regions; remove it, or take input.region out"
             )
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy of that day, which has "
-            f"{listing(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump"
+            f"{some_of(parts_of(settings, day))}; add it to [[hierarchy.changes]], or remove its dump"
         )
     if arrival.broken:
         return DumpError(f"{day}: " + _told_once(arrival.broken, day))
@@ -263,15 +262,7 @@ def _told_once(found: Mapping[str, str], day: date) -> str:
 
 def likewise(leaves: Sequence[str]) -> str:
     """Return how a message goes on that holds for other leaves, too."""
-    return f" (and so for {listing(leaves)})" if leaves else ""
-
-
-def listing(names: Sequence[str]) -> str:
-    """Return some names, in a line that does not grow with them."""
-    more = len(names) - MOST_LISTED
-    return ", ".join(f"{name!r:.80}" for name in names[:MOST_LISTED]) + (
-        f" and {more:,} more" if more > 0 else ""
-    )
+    return f" (and so for {some_of(leaves)})" if leaves else ""
 
 
 def several(messages: Iterable[str]) -> str:

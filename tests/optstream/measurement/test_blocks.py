@@ -98,7 +98,7 @@ def test_without_a_drift_blocks_stay_at_their_times():
 
 @pytest.mark.parametrize(("window", "n_blocks"), [(7, 1), (7, 2), (14, 2), (28, 4)])
 def test_where_a_day_is_a_step_blocks_reach_every_weekday(window, n_blocks):
-    """The control: without a drift they lie on the same weekdays for ever."""
+    """The control: without a drift they permanently lie on the same weekdays."""
     for blocks in (drifting_blocks(window, n_blocks, 1, 1), DriftingBlocks(window, n_blocks, 1)):
         seen = {step % 7 for step, count in enumerate(covered(blocks, [7] * 60, 0)) if count}
         assert (len(seen) == 7) is (blocks.drift > 0)
