@@ -2,9 +2,6 @@
 from .catalogue import read_published as read_published
 from .catalogue.measurements.read_measurements import DayMeasurements as DayMeasurements
 from .catalogue.measurements.read_measurements import read_measurements as read_measurements
-from .catalogue.questions.from_folder import ask as ask
-from .catalogue.questions.question import Question as Question
-from .catalogue.questions.read_answers import read_answers as read_answers
 from .catalogue.sums.read_sum import read_sum as read_sum
 from .errors import BudgetError as BudgetError
 from .errors import ConfigurationError as ConfigurationError

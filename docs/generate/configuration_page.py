@@ -14,7 +14,6 @@ from tasks.config.tables.covariates import COVARIATES, PublicSeries
 from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.config.tables.published import PublishedAbout
-from tasks.config.tables.questions import Asked
 from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
@@ -42,8 +41,6 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
         found[name] = (f"[{name}]", keys)
         if name == "covariates":
             found[name] = (COVARIATES, keys_of(PublicSeries))
-        if name == "questions":
-            found[name] = ("[questions.NAME]", keys_of(Asked))
         if name == "input":
             found["input.changes"] = ("[[input.changes]]", keys_of(Change))
         if name == "hierarchy":

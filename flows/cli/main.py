@@ -45,7 +45,6 @@ COMMANDS = {
     "ledger": Row("ledger", LOOK, "What was spent: show, horizon, verify, export, amend."),
     "verify-published": Row("signatures", LOOK, "Check a published folder, also by its signatures."),
     "export": Row("readers.export_rows", LOOK, "Write some nodes and days of a published folder to a file."),
-    "ask": Row("readers.ask_questions", LOOK, "Ask a published folder for window sums and events."),
     "combine": Row("readers.combine_streams", LOOK, "Bring published streams to agree with a known sum."),
     "withdraw": Row("repair", REPAIR, "Take days back out of the catalogue; they stay charged."),
     "publish": Row("repair", REPAIR, "Write lost or damaged published files again, for free."),

@@ -9,8 +9,6 @@
     errors/date=2016-02-01/revision-0-vintage-0-<hash>.parquet
                                                       how the errors of a release's values hang together
     superseded_errors/date=2016-02-01/…               the same of files that were replaced
-    questions.json                                    questions that are answered beside the data, if any
-    questions/date=2016-02-01/answers-<hash>.parquet  the answers of the windows that end on a day
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     about.json                                        publisher, licence, names of nodes, where they are given
     hierarchy.parquet                                 units and the days on which they hold, if these change
@@ -56,8 +54,9 @@ SUPERSEDED = "superseded"
 MEASUREMENTS = "measurements"
 ERRORS = "errors"
 SUPERSEDED_ERRORS = "superseded_errors"
-QUESTIONS = "questions"
+ANSWERS = "questions"
 ANSWERS_INDEX = "questions.json"
+"""Answers to questions, which versions before 0.3 published."""
 SIGNATURES = "signatures"
 INCOMING = ".incoming"
 LOCK = ".lock"
@@ -67,8 +66,6 @@ LARGEST_MEASUREMENTS = 2**32
 """Bytes of one day's file of measurements, likewise."""
 LARGEST_ERRORS = 2**31
 """Bytes of one release's file of errors, likewise."""
-LARGEST_ANSWERS = 2**30
-"""Bytes of one day's file of answers, likewise."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MEASUREMENTS = re.compile(r"revision-(0|[1-9][0-9]{0,9})-([0-9a-f]{64})\.parquet")
@@ -131,11 +128,6 @@ def errors_name(name: str) -> tuple[int, int, str] | None:
     """Return revision, vintage and hash that a file of errors is named by; None for other names."""
     found = _ERRORS.fullmatch(name)
     return (int(found[1]), int(found[2]), found[3]) if found else None
-
-
-def answers_file(period: date, file_hash: str) -> str:
-    """Return where the answers of a day are, relative to the published folder."""
-    return f"{folder_of(QUESTIONS, period)}/answers-{file_hash}.parquet"
 
 
 def manifest_file(file_hash: str) -> str:

@@ -10,10 +10,13 @@ release in the place of the listed one: it is made of what is listed.
 import hashlib
 import json
 from datetime import date
+from itertools import groupby
 
-from optstream.catalogue.backends import Location, Transaction, open_storage
+from optstream.catalogue.backends import Location, Transaction, change_folder, open_storage
 from optstream.catalogue.index import Entry
 from optstream.catalogue.layout import (
+    ANSWERS,
+    ANSWERS_INDEX,
     DATA,
     ERRORS,
     LARGEST_RELEASE,
@@ -97,6 +100,24 @@ def _follow_a_withdrawal(transaction: Transaction, period: date) -> None:
     entry = catalogue.entry(period) if catalogue else None
     if entry is not None and entry.withdrawn:
         delete_files(transaction, period, entry.revision)
+
+
+def delete_answers(folder: Location | str) -> None:
+    """Delete the answers to questions that a version before 0.3 published: nothing keeps them right any more.
+
+    Raises PublicationError where the folder cannot be changed.
+    """
+    names = open_storage(folder).names_below(ANSWERS)
+    if not names and not open_storage(folder).is_file(ANSWERS_INDEX):
+        return
+
+    def delete(transaction: Transaction) -> None:
+        transaction.remove("", [ANSWERS_INDEX])
+        for above, below in groupby(names, key=lambda name: name.rpartition("/")[0]):
+            transaction.remove(above, [name.rpartition("/")[2] for name in below])
+        transaction.remove(ANSWERS, [])
+
+    change_folder(folder, delete, ANSWERS_INDEX, "fix the problem, then run `optstream report`")
 
 
 def delete_files(transaction: Transaction, period: date, through: int) -> bool:

@@ -84,17 +84,6 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Ite
     _settle(transaction, catalogue, names)
 
 
-def settle_answers_time(
-    transaction: Transaction, catalogue: Catalogue, days: Iterable[date], files: Iterable[str]
-) -> None:
-    """Answers that were made of a catalogue have its time: other answers of a day have another name.
-
-    days, files: of the answers that are listed.
-    """
-    folders = (layout.folder_of(layout.QUESTIONS, day) for day in days)
-    _settle(transaction, catalogue, (layout.ANSWERS_INDEX, layout.QUESTIONS, *folders, *files))
-
-
 def _settle(transaction: Transaction, catalogue: Catalogue, names: Iterable[str]) -> None:
     if catalogue.entries:
         transaction.settle(dict.fromkeys((*names, *HIDDEN, "."), catalogue_time(catalogue)))

@@ -8,10 +8,9 @@ from optstream.catalogue.backends import Location, Transaction, change_folder
 from optstream.catalogue.hours.closed_days import remove_left, reopened
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head
 from optstream.catalogue.page import blank_page
-from optstream.catalogue.questions.published_answers import withdraw_answers
 from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.signing import Signer, put_catalogue
-from optstream.catalogue.sweep import delete_files
+from optstream.catalogue.sweep import delete_answers, delete_files
 from optstream.catalogue.times import settle_times
 from optstream.errors import PublicationError
 
@@ -100,12 +99,14 @@ def withdraw(
         Exception: Whatever `tell_ledger` or the signer raises; nothing in the folder was changed.
     """
     order = _Order(period, tell_ledger, stream, value_column, last_revision, signer)
-    return change_folder(
+    withdrawn = change_folder(
         folder,
         lambda transaction: _withdraw_in_transaction(transaction, order),
         "the published folder",
         f"mend it and withdraw {period} again: until then some of its files may still be there",
     )
+    delete_answers(folder)
+    return withdrawn
 
 
 def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdrawal:
@@ -144,7 +145,6 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
     else:
         catalogue = _relist(transaction, catalogue, order, ledger_head)
     blank_page(transaction, catalogue)
-    changed |= withdraw_answers(transaction, catalogue, order.period, order.signer)
     changed |= delete_files(transaction, order.period, max(entry.revision, order.last_revision))
     settle_times(transaction, catalogue, [entry])
     return Withdrawal(entry, changed)

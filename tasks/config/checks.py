@@ -19,7 +19,6 @@ from tasks.config.tables.layouts import countable_up_to, factor_problems, layout
 from tasks.config.tables.margins import margin_of, margin_problems
 from tasks.config.tables.mechanisms import Mechanism, kinds_with, names_in
 from tasks.config.tables.published import Published
-from tasks.config.tables.questions import question_problems
 from tasks.config.tables.schedule import schedule_problems
 from tasks.config.tables.sections import (
     Budget,
@@ -341,7 +340,6 @@ CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]],
     (factor_problems, ["input", "privacy"], []),
     (_input, ["input", "published"], ["stream"]),
     (_covariates, ["covariates", "mechanism", "trees"], []),
-    (question_problems, ["questions", "stream", "trees"], []),
     (schedule_problems, ["schedule", "watch", "stream"], []),
     (_hours, ["stream", "mechanism"], ["release", "covariates"]),
     (_aligned, ["stream", "privacy"], []),

@@ -89,12 +89,6 @@ value = "{now.column}"
 folder = "trusted"
 validation_retention_days = 90  # for `optstream purge`; so too staging_, lineage_, raw_state_retention_days
 
-# [questions."quiet nights"]    # answered beside the data, at no cost in privacy: see docs/data/questions.md
-# ask = "low"                   # or "sum"; "jump" and "drop" with at_least
-# window = "4h"
-# at_most = "300000"            # {now.unit}, added up over the window's steps
-# nodes = ["FR"]                # or level = 1
-
 {EVERY_HOUR if hourly else EVERY_NIGHT}
 [ledger]                        # OPTSTREAM_LEDGER_URL in the environment replaces it
 url = "sqlite:///trusted/ledger.sqlite"

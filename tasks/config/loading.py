@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from optstream.errors import ParameterError
 from tasks.config.checks import cross_checks
 from tasks.config.guarantee import guarantee_of
-from tasks.config.problems import MOST_PROBLEMS, keys, nearest, plain, problems_of, refused, shown
+from tasks.config.problems import MOST_PROBLEMS, REMOVED, keys, nearest, plain, problems_of, refused, shown
 from tasks.config.settings import Settings
 from tasks.config.tables.hierarchy import read_hierarchy
 from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, Mechanism, names_with, section_of
@@ -93,7 +93,9 @@ def _mechanism_problems(sections: Mapping[str, Any], *, is_known: bool) -> list[
 def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Validate each table by itself, so that one bad section does not hide another's problems."""
     problems = [
-        f"{plain(key)} is not a known section{nearest(key, SECTIONS)}"
+        f"[{key}] must be left out: {REMOVED[key]}"
+        if key in REMOVED
+        else f"{plain(key)} is not a known section{nearest(key, SECTIONS)}"
         for key in itertools.islice((key for key in document if key not in SECTIONS), 2 * MOST_PROBLEMS)
     ]
     sections: dict[str, Any] = {}
@@ -119,7 +121,7 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
             problems.append(f"{name} must be a table of keys: {', '.join(keys(section))}")
         else:
             try:
-                given = {"named": table} if name in ("features", "questions") else table
+                given = {"named": table} if name == "features" else table
                 sections[name] = section.model_validate(given)
             except ValidationError as error:
                 problems += problems_of(name, section, error, table)

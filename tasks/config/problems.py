@@ -10,7 +10,6 @@ from optstream.errors import ConfigurationError
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
 from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
-from tasks.config.tables.questions import MOST_QUESTIONS, NAMED, Asked
 from tasks.config.tables.sections import CHANGES, MOST_FEATURES, Change
 
 LISTS: dict[tuple[str, str], tuple[str, type[Section]]] = {
@@ -34,11 +33,13 @@ NOT_OF_A_DAY = {
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
 REMOVED = {
+    "questions": "`optstream.queries` answers sliding sums and events from what was published "
+    "(docs/data/published.md)",
     "mechanism.leaves_per_period": "it limited how customers move, which the privacy guarantee does not: "
     "stream.unit and input.schema say in how many leaves a customer's readings of a day may lie, and the "
-    "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period"
+    "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period",
 }
-"""Keys that an earlier version had, and why they are gone."""
+"""Keys and tables that an earlier version had, and what to do without them."""
 
 
 def refused(named: str, problems: Sequence[str]) -> ConfigurationError:
@@ -63,19 +64,12 @@ def problems_of(
             f"got {shown(table[key])}"
             for key in broken
         ]
-    if name == "questions" and len(table) > MOST_QUESTIONS:
-        return [f"questions must be at most {MOST_QUESTIONS} tables; got {len(table)}"]
     problems = {}
     for entry in entries:
         match entry["loc"]:
             case (str(listed), int(number), *path) if (name, listed) in LISTS:
                 headed, one = LISTS[name, listed]
                 place, known, within = f"{headed} {number + 1}: ", keys(one), table[listed][number]
-            case ("named", str(number), "[key]") if name == "questions":
-                place, known, within = "", {number: NAMED}, table
-                path = [number]
-            case ("named", str(number), *path) if name == "questions":
-                place, known, within = f"questions.{plain(number)}: ", keys(Asked), table[number]
             case ("given",) if name == "covariates":
                 place, known, within = "", {name: keys(section)["given"]}, {name: table["given"]}
                 path = [name]

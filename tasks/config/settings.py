@@ -9,15 +9,12 @@ from typing import Any
 from pydantic import Field
 
 from optstream.catalogue.nodes import NodeFacts, called
-from optstream.catalogue.questions.question import Question
 from optstream.catalogue.statements.statement import MARGIN, TREE
 from optstream.stream import Feature, day_of
 from tasks.config.guarantee import Guarantee
 from tasks.config.paths import absolute
 from tasks.config.tables.covariates import Covariates
-from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.layouts import Layout, layouts_of
-from tasks.config.tables.questions import Questions, asked_of
 from tasks.config.tables.schedule import EVERY_HOUR, Schedule
 from tasks.config.tables.sections import Features, Release, Sampling, Watch
 
@@ -29,7 +26,7 @@ class Settings(Guarantee):
 
     Each table is as in the file (docs/configure.md); None where an optional one is left out, whose defaults
     `watching` and `scheduling` give. sampling, features_: none for mechanisms that have no such table.
-    covariates: public series that explain part of the readings. questions, and node_facts, which has names
+    covariates: public series that explain part of the readings. node_facts, which has names
     and places, shape no release.
     """
 
@@ -39,7 +36,6 @@ class Settings(Guarantee):
     release: Release | None = None
     schedule: Schedule | None = None
     covariates: Covariates = Covariates()
-    questions: Questions = Questions()
     node_facts: Mapping[str, NodeFacts] = Field(default_factory=dict)
 
     def describe_mechanism(self, day: date) -> dict[str, Any]:
@@ -95,11 +91,6 @@ class Settings(Guarantee):
     def called(self, node: str) -> str:
         """Return what a person is told of a node: "Bretagne (53)", or the code alone if it has no name."""
         return called(node, self.node_facts)
-
-    @property
-    def asked(self) -> tuple[Question, ...]:
-        """The questions that are answered beside the data, in the file's order."""
-        return asked_of(self.questions, step_minutes(self.stream.step))
 
     @property
     def watching(self) -> Watch:

@@ -13,7 +13,6 @@ SHAPES_NOTHING: dict[str, Any] = {
     "release": True,
     "schedule": True,
     "contracts": True,
-    "questions": True,
     "folder": True,
     "file": True,
     "input": {"folder", "raw_retention_days", "time_limit"},

@@ -105,7 +105,7 @@ class PublicFacts:
     the most that any window may lose, the largest that a listed release states. lost: of listed days, what
     their file is, `MISSING` or `DAMAGED`; they are shown as gaps. about: publisher, licence and names of
     nodes, as far as they are told. level_errors: of the newest listed release that is there, where it states
-    errors. has_card, has_answers: whether a deployment card, and answers to questions, lie beside the page.
+    errors. has_card: whether a deployment card lies beside the page.
     """
 
     catalogue: Catalogue
@@ -118,7 +118,6 @@ class PublicFacts:
     about: About = field(default_factory=About)
     level_errors: tuple[LevelError, ...] = ()
     has_card: bool = False
-    has_answers: bool = False
 
     @cached_property
     def listed(self) -> tuple[Entry, ...]:

@@ -14,11 +14,11 @@ from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, rep
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.hierarchy_table import put_hierarchy
-from optstream.catalogue.layout import ANSWERS_INDEX, CARD_PAGE
+from optstream.catalogue.layout import CARD_PAGE
 from optstream.catalogue.metadata.write_metadata import put_metadata
 from optstream.catalogue.page import put_curves
-from optstream.catalogue.questions.published_answers import put_answers
 from optstream.catalogue.signing import Signer
+from optstream.catalogue.sweep import delete_answers
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from tasks.config import Settings
@@ -58,7 +58,6 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     facts, public, problem = None, None, None
     try:
         signer = signer_of(settings, ledger)
-        problem = _problem_of_answers(settings, signer)
         facts = _write_public(settings, ledger, signer, now)
         public = None if facts is None else str(settings.published_folder / PAGE)
     except OptStreamError as error:
@@ -72,16 +71,6 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     return Written(settings.report_file, public, problem, tuple(facts.lost))
 
 
-def _problem_of_answers(settings: Settings, signer: Signer | None) -> str | None:
-    """Answer what the configuration asks, beside the data; or say why that could not be done."""
-    try:
-        minutes = settings.calendar.step_minutes
-        put_answers(settings.published_folder, settings.asked, minutes, signer)
-    except OptStreamError as error:
-        return str(error)
-    return None
-
-
 def _write_public(
     settings: Settings, ledger: Ledger, signer: Signer | None, now: datetime
 ) -> PublicFacts | None:
@@ -91,6 +80,7 @@ def _write_public(
         return None
     own = settings.published
     told = About(own.publisher, own.licence, settings.node_facts, **own.about.model_dump())
+    delete_answers(folder)
     put_about(folder, settings.stream.name, told, signer)
     put_hierarchy(folder, settings.dated_hierarchy, settings.name_of, signer)
     kept, made = settings.summaries_file, []
@@ -106,7 +96,7 @@ def _write_public(
             if kept_curves != known_curves:
                 write_private(settings.kept_curves_file, json.dumps(kept_curves).encode())
         # the card is put once the page is
-        facts = replace(facts, has_card=True, has_answers=place.is_file(ANSWERS_INDEX))
+        facts = replace(facts, has_card=True)
         made.append(facts)
         return public_page(facts, curves)
 
@@ -126,8 +116,7 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
 
     def make(put: Put, place: Storage, catalogue: Catalogue) -> bytes:
         facts, summaries = public_facts(place, catalogue, Summaries.empty())
-        has_card, has_answers = place.is_file(CARD_PAGE), place.is_file(ANSWERS_INDEX)
-        facts = replace(facts, has_card=has_card, has_answers=has_answers)
+        facts = replace(facts, has_card=place.is_file(CARD_PAGE))
         made.append(facts)
         curves, _ = make_curves(place, facts, summaries, {}, put)
         return public_page(facts, curves)

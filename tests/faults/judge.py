@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, check_files, find_catalogue, read_published
-from optstream.catalogue.layout import ABOUT, ANSWERS_INDEX, DESCRIPTIONS, PAGE
+from optstream.catalogue.layout import ABOUT, DESCRIPTIONS, PAGE
 from optstream.errors import OptStreamError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from tasks.reports.numbers import day_in_words
@@ -61,7 +61,7 @@ class Judge:
         broken += [line for day in days for line in self._over(books, day, last, day.isoformat() in given_up)]
         broken += self._sharpened(books)
         broken += self._strays(books)
-        broken += self._answers()
+        broken += self._descriptions()
         return broken
 
     def _always(self, books: Books) -> list[str]:
@@ -217,20 +217,12 @@ class Judge:
                 broken += self._measurements(record)
         return broken
 
-    def _answers(self) -> list[str]:
-        """Where questions are asked, every listed day is answered, and there are all descriptions."""
+    def _descriptions(self) -> list[str]:
+        """A published folder has all its descriptions."""
         folder = self.world.settings.published_folder
         catalogue = find_catalogue(folder)
-        if catalogue is None or not self.world.settings.asked:
-            return []
-        listed = {entry.period.isoformat() for entry in catalogue.entries if not entry.withdrawn}
-        index = folder / ANSWERS_INDEX
-        answered = set(json.loads(index.read_bytes())["days"]) if index.exists() else set()
-        missing = [name for name in DESCRIPTIONS if not (folder / name).exists()]
-        return [
-            *(f"LOST: {day} is published and its questions are not answered" for day in listed - answered),
-            *(f"LOST: there is no {name}" for name in missing),
-        ]
+        missing = [name for name in DESCRIPTIONS if not (folder / name).exists()] if catalogue else []
+        return [f"LOST: there is no {name}" for name in missing]
 
     def _measurements(self, record: ReleaseRecord) -> list[str]:
         folder = self.world.settings.measurements_of(date.fromisoformat(record.period), record.revision)
@@ -245,7 +237,7 @@ class Judge:
 
 def half_files(folder: Path) -> list[str]:
     """What beside the data a reader would find half-written."""
-    names = [*DESCRIPTIONS, ABOUT, ANSWERS_INDEX, PAGE]
+    names = [*DESCRIPTIONS, ABOUT, PAGE]
     return [f"half of {name}" for name in names if (folder / name).exists() and _is_half(folder / name)]
 
 

@@ -9,20 +9,12 @@ import pytest
 
 from optstream.catalogue.layout import DESCRIPTIONS
 from optstream.ledger import open_ledger
-from tasks.reports.write import write_pages
 from tasks.signing.key import new_key
 from tests.faults.books import forge
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
 from tests.faults.world import DAYS, STREAM
 
-ASKED = """
-[questions.ramps]
-ask = "jump"
-window = "2h"
-at_least = "100"
-nodes = ["FR"]
-"""
 DAY = DAYS[0]
 NOW = datetime(2016, 6, 2, tzinfo=UTC)
 SAID = LastWords({DAY.isoformat(): "published"})
@@ -90,26 +82,6 @@ def test_errors_of_a_release_may_come_before_it_and_must_not_stay(judge):
     assert judge.look() == []
     assert "LIVE: " in verdict(judge)
     assert "is of no listed release" in verdict(judge)
-
-
-def test_answers_may_be_of_what_was_listed_before_while_a_run_is_under_way(judge):
-    """And at the end each day is answered."""
-    configuration = judge.world.configuration
-    configuration.write_text(configuration.read_text() + ASKED)
-    judge.world.__dict__.pop("settings")
-    write_pages(judge.world.settings, open_ledger(judge.world.settings.ledger_url), NOW)
-    assert verdict(judge) == ""
-    index = judge.world.settings.published_folder / "questions.json"
-    document = json.loads(index.read_text())
-    whole = index.read_bytes()
-    document["days"][DAY.isoformat()]["made_of"] = "ab" * 32
-    index.write_text(json.dumps(document))
-    assert judge.look() == []
-    assert "answers of other releases" in verdict(judge)
-    index.write_bytes(whole[:-20])
-    assert "half of questions.json" in " ".join(judge.look())
-    index.unlink()
-    assert f"{DAY} is published and its questions are not answered" in verdict(judge)
 
 
 def test_a_catalogue_that_nobody_signed(judge):

@@ -167,7 +167,7 @@ class LocalTransaction:
                     with suppress(FileNotFoundError):
                         _unlink(descriptor, folder, name)
                 os.fsync(descriptor)
-            for name in (folder, split(folder)[0]) if folder.count("/") > 1 else (folder,):
+            for name in (folder, split(folder)[0]) if folder.count("/") > 1 else filter(None, (folder,)):
                 above, last = split(name)
                 with opened(self._root, above) as descriptor, suppress(OSError):
                     # what else is in it is nobody's: `check_files` names it

@@ -144,7 +144,7 @@ class ObjectTransaction:
     def remove(self, folder: str, names: Sequence[str]) -> None:
         """Delete the objects one by one; there is no folder to remove."""
         for name in names:
-            self._store.delete(f"{folder}/{name}")
+            self._store.delete(f"{folder}/{name}".lstrip("/"))
 
     def settle(self, times: Mapping[str, datetime]) -> None:
         """Do nothing: a store has its own times, which nobody can set (docs/data/object-stores.md)."""

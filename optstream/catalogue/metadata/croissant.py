@@ -5,10 +5,9 @@ The format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
 
 from typing import Any
 
-from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, DATA, ERRORS, HIERARCHY, QUESTIONS
+from optstream.catalogue.layout import CATALOGUE, DATA, ERRORS, HIERARCHY
 from optstream.catalogue.metadata.dataset import Dataset, day_after
 from optstream.catalogue.metadata.described_columns import (
-    ANSWER_COLUMNS,
     ERROR_COLUMNS,
     HIERARCHY_COLUMNS,
     Column,
@@ -45,7 +44,6 @@ KINDS = {
 }
 """By the kind of a column; of others `sc:Text`."""
 FILES, ROWS = "files", "releases"
-ANSWER_FILES, ANSWERS = "answer-files", "answers"
 ERROR_FILES, ERROR_ROWS = "error-files", "errors"
 UNITS = "hierarchy"
 
@@ -90,12 +88,6 @@ def croissant(dataset: Dataset) -> dict[str, Any]:
         described = "Units of the hierarchy, with the days on which they hold and what each became."
         document["distribution"].append(_file(HIERARCHY, described, PARQUET))
         document["recordSet"].append(_rows(UNITS, HIERARCHY, described, (), HIERARCHY_COLUMNS))
-    if dataset.answers is not None:
-        described = f"Answers of each day; {ANSWERS_INDEX} says what is asked."
-        document["distribution"].append(_files(ANSWER_FILES, described, f"{QUESTIONS}/*/*.parquet"))
-        described = "A row for each question, day, step and node that is asked."
-        asked = (Column("date", "date", "The local day on which the window ends."), *ANSWER_COLUMNS)
-        document["recordSet"].append(_rows(ANSWERS, ANSWER_FILES, described, ("question", *keys), asked))
     return document
 
 

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from optstream.catalogue.layout import ANSWERS_INDEX, CATALOGUE, HIERARCHY
+from optstream.catalogue.layout import CATALOGUE, HIERARCHY
 from optstream.catalogue.metadata.dataset import Dataset
 from optstream.catalogue.metadata.described_columns import (
-    ANSWER_COLUMNS,
     ERROR_COLUMNS,
     HIERARCHY_COLUMNS,
     Column,
@@ -64,7 +63,7 @@ def _publisher(name: str, contact: str | None) -> dict[str, Any]:
 
 
 def _tables(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """Yield the tables that the folder has: releases, errors, answers and the hierarchy's."""
+    """Yield the tables that the folder has: releases, errors and the hierarchy's."""
     if dataset.listed:
         files = tuple(column for column in dataset.columns if column.name != "date")
         title = "A file for each published day, a row for each node and step"
@@ -74,10 +73,6 @@ def _tables(dataset: Dataset) -> Iterator[dict[str, Any]]:
         title = "How the errors of a day's values hang together, for the standard error of any sum"
         described = "A file for each published day that has one; in terms, nodes times steps."
         yield _parquet("errors", title, described, list(dataset.errors), ERROR_COLUMNS)
-    if dataset.answers is not None:
-        title = "Answers to questions: sums over windows, low signal, jumps and drops"
-        described = f"A file for each day on which windows end; {ANSWERS_INDEX} says what is asked."
-        yield _parquet("answers", title, described, sorted(dataset.answers.files), ANSWER_COLUMNS)
     if dataset.has_hierarchy:
         title = "Units of the hierarchy, with the days on which they hold and what each became"
         described = "Joined to the releases by node and local day."

@@ -13,7 +13,6 @@ from optstream.catalogue.hours.day_entry import day_entries, files_of
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.metadata.described_columns import Column, columns_of
 from optstream.catalogue.page import digest_of
-from optstream.catalogue.questions.answers_index import AnswersIndex, find_index
 from optstream.catalogue.reading.catalogue import find_catalogue
 from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.statements.statement import ReleaseStatement
@@ -31,7 +30,6 @@ class Dataset:
         catalogue: As published.
         about: What the publisher tells of itself and of nodes.
         statement: Of the newest listed release that can be read; None where there is none.
-        answers: Of what is asked beside the data; None where nothing is.
         has_hierarchy: Whether the hierarchy changes, and `hierarchy.parquet` tells how.
         errors: The files of errors of the listed days, rising, as far as the folder was listed.
     """
@@ -39,7 +37,6 @@ class Dataset:
     catalogue: Catalogue
     about: About
     statement: ReleaseStatement | None
-    answers: AnswersIndex | None = None
     has_hierarchy: bool = False
     errors: tuple[str, ...] = ()
 
@@ -124,10 +121,7 @@ def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset
         with suppress(PublicationError):
             statement = read_statement(storage, entry)
             break
-    answers = None
-    with suppress(PublicationError):
-        answers = find_index(storage)
     has_hierarchy = False
     with suppress(PublicationError):
         has_hierarchy = find_hierarchy(storage) is not None
-    return Dataset(catalogue, about, statement, answers if answers and answers.days else None, has_hierarchy)
+    return Dataset(catalogue, about, statement, has_hierarchy)

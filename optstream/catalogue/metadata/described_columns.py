@@ -1,4 +1,4 @@
-"""The columns of published files, in words: releases, answers, errors and the hierarchy's table."""
+"""The columns of published files, in words: releases, errors and the hierarchy's table."""
 
 from dataclasses import dataclass
 
@@ -43,26 +43,6 @@ ERROR_COLUMNS = (
     Column("value", "number", "The part of the pair or day; or what bound and rounding added to the value."),
 )
 """Of the files of errors."""
-ANSWER_COLUMNS = (
-    Column("question", "string", "Name of the question; questions.json says what it asks."),
-    Column("step", "integer", "Number of the window's last time step within the day, from 0."),
-    Column("timestamp", "datetime", "Start of that step in UTC."),
-    Column("node", "string", "The node of the hierarchy."),
-    Column("level", "integer", "Depth of the node, 0 at the root."),
-    Column(
-        "answer",
-        "number",
-        "The window's sum; for a jump its last value less its first, for a drop the reverse.",
-    ),
-    Column("happened", "boolean", "Whether the published values have the event; empty for a sum.", True),
-    Column(
-        "answer_noise_se", "number", "Standard deviation of what the noise alone did to the answer.", True
-    ),
-    Column("answer_se", "number", "Standard error of the answer, noise and all.", True),
-    Column("answer_noise_se_at_most", "number", "The most that answer_noise_se can be.", True),
-    Column("answer_se_at_most", "number", "The most that answer_se can be.", True),
-)
-"""Of the files of answers; the local day on which a window ends is in their path."""
 
 
 def columns_of(value: str, with_bands: bool) -> tuple[Column, ...]:

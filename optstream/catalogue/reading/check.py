@@ -14,7 +14,6 @@ from optstream.catalogue.hours.closed_file import read_day
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     ABOUT,
-    ANSWERS_INDEX,
     CATALOGUE,
     DATA,
     DESCRIPTIONS,
@@ -33,8 +32,6 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.metadata.write_metadata import LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
-from optstream.catalogue.questions.answers_index import LARGEST_INDEX
-from optstream.catalogue.questions.read_answers import check_answers
 from optstream.catalogue.reading.catalogue import LARGEST_CATALOGUE, read_catalogue
 from optstream.catalogue.reading.read import is_of, listed_errors, lost, read_beside, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
@@ -50,7 +47,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     the manifest must be there, and no file), a page (`index.html`) or a description (`datapackage.json` and
     the others) that shows other days than are listed, and figures of the page (`curves/`) that are missing,
     altered or not the page's. Likewise files of measurements that a release names, or that are of no listed
-    day, and answers (`questions/`) that are of other releases, or not in their index.
+    day.
 
     Args:
         folder: A path, or the URL of a folder in an object store.
@@ -86,7 +83,6 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         *_superseded(storage, catalogue),
         *_measurements(storage, catalogue),
         *_errors(storage, catalogue, stated),
-        *check_answers(storage, catalogue),
         *check_page(storage, catalogue),
         *check_curves(storage),
         *_check_about(storage),
@@ -130,11 +126,10 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
     """
     keys = read_public_keys(public_key)
     names = [(CATALOGUE, LARGEST_CATALOGUE)]
-    always = {CATALOGUE, ABOUT, HIERARCHY, ANSWERS_INDEX, *DESCRIPTIONS}
+    always = {CATALOGUE, ABOUT, HIERARCHY, *DESCRIPTIONS}
     names += [
         (ABOUT, LARGEST_ABOUT),
         (HIERARCHY, LARGEST_HIERARCHY),
-        (ANSWERS_INDEX, LARGEST_INDEX),
         *((name, LARGEST_METADATA) for name in DESCRIPTIONS),
     ]
     names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]

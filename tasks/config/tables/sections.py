@@ -30,7 +30,6 @@ from tasks.config.tables.fields import (
 from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange, NodeNames
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.published import COLUMN, FOLDER, PLACE, Published
-from tasks.config.tables.questions import Questions
 from tasks.config.tables.schedule import Schedule
 
 FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is in MW'
@@ -329,8 +328,7 @@ SECTIONS: dict[str, type[Section]] = {
     "schedule": Schedule,
     "contracts": Contracts,
     "covariates": Covariates,
-    "questions": Questions,
 }
-OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates", "questions")
+OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates")
 """Tables that a configuration may go without."""
 DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

@@ -37,24 +37,13 @@ signing_key = "trusted/signing.pem"
 publisher = "Two Regions"
 [published.about]
 region = "FR"
-[questions."quiet evenings"]
-ask = "low"
-window = "4h"
-at_most = "20000"
-nodes = ["FR"]
-[questions.ramps]
-ask = "jump"
-window = "2h"
-at_least = "100"
-level = 1
 """
 
 
 @dataclass(frozen=True)
 class Spec:
     """One world of a campaign. place: of the published folder, "disk" or "s3". dask: backfills run there.
-    server: its commands are runs of a Prefect server. signed: the folder is, it says whose it is, and
-    questions are answered beside the data.
+    server: its commands are runs of a Prefect server. signed: the folder is, and it says whose it is.
     """
 
     seed: int
@@ -80,7 +69,7 @@ class Spec:
 def spec(seed: int, number: int) -> Spec:
     """Databases and mechanisms in turn; every fourth world publishes into an object store, and every fourth
     has a Dask cluster: not PeGaSus, whose months wait for each other and run in one process. Every second
-    has a Prefect server, every second has signatures and questions.
+    has a Prefect server, every second has signatures.
     """
     database = ("sqlite", "postgresql")[number % 2]
     mechanism = MECHANISMS[number // 2 % len(MECHANISMS)]

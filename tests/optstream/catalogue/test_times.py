@@ -8,8 +8,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from optstream.catalogue import digest_of, publish, read_catalogue, replace_page, stage, withdraw
 from optstream.catalogue.page import MARKER
-from optstream.catalogue.questions.published_answers import put_answers
-from optstream.catalogue.questions.question import Question
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.times import catalogue_time
 from tests.optstream.catalogue.folders import DAY, take_back
@@ -102,7 +100,7 @@ def test_nothing_in_the_folder_has_a_time_of_a_run_after_a_revision_a_page_or_a_
     assert fresh() == set()
 
 
-def test_signatures_and_answers_have_no_time_of_a_run(tmp_path, rows, statement):
+def test_signatures_have_no_time_of_a_run(tmp_path, rows, statement):
     """A signature is written in the moment of its publication, which a draw's duration moves."""
     signer = Signer(Ed25519PrivateKey.from_private_bytes(bytes(32)), lambda _entries: None)
 
@@ -117,7 +115,6 @@ def test_signatures_and_answers_have_no_time_of_a_run(tmp_path, rows, statement)
     assert any((tmp_path / "signatures").iterdir())
     assert fresh() == set()
     sign(DAY + timedelta(days=1))
-    put_answers(tmp_path, [Question("sums", "sum", 2, level=1)], 30, signer)
     assert fresh() == set()
     stream = read_catalogue(tmp_path).stream
     withdraw(tmp_path, DAY, lambda _entry, _known: "h2", stream=stream, signer=signer)

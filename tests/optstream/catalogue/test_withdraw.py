@@ -132,3 +132,17 @@ def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_to
     with pytest.raises(PublicationError, match="name its value column"):
         withdraw(in_store.name, DAY, lambda *known: asked.append(known) or "h1", stream=STREAM)
     assert asked == []
+
+
+def test_answers_of_an_older_version_go_with_a_withdrawn_day(tmp_path, put):
+    """They reach the day, and nothing makes them again."""
+    put(tmp_path, DAY)
+    (tmp_path / "questions.json").write_text("{}")
+    for day in (DAY, NEXT):
+        folder = tmp_path / "questions" / f"date={day}"
+        folder.mkdir(parents=True)
+        (folder / "answers-1.parquet").write_bytes(b"sums")
+    assert check_files(tmp_path) == []
+    take_back(tmp_path)
+    assert not (tmp_path / "questions.json").exists()
+    assert not (tmp_path / "questions").exists()

@@ -137,6 +137,11 @@ THIRDS = (STAGES, 'stages = ["1/3", "1/3", "1/3"]')
         ),
         ("sqlite:///trusted/ledger.sqlite", "sqlite://", "a ledger in memory would forget what was spent"),
         ("window = 48  ", "windw = 48  ", "privacy.windw is not a known key; did you mean window?"),
+        (
+            "[stream]",
+            '[questions."ramps"]\nask = "sum"\n[stream]',
+            "[questions] must be left out: `optstream.queries` answers",
+        ),
         ("[sampling]", "[samplign]", "samplign is not a known section; did you mean sampling?"),
         ("[sampling]", "[sampling", "is not TOML"),
         (N_SAMPLES, "n_samples 10", f"(at line {LINE}, column 11)"),

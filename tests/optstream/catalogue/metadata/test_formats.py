@@ -16,9 +16,8 @@ from optstream.catalogue.hierarchy_table import COLUMNS, put_hierarchy
 from optstream.catalogue.metadata.croissant import croissant
 from optstream.catalogue.metadata.data_package import data_package
 from optstream.catalogue.metadata.dataset import Dataset, read_dataset
-from optstream.catalogue.metadata.described_columns import ANSWER_COLUMNS, ERROR_COLUMNS, HIERARCHY_COLUMNS
+from optstream.catalogue.metadata.described_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
 from optstream.catalogue.metadata.write_metadata import put_metadata
-from optstream.catalogue.questions.window_answers import SCHEMA as ANSWERS
 from optstream.catalogue.statements.stated_files import StatedErrors
 from optstream.catalogue.sums.errors_parquet import SCHEMA as ERRORS
 from optstream.catalogue.sums.errors_parquet import encode_errors
@@ -39,7 +38,7 @@ TOLD = About(
 
 
 def test_every_column_of_a_file_is_told_in_its_order():
-    told = ((ANSWERS, ANSWER_COLUMNS), (ERRORS, ERROR_COLUMNS), (COLUMNS, HIERARCHY_COLUMNS))
+    told = ((ERRORS, ERROR_COLUMNS), (COLUMNS, HIERARCHY_COLUMNS))
     for schema, columns in told:
         assert [*schema] == [column.name for column in columns]
 

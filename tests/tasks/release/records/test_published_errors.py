@@ -12,8 +12,6 @@ import pytest
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.questions.from_folder import ask
-from optstream.catalogue.questions.question import Question
 from optstream.catalogue.sums.decode_errors import decode_errors
 from optstream.catalogue.sums.errors_parquet import encode_errors
 from optstream.catalogue.sums.read_sum import read_day
@@ -219,8 +217,6 @@ def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch):
         monkeypatch.setattr("optstream.catalogue.sums.read_sum.read_beside", lambda *_, data=data: data)
         with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
             read_sum(folder, ["11", "84"], SECOND, SECOND)
-        with pytest.raises(PublicationError, match="other nodes or steps"):
-            ask(folder, [Question("pair", "sum", 2, nodes=("11",))], SECOND, SECOND)
 
 
 def test_a_withdrawn_day_takes_all_of_them_along(nights):
