@@ -30,9 +30,8 @@ class Row(NamedTuple):
 
 
 COMMANDS = {
-    "init": Row("setup", START, "Write a commented example configuration that runs."),
+    "init": Row("setup", START, "Write a configuration: an example, or one for your files."),
     "simulate": Row("setup", START, "Write made-up dumps to try things out."),
-    "import-rte": Row("setup", START, "Turn RTE's yearly files (éCO2mix) into daily dumps."),
     "doctor": Row("maintenance", START, "Check security and configuration."),
     "keys": Row("signatures", START, "Signatures: make the key that signs."),
     "run": Row("run_days", RELEASE, "Release days, each once, from dump to published file."),
@@ -45,7 +44,6 @@ COMMANDS = {
     "ledger": Row("ledger", LOOK, "What was spent: show, horizon, verify, export, amend."),
     "verify-published": Row("signatures", LOOK, "Check a published folder, also by its signatures."),
     "export": Row("readers.export_rows", LOOK, "Write some nodes and days of a published folder to a file."),
-    "combine": Row("readers.combine_streams", LOOK, "Bring published streams to agree with a known sum."),
     "withdraw": Row("repair", REPAIR, "Take days back out of the catalogue; they stay charged."),
     "publish": Row("repair", REPAIR, "Write lost or damaged published files again, for free."),
     "purge": Row("maintenance", REPAIR, "Remove what is past its retention."),

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from flows.cli.commands.readers.export_rows import check_new
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, First, Last, asks, days_between, examples, flag, new_app
 from optstream.errors import OptStreamError
@@ -14,9 +15,10 @@ from tasks.config import load_settings
 from tasks.config.example import example_of
 from tasks.config.example_kinds import MOST_LEVELS, Kind
 from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.sample_data.rte import changed_lines, read_load, write_loads
+from tasks.sample_data.rte import read_load, rte_configuration, write_loads
 from tasks.sample_data.simulate import simulate as write_dumps
 
+RTE_SUFFIXES = (".zip", ".xls")
 app = new_app()
 
 
@@ -25,10 +27,13 @@ app = new_app()
         "optstream init",
         "optstream init --mechanism HistoryInformed --counts --levels 3",
         "optstream init --mechanism PeGaSus --hourly",
+        "optstream init eco2mix",
     )
 )
 def init(
-    path: Annotated[Path, typer.Argument(help="Where to write the configuration.")] = DEFAULT_CONFIG,
+    path: Annotated[
+        Path, typer.Argument(help="The file to write, or a folder of RTE's yearly files.")
+    ] = DEFAULT_CONFIG,
     mechanism: Annotated[str, asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = Kind.mechanism,
     counts: Annotated[bool, flag("--counts", "Of whole numbers of visits, not a load.")] = False,
     metered: Annotated[bool, flag("--metered", "Of a row a customer and step, not a row a step.")] = False,
@@ -39,8 +44,18 @@ def init(
         bool, flag("--hourly", "Released every hour, not every night; by some mechanisms.")
     ] = False,
 ) -> None:
-    """Write a commented example configuration that runs."""
-    text = example_of(Kind(mechanism, counts, metered, levels, hourly))
+    """Write a configuration: an example, or one for your files.
+
+    Of a folder of RTE's yearly files (éCO2mix, zip or text) it writes daily dumps, and the configuration that
+    reads them. All files are checked before anything is written; dumps that lie there are kept.
+    """
+    if path.is_dir():
+        check_new(DEFAULT_CONFIG)
+        text, path = _import(path, Terminal()), DEFAULT_CONFIG
+        follows = f"optstream run --config {path} --date DAY"
+    else:
+        text = example_of(Kind(mechanism, counts, metered, levels, hourly))
+        follows = f"optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02"
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -48,7 +63,7 @@ def init(
         raise OptStreamError(f"{path} exists already; nothing was written: name another file") from None
     except OSError as error:
         raise OptStreamError(f"{path} cannot be written: {error.strerror}") from None
-    print(f"wrote {path}; next: optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02")
+    print(f"wrote {path}; next: {follows}")
 
 
 @app.command(epilog=examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))
@@ -81,30 +96,24 @@ def simulate(
     print(f"{n_written} dumps written, {n_kept} were there already, in {settings.input_folder}")
 
 
-@app.command(epilog=examples("optstream import-rte eCO2mix_RTE_*_2016.zip --into dumps"))
-def import_rte(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILES...", help="Yearly files of regions, zip or text.")
-    ],
-    into: Annotated[Path, asks("DUMPS", "Where the dumps go: the input folder.")],
-) -> None:
-    """Turn RTE's yearly files (éCO2mix) into daily dumps.
-
-    Every day has 48 half-hours, also where the clocks change: the configuration must say
-    day = "fixed". All files are read and checked before anything is written; dumps that lie there are
-    never overwritten.
-    """
-    terminal, loads = Terminal(), []
+def _import(folder: Path, terminal: Terminal) -> str:
+    """Write dumps of RTE's yearly files in a folder; return the text of a configuration that reads them."""
+    files = sorted(file for file in folder.iterdir() if file.suffix in RTE_SUFFIXES)
+    if not files:
+        raise OptStreamError(
+            f"{folder} holds none of RTE's yearly files (éCO2mix, {' or '.join(RTE_SUFFIXES)}), the source "
+            "that init knows; for other files name a configuration to write, and change its [input]"
+        )
+    loads = []
     for file in files:
         with terminal.step(f"read {file.name}"):
             loads.append(read_load(file))
+    into = Path("dumps").absolute()
     with terminal.step("write the dumps"):
         done = write_loads(loads, into)
-    day, folder = changed_lines(into.absolute())
-    terminal.say("what `optstream init` writes reads these dumps once two of its lines are changed:")
-    terminal.say(f"  [stream] {day}\n  [input] {folder}")
     terminal.say(
-        f"{done.n_files} files, {len(done.regions)} regions: {done.n_written} dumps written, {done.n_kept} "
-        f"were there already, {done.n_incomplete} of them incomplete (the contract refuses their days); "
-        f"{done.n_empty} days of a region without any reading were left out"
+        f"{done.n_files} files, {len(done.regions)} regions: {done.n_written} dumps written in {into}, "
+        f"{done.n_kept} were there already, {done.n_incomplete} of them incomplete (the contract refuses "
+        f"their days); {done.n_empty} days of a region without any reading were left out"
     )
+    return rte_configuration(into)

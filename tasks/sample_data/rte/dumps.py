@@ -1,5 +1,7 @@
-"""What was read becomes dumps, a region and day each, written as any supplier's."""
+"""What was read becomes dumps, a region and day each, and a configuration that reads them."""
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from optstream.errors import DumpError, ParameterError
+from tasks.config.example import EXAMPLE
 from tasks.sample_data.rte.files import RegionLoad
 from tasks.sample_data.write_dumps import write_dump
 
@@ -78,3 +81,12 @@ def _together(loads: Sequence[RegionLoad]) -> pl.DataFrame:
             f"{loads[first['file'].item()].file}, line {first['line'].item()}; import one vintage of each day"
         )
     return rows
+
+
+def rte_configuration(dumps: Path) -> str:
+    """Return the text of a configuration that reads imported dumps: the example's, but for two lines."""
+    text = EXAMPLE
+    folder = f"folder = {json.dumps(str(dumps), ensure_ascii=False)}"
+    for start, line in (('day = "elapsed"', 'day = "fixed"'), ('folder = "dumps"', folder)):
+        text = re.sub(f"^{start}.*$", line.replace("\\", r"\\"), text, flags=re.MULTILINE)
+    return text

@@ -111,13 +111,6 @@ def _period(daily: bool, weekly: bool, monthly: bool) -> Period | None:
     return asked[0] if asked else None
 
 
-def check_table(output: Path) -> None:
-    """Raise WordsError unless a file is new, and to be CSV or Parquet by its name."""
-    if output.suffix not in (".csv", ".parquet"):
-        raise WordsError(f"--output must end in .csv or .parquet; got {output.name!r}")
-    check_new(output)
-
-
 def check_new(*files: Path) -> None:
     """Raise WordsError for a file that is there already: none is overwritten."""
     for file in files:

@@ -1,4 +1,4 @@
-"""`import-rte` as its user meets it."""
+"""`init` and `simulate` as their users meet them."""
 
 from datetime import date
 
@@ -7,7 +7,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream import read_published
-from optstream.errors import DumpError, ParameterError
+from optstream.errors import DumpError, OptStreamError, ParameterError
 from tasks.config import load_settings
 from tasks.config.example_kinds import Kind
 from tasks.release.day import Status
@@ -28,55 +28,43 @@ def text(perimeter="Bretagne", loads=range(3000, 3048)):
     return "\n".join([NAMES, *rows, "RTE ne pourra être tenu responsable."]).encode("latin-1")
 
 
-def import_rte(*words):
-    return invoke("import-rte", *map(str, words))
-
-
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.xls").write_bytes(text())
-    (tmp_path / "b.xls").write_bytes(text("PACA", [*range(3000, 3047), "ND"]))
+    (tmp_path / "rte").mkdir()
+    (tmp_path / "rte/a.xls").write_bytes(text())
+    (tmp_path / "rte/b.xls").write_bytes(text("PACA", [*range(3000, 3047), "ND"]))
     return tmp_path
 
 
-def test_files_become_dumps_and_the_last_lines_say_what_was_done(here):
-    shown = import_rte("a.xls", "b.xls", "--into", "dumps")
+def test_files_of_rte_become_dumps_and_a_configuration_that_reads_them(here):
+    shown = invoke("init", "rte")
     assert shown.exit_code == 0
-    assert shown.output.splitlines()[:3] == ["read a.xls", "read b.xls", "write the dumps"]
-    assert "2 files, 2 regions: 2 dumps written, 0 were there already" in shown.output.splitlines()[-1]
-    assert "1 of them incomplete" in shown.output.splitlines()[-1]
+    lines = shown.output.splitlines()
+    assert lines[:3] == ["read a.xls", "read b.xls", "write the dumps"]
+    assert "2 files, 2 regions: 2 dumps written" in lines[3]
+    assert "1 of them incomplete" in lines[3]
     assert sorted(path.name for path in (here / "dumps").iterdir()) == ["region=53", "region=93"]
-    again = import_rte("a.xls", "b.xls", "--into", "dumps")
-    assert "0 dumps written, 2 were there already" in again.output.splitlines()[-1]
-
-
-def test_the_lines_it_names_make_the_example_read_the_dumps(here):
-    invoke("init")
-    shown = import_rte("a.xls", "--into", "dümps").output.splitlines()
-    lines = [line.strip() for line in shown if line.startswith("  ")]
-    example = (here / "optstream.toml").read_text().splitlines()
-    for section, line in (named.split(" ", 1) for named in lines):
-        place = next(number for number, text in enumerate(example) if text.startswith(section))
-        key = line.partition("=")[0]
-        at = next(number for number in range(place, len(example)) if example[number].startswith(key))
-        example[at] = line
-    (here / "optstream.toml").write_text("\n".join(example), encoding="utf-8")
     settings = load_settings(here / "optstream.toml")
-    assert settings.input_folder == here / "dümps"
+    assert settings.input_folder == here / "dumps"
     assert settings.calendar.day == "fixed"
+    (here / "optstream.toml").unlink()
+    assert "0 dumps written" in invoke("init", "rte").output
 
 
 def test_nothing_is_written_if_one_file_is_refused(here):
-    (here / "b.xls").write_bytes(text("France"))
+    (here / "rte/b.xls").write_bytes(text("France"))
     with pytest.raises(DumpError, match=r"b\.xls: line 2: this is the national file"):
-        import_rte("a.xls", "b.xls", "--into", "dumps")
+        invoke("init", "rte")
     assert not (here / "dumps").exists()
+    assert not (here / "optstream.toml").exists()
 
 
-@pytest.mark.parametrize("words", [["--into", "dumps"], ["a.xls"]])
-def test_words_that_are_missing_are_asked_for(here, words):
-    assert import_rte(*words).exit_code == 2
+def test_a_folder_of_other_files_is_refused(here):
+    (here / "csv").mkdir()
+    (here / "csv/load.csv").write_text("a,b\n")
+    with pytest.raises(OptStreamError, match="csv holds none of RTE's yearly files"):
+        invoke("init", "csv")
 
 
 def test_simulate_writes_each_day_in_its_layout(here):
