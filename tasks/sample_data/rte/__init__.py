@@ -3,4 +3,4 @@
 from tasks.sample_data.rte.dumps import Imported, rte_configuration, write_loads
 from tasks.sample_data.rte.files import RegionLoad, read_load
 
-__all__ = ["Imported", "RegionLoad", "changed_lines", "read_load", "rte_configuration", "write_loads"]
+__all__ = ["Imported", "RegionLoad", "read_load", "rte_configuration", "write_loads"]
