@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, Row, func, select
 
 from optstream.ledger.accounting.spends import charged_to_release
-from optstream.ledger.database.rows import one_row, rows
+from optstream.ledger.database.rows import one_row, read_rows
 from optstream.ledger.database.schema import EventRow, ReleaseRow
 from optstream.ledger.database.stream_rows import id_of
 from optstream.ledger.records import ReleaseEvent, ReleaseOutline, ReleaseRecord, ReleaseState, check_key
@@ -48,7 +48,7 @@ def releases(connection: Connection, stream: str) -> tuple[ReleaseRecord, ...]:
         The releases by first step, then revision; empty for an unknown stream.
     """
     query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream))
-    found = rows(connection, query.order_by(ReleaseRow.first_step, ReleaseRow.revision))
+    found = read_rows(connection, query.order_by(ReleaseRow.first_step, ReleaseRow.revision))
     return tuple(_record(connection, stream, release) for release in found)
 
 

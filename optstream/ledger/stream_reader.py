@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, select
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import guarantees_of
-from optstream.ledger.database.rows import rows
+from optstream.ledger.database.rows import read_rows
 from optstream.ledger.database.schema import EventRow, StreamRow
 from optstream.ledger.database.stream_rows import find_stream, grant_of, id_of, terms_of
 from optstream.ledger.dated_trees import Entries, trees_said
@@ -40,7 +40,7 @@ def siblings(connection: Connection, stream: str) -> tuple[StreamTerms, ...]:
         Terms in the order of enrolment; empty for an unknown stream.
     """
     others = _members(stream).where(StreamRow.name != stream).order_by(StreamRow.id)
-    return tuple(terms_of(connection, other) for other in rows(connection, others))
+    return tuple(terms_of(connection, other) for other in read_rows(connection, others))
 
 
 def streams(connection: Connection) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ def heads(connection: Connection, stream: str) -> dict[str, tuple[int, str]]:
     Returns:
         For each stream how many events it has and the hash of the last; empty for an unknown stream.
     """
-    return {one.name: (one.n_events, one.head) for one in rows(connection, _members(stream))}
+    return {one.name: (one.n_events, one.head) for one in read_rows(connection, _members(stream))}
 
 
 def last_event_at(connection: Connection, stream: str) -> datetime | None:

@@ -46,7 +46,7 @@ from tasks.storage.private_files import read_verified
 
 LARGEST_MANIFEST = 2**24
 """Bytes."""
-Staged = tuple[StagedRelease, ReleaseStatement]
+StagedStatement = tuple[StagedRelease, ReleaseStatement]
 
 
 def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> Ended:
@@ -105,7 +105,7 @@ def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
     return out[-1] if out else None
 
 
-def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> Staged:
+def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> StagedStatement:
     """The bytes with this hash, staged or computed again. Raises LedgerError if there are none."""
     estimated = partial(_estimated, run, day, record, number)
     with suppress(LedgerError, OSError):
@@ -162,7 +162,7 @@ def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> tuple
     return release, files_beside(run.settings, day, record.revision, mechanism, release)
 
 
-def _published(run: Run, day: date, staged: Staged, days: Collection[date]) -> Publication:
+def _published(run: Run, day: date, staged: StagedStatement, days: Collection[date]) -> Publication:
     """Publish the bytes; a damaged file in their place is removed first, its damaged manifest, and what is
     damaged of the files beside it.
     """

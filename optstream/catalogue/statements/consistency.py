@@ -26,7 +26,7 @@ def rounded(optimality: Optimality) -> Optimality:
     )
 
 
-def in_words(optimality: Optimality) -> str:
+def consistency_in_words(optimality: Optimality) -> str:
     """Return what the certificate says, in a sentence or two."""
     distance = f"{_up(optimality.distance):g}"
     if optimality.converged:
@@ -49,7 +49,7 @@ def to_document(optimality: Optimality) -> dict[str, Any]:
         "residual": optimality.residual,
         "rounds": optimality.rounds,
         "converged": optimality.converged,
-        "in_words": in_words(optimality),
+        "in_words": consistency_in_words(optimality),
     }
 
 

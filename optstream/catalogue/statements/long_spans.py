@@ -101,7 +101,7 @@ class LongSpan:
         return cls(document["n_days"], epsilon, delta, plain, document["composed"])
 
 
-def in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> str:
+def spans_in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> str:
     """Return one sentence for all spans. decimal: writes an amount, rounded up."""
     in_rho = any(span.composed == "rho" for span in spans)
     told = ", ".join(

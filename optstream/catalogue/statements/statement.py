@@ -187,7 +187,7 @@ class ReleaseStatement:
             f"{'c^2 times rho' if model.delta else 'c times epsilon'}. Whether a customer has readings at "
             "all is covered only where each row of the input is one customer's, clamped to at most that size "
             "above and below 0.",
-            *([long_spans.in_words(self.long_spans, _decimal)] if self.long_spans else []),
+            *([long_spans.spans_in_words(self.long_spans, _decimal)] if self.long_spans else []),
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the guarantee.",
         ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
-from optstream.ledger.database.rows import insert_row, rows
+from optstream.ledger.database.rows import insert_row, read_rows
 from optstream.ledger.database.schema import AmendmentRow, GrantRow, GuaranteeColumns
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.amendment import repriced
@@ -61,7 +61,7 @@ def guarantees_of(connection: Connection, grant: GrantRow) -> Guarantees:
     """Return the privacy guarantees of a privacy budget's row."""
     if grant.amendment == 0:
         return Guarantees({0: _model(grant)}, 0)
-    kept = rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
+    kept = read_rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
     return Guarantees({row.number: _model(row) for row in kept}, grant.amendment)
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from optstream.ledger.accounting.amendments import guarantees_of
 from optstream.ledger.accounting.charges import charged_to_grant, cost_touching
-from optstream.ledger.database.rows import rows
+from optstream.ledger.database.rows import read_rows
 from optstream.ledger.database.schema import ReleaseRow, StreamRow
 from optstream.ledger.database.stream_rows import find_grant
 
@@ -46,7 +46,9 @@ def shared_window(connection: Connection, grant: str, steps: range) -> SharedWin
     worst = cost_touching(connection, row, steps)
     guarantees = guarantees_of(connection, row)
     window = range(worst.first_step, worst.first_step + row.window_length)
-    members = rows(connection, select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id))
+    members = read_rows(
+        connection, select(StreamRow).where(StreamRow.grant_id == row.id).order_by(StreamRow.id)
+    )
     found = []
     for member in members:
         only = ReleaseRow.stream_id == member.id

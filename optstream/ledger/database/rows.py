@@ -15,7 +15,7 @@ Found = TypeVar("Found", bound=Row)
 Columns = TypeVar("Columns", bound=tuple[Any, ...])
 
 
-def rows(connection: Connection, query: Select[tuple[Found]], **values: object) -> Sequence[Found]:
+def read_rows(connection: Connection, query: Select[tuple[Found]], **values: object) -> Sequence[Found]:
     """Return the rows of one table that a query finds. values: of its bound parameters.
 
     They are SQLAlchemy's plain rows, with the columns of the class that they are typed as, and nothing else.

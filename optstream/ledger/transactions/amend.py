@@ -7,7 +7,7 @@ from sqlalchemy import Connection, and_, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import next_guarantee
-from optstream.ledger.database.rows import rows
+from optstream.ledger.database.rows import read_rows
 from optstream.ledger.database.schema import ReleaseRow, StreamRow
 from optstream.ledger.database.stream_rows import columns_of, event_body, find_stream, lock, terms_of
 from optstream.ledger.hash_chain import append
@@ -39,12 +39,12 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     # the streams before their budget, as everybody does: else one that waits for it would be waited for
     budget = select(StreamRow.grant_id).where(StreamRow.name == terms.stream).scalar_subquery()
     members = select(StreamRow).where(StreamRow.grant_id == budget).order_by(StreamRow.id).with_for_update()
-    rows(connection, members)
+    read_rows(connection, members)
     stream, grant = lock(connection, terms.stream)
     refuse_amendment(connection, terms)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
     number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
-    for member in rows(connection, members):
+    for member in read_rows(connection, members):
         agreed = (
             terms if member.id == stream.id else _following(terms_of(connection, member), terms.budget_model)
         )

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, func, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
-from optstream.ledger.database.rows import insert_row, one_row, rows
+from optstream.ledger.database.rows import insert_row, one_row, read_rows
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
 from optstream.ledger.database.stream_rows import LOCKED_STREAM, columns_of, event_body, grant_of, terms_of
 from optstream.ledger.dated_trees import continues
@@ -88,7 +88,7 @@ def refuse_more_than_all(connection: Connection, terms: StreamTerms, grant_id: i
     if terms.stream_share is None:
         return
     members = select(StreamRow).where(StreamRow.grant_id == grant_id, StreamRow.name != terms.stream)
-    others = [terms_of(connection, member) for member in rows(connection, members)]
+    others = [terms_of(connection, member) for member in read_rows(connection, members)]
     known = {one.stream: one.stream_share for one in others if one.stream_share is not None}
     total = sum(known.values(), terms.stream_share)
     if total > 1:

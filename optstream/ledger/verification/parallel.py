@@ -23,7 +23,7 @@ from sqlalchemy import Connection, Engine, select
 
 from optstream.errors import LedgerError
 from optstream.ledger.database.engine import open_engine, reading
-from optstream.ledger.database.rows import any_text, is_undecodable, rows
+from optstream.ledger.database.rows import any_text, is_undecodable, read_rows
 from optstream.ledger.database.schema import EventRow, GrantRow, StreamRow
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, problems, stray_problems, stream_problems
@@ -169,7 +169,7 @@ def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
     """Return the streams, dealt out so that all shares read about as many events; only large privacy budgets
     are divided.
     """
-    found = rows(connection, select(StreamRow).where(StreamRow.grant_id.in_(select(GrantRow.id))))
+    found = read_rows(connection, select(StreamRow).where(StreamRow.grant_id.in_(select(GrantRow.id))))
     by_grant: dict[int, list[StreamRow]] = {}
     for row in found:
         by_grant.setdefault(row.grant_id, []).append(row)
@@ -193,10 +193,10 @@ def _read(connection: Connection, share: Sequence[Part]) -> Report:
     findings: list[Finding] = []
     accounts: dict[int, Account] = {}
     for part in share:
-        (grant,) = rows(connection, select(GrantRow).where(GrantRow.id == part.grant_id))
+        (grant,) = read_rows(connection, select(GrantRow).where(GrantRow.id == part.grant_id))
         account = accounts.setdefault(part.grant_id, Account())
         members = select(StreamRow).where(StreamRow.id.in_(part.stream_ids))
-        for stream in rows(connection, members):
+        for stream in read_rows(connection, members):
             said = list(stream_problems(connection, stream, account))
             findings.append(Finding((grant.name, False, stream.name), said))
         if part.whole:
@@ -212,7 +212,7 @@ def _priced(connection: Connection, grant: GrantRow, account: Account) -> Findin
 def _joined(connection: Connection, reports: Sequence[Report]) -> list[str]:
     findings = [finding for found, _ in reports for finding in found]
     n_spends = sum(account.n_spends for _, accounts in reports for account in accounts.values())
-    for grant in rows(connection, select(GrantRow)):
+    for grant in read_rows(connection, select(GrantRow)):
         account = Account()
         for _, accounts in reports:
             if grant.id in accounts:

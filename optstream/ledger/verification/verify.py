@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Connection, func, or_, select
 
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, guarantees_of
 from optstream.ledger.accounting.history import History
-from optstream.ledger.database.rows import rows
+from optstream.ledger.database.rows import read_rows
 from optstream.ledger.database.schema import (
     AmendmentRow,
     EventRow,
@@ -33,10 +33,10 @@ OWNED = (
 def problems(connection: Connection) -> Iterator[str]:
     """Yield everything that does not fit, in words; nothing if the ledger is whole. Memory: one stream."""
     n_spends = 0
-    for grant in rows(connection, select(GrantRow).order_by(GrantRow.name)):
+    for grant in read_rows(connection, select(GrantRow).order_by(GrantRow.name)):
         account = Account()
         members = select(StreamRow).where(StreamRow.grant_id == grant.id).order_by(StreamRow.name)
-        for stream in rows(connection, members):
+        for stream in read_rows(connection, members):
             yield from stream_problems(connection, stream, account)
         yield from grant_problems(connection, grant, account)
         n_spends += account.n_spends
@@ -81,7 +81,7 @@ def _count(connection: Connection, table: type[Row], *conditions: ColumnElement[
 def grant_problems(connection: Connection, grant: GrantRow, account: Account) -> Iterator[str]:
     """Yield what does not fit in a privacy budget whose streams were read: its row, its windows' price."""
     budget = f"privacy budget {grant.name!r}"
-    kept = rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
+    kept = read_rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
     counted = grant.longest_spend, grant.amendment, *(row.number for row in kept)
     if not all(isinstance(number, int) for number in counted):
         # SQLite keeps text among numbers
@@ -89,7 +89,7 @@ def grant_problems(connection: Connection, grant: GrantRow, account: Account) ->
         return
     if account.longest != grant.longest_spend:
         yield f"{budget}: its longest spend, by which windows are judged, is not as its row says"
-    for stream in rows(connection, select(StreamRow).where(StreamRow.grant_id == grant.id)):
+    for stream in read_rows(connection, select(StreamRow).where(StreamRow.grant_id == grant.id)):
         terms = readable_terms(connection, stream)
         guarantee = terms.guarantee() if terms else {}
         # terms that cannot be read are told with their stream

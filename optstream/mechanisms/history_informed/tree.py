@@ -12,7 +12,8 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of
-from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
+from optstream.mechanisms.hierarchical import NAME as LEVELS
+from optstream.mechanisms.hierarchical import Hierarchical, level_states
 from optstream.mechanisms.history_informed.changed_tree import GUESSED, carried_levels, guesses, refined
 from optstream.mechanisms.history_informed.covariate_memory import COVARIATES, late_part, used_covariates
 from optstream.mechanisms.history_informed.history_informed import READY, HistoryInformed
@@ -119,7 +120,7 @@ class HistoryInformedTree(Hierarchical):
         charged = list(spends)
         state = super().recall(charged, before)
         assert state is not None  # every level has one
-        known = memory_of(before, NAME)
+        known = memory_of(before, LEVELS)
         measured = {level for level, _ in self.levels}
         elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
         return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
@@ -153,7 +154,7 @@ class HistoryInformedTree(Hierarchical):
         others = [spend_from_document(one) for one in (*spent, *(state or {}).get(ELSEWHERE, ()))]
         period = range(first_step, first_step + n_steps)
         told = states_with_parts(self._sets_of_levels, states, others, self.model, period)
-        return {"mechanism": NAME, **(state or {}), "levels": told}
+        return {"mechanism": LEVELS, **(state or {}), "levels": told}
 
     @property
     def _sets_of_levels(self) -> tuple[Levels, ...]:
@@ -261,7 +262,7 @@ class HistoryInformedTree(Hierarchical):
         guessed_part = {GUESSED: guessed} if guessed else {}
         return replace(
             drawn,
-            before={"mechanism": NAME, **learned, **guessed_part, **late_part(state)},
+            before={"mechanism": LEVELS, **learned, **guessed_part, **late_part(state)},
             state={**drawn.state, ELSEWHERE: seen, **after, **guessed_part},
             # all blocks of weeks: once, in the state
             parts=tuple(replace(part, before=None, state=None) for part in drawn.parts),
@@ -273,7 +274,7 @@ class HistoryInformedTree(Hierarchical):
         known = self.pattern.known_covariates(first_step)
         if (state or {}).get(READY) == first_step or not (state or known):
             return state
-        asked = {"mechanism": NAME, "levels": {}, **(state or {})}
+        asked = {"mechanism": LEVELS, "levels": {}, **(state or {})}
         learned = _learned(replace(self._refreshed(asked, first_step), covariates=()).to_document())
         return {**asked, **learned, **known, READY: first_step}
 

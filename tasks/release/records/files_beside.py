@@ -31,7 +31,7 @@ from optstream.estimation.gaussian_process.doubts.leaf_covariance import (
 )
 from optstream.estimation.noise_factor import factor_that_fits, separable_factor
 from optstream.mechanisms import Release
-from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.base import Mechanism as AnyMechanism
 from optstream.stream import AggregationTree, Measured
 from tasks.config import Settings
 from tasks.release.records.published_rows import published_values
@@ -58,7 +58,7 @@ def files_beside(
     settings: Settings,
     day: date,
     revision: int,
-    mechanism: Mechanism,
+    mechanism: AnyMechanism,
     release: Release,
     later: Sequence[date] = (),
 ) -> FilesBeside:
@@ -128,7 +128,7 @@ def _measurements_again(run: Run, day: date, revision: int, digest: str) -> byte
 
 
 def _measurements(
-    settings: Settings, day: date, revision: int, mechanism: Mechanism, measured: Measured
+    settings: Settings, day: date, revision: int, mechanism: AnyMechanism, measured: Measured
 ) -> bytes:
     return encode_measurements(
         measured,
@@ -141,7 +141,7 @@ def _measurements(
 
 
 def _errors(
-    settings: Settings, day: date, mechanism: Mechanism, release: Release
+    settings: Settings, day: date, mechanism: AnyMechanism, release: Release
 ) -> tuple[bytes, ErrorsOf] | None:
     """The file of a release's errors, the whole ones where they are known, and which they are; None where
     they cannot be worked out in floats: a day that is drawn does not wait for that.
@@ -162,7 +162,7 @@ def _errors(
     return encode_errors(terms, tree.nodes, day, of, added), of
 
 
-def _why_none(mechanism: Mechanism, release: Release) -> str:
+def _why_none(mechanism: AnyMechanism, release: Release) -> str:
     """Why a release has no file of errors, in public facts alone."""
     n_nodes = 0 if release.tree is None else len(release.tree.nodes)
     if mechanism.revises:
@@ -183,7 +183,7 @@ def _why_none(mechanism: Mechanism, release: Release) -> str:
     )
 
 
-def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:
+def _noise_terms(mechanism: AnyMechanism, tree: AggregationTree, release: Release) -> ErrorTerms | None:
     """How the noise of a linear estimate hangs together. Days that were measured at the same steps with the
     same noise have the same terms, which are worked out once.
     """
@@ -202,7 +202,7 @@ def _noise_terms(mechanism: Mechanism, tree: AggregationTree, release: Release) 
 
 
 @lru_cache(maxsize=8)
-def _terms_of(mechanism: Mechanism, tree: AggregationTree, pattern: bytes) -> ErrorTerms | None:
+def _terms_of(mechanism: AnyMechanism, tree: AggregationTree, pattern: bytes) -> ErrorTerms | None:
     measured = Measured.from_bytes(pattern)
     together = mechanism.noise_factor(measured)
     return None if together is None else error_terms(together, tree, measured.n_steps)

@@ -176,7 +176,7 @@ def _estimate_words(statement: ReleaseStatement) -> str:
     if statement.vintage:
         words = "revised estimate of measurements that were charged before; nothing more is spent"
     if statement.optimality and not statement.optimality.converged:
-        words += f". {consistency.in_words(statement.optimality)}"
+        words += f". {consistency.consistency_in_words(statement.optimality)}"
     return words
 
 

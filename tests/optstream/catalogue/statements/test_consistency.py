@@ -5,7 +5,7 @@ import json
 import pytest
 
 from optstream.catalogue import ReleaseStatement
-from optstream.catalogue.statements.consistency import in_words, rounded
+from optstream.catalogue.statements.consistency import consistency_in_words, rounded
 from optstream.errors import PublicationError
 from optstream.estimation.optimality import Optimality
 from tests.optstream.catalogue.folders import DAY
@@ -28,10 +28,10 @@ def test_figures_are_rounded_up_and_last_bits_are_left_out():
 
 
 def test_words_bound_the_distance_and_say_where_it_did_not_converge():
-    assert "within 2e-09 of its own standard error of the optimum" in in_words(rounded(DONE))
-    assert "not solved" not in in_words(rounded(DONE))
-    assert "was not solved to the end" in in_words(rounded(STOPPED))
-    assert "may be 0.2 of its own standard errors" in in_words(rounded(STOPPED))
+    assert "within 2e-09 of its own standard error of the optimum" in consistency_in_words(rounded(DONE))
+    assert "not solved" not in consistency_in_words(rounded(DONE))
+    assert "was not solved to the end" in consistency_in_words(rounded(STOPPED))
+    assert "may be 0.2 of its own standard errors" in consistency_in_words(rounded(STOPPED))
 
 
 def test_a_statement_from_before_it_was_stated_has_none(statement):
