@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Column, Table
 
+from flows.cli.activity import spoken, work
 from tasks.config import Settings
 from tasks.release.day import Ended, Status
 from tasks.release.records.outcomes import Budget
@@ -44,15 +45,14 @@ class Terminal:
     @contextmanager
     def step(self, label: str) -> Iterator[None]:
         """Show that a step is under way, and that it is done."""
-        if self.as_json:
-            yield
-            return
-        if self.console.is_terminal:
-            with self.console.status(label):
+        if self.is_watched:
+            with self.console.status(label), work(label, moves=True):
                 yield
             self.console.print(f"[green]✓[/] {label}")
-        else:
+            return
+        if not self.as_json:
             print(label, flush=True)
+        with work(label):
             yield
 
     @contextmanager
@@ -63,11 +63,13 @@ class Terminal:
         if not self.is_watched:
             yield None
             return
-        with Progress(*columns, console=self.console, transient=transient) as shown:
+        progress = Progress(*columns, console=self.console, transient=transient)
+        with progress as shown, work("", moves=True):
             yield partial(shown.update, shown.add_task("", total=total, **fields))
 
     def say(self, text: str) -> None:
         """A line for people."""
+        spoken()
         if not self.as_json:
             self.console.print(text, markup=False)
 

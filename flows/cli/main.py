@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
+from flows.cli.activity import reported
 from optstream.errors import ConfigurationError, OptStreamError
 
 START = "Set up"
@@ -120,7 +121,8 @@ def main() -> None:
     """Run the console script: an expected error is one line on standard error and exit code 2."""
     try:
         check_packages()
-        app()
+        with reported(sys.argv[1:]):
+            app()
     except OptStreamError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

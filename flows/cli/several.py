@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from flows.cli.activity import work
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, WordsError
 from optstream.errors import OptStreamError
@@ -56,14 +57,18 @@ def each_stream(
     """
     files = files_of(configs)
     if len(files) == 1:
-        return command(load_settings(files[0]), Terminal(as_json)).code
+        with work(f"read {files[0]}"):
+            settings = load_settings(files[0])
+        with work(f"work on {settings.stream.name}"):
+            return command(settings, Terminal(as_json)).code
     streams, broken = read_streams(files)
     terminal, ended = Gathering(as_json), dict[str, Done]()
     found = []
     for settings in streams:
         name = settings.stream.name
         terminal.say(f"== {name}")
-        ended[name] = _tried(settings, terminal, command)
+        with work(f"work on {name}"):
+            ended[name] = _tried(settings, terminal, command)
         found.append(
             {
                 "stream": name,
@@ -96,7 +101,8 @@ def read_streams(files: Sequence[Path]) -> tuple[list[Settings], dict[Path, str]
     streams, broken = dict[str, Settings](), dict[Path, str]()
     for file in files:
         try:
-            settings = load_settings(file)
+            with work(f"read {file}"):
+                settings = load_settings(file)
         except OptStreamError as error:
             broken[file] = str(error)
             continue

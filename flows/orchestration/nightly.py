@@ -16,6 +16,7 @@ from optstream.ledger import open_ledger
 from tasks.operations.permissions import check_trusted
 from tasks.planning.backfill_plan import plan_backfill
 from tasks.planning.nightly import UnreleasedError, days_of_night, night_of
+from tasks.planning.nothing_to_do import pages_are_made
 from tasks.release.run import terms_of
 from tasks.storage.failures import unexpected
 
@@ -34,7 +35,7 @@ def nightly(config: str) -> Any:
             days = days_of_night(settings, ledger, datetime.now(UTC))
             plan = plan_backfill(settings, ledger, days) if days else None
         ended = []
-        if plan and plan.to_run:
+        if plan and (plan.to_run or (plan.over and not pages_are_made(settings))):
             given_up = [
                 str(period)
                 for day in settings.watching.accepted_gaps

@@ -45,7 +45,7 @@ from tasks.release.each import and_after
 from tasks.release.records.close_days import close_over
 from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
-from tasks.reports import write_pages
+from tasks.reports import require_pages
 
 NOTHING_KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
 """Of what a step takes and gives, which may be raw values: no result on disk, no hash of an input."""
@@ -149,7 +149,7 @@ def release_days(
 def told(run: Run) -> list[Ended]:
     """Close the days whose hours are over, and write the pages; no day ends by that."""
     close_over(run)
-    write_pages(run.settings, run.ledger, run.clock())
+    require_pages(run.settings, run.ledger, run.clock())
     return []
 
 

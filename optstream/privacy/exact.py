@@ -13,9 +13,18 @@ import numpy as np
 
 from optstream.errors import ParameterError
 
+LONGEST_NUMBER, LARGEST_EXPONENT = 64, 64
+SIZES = (
+    f"of at most {LONGEST_NUMBER} characters, 0 or from 1e-{LARGEST_EXPONENT} "
+    f"to below 1e{LARGEST_EXPONENT + 1} in size"
+)
 _EXACT = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 _NOT_EXACT = "an exact number is written as numerator or numerator/denominator"
 Exact = int | str | Decimal | Fraction
+
+
+class NumberSizeError(ParameterError):
+    """A number's text or exponent is so long that it could fill the memory."""
 
 
 def exact(value: object, name: str) -> Fraction:
@@ -29,11 +38,13 @@ def exact(value: object, name: str) -> Fraction:
         raise ParameterError(f'{name} must be exact: an integer, or a string such as "0.1"; got {value!r}')
     try:
         # A long exponent ("1e999999999") would take all memory before any range is checked.
-        if isinstance(value, str) and len(value) > 64:
-            raise ValueError
+        if isinstance(value, str) and len(value) > LONGEST_NUMBER:
+            raise NumberSizeError(f"{name} must be a number {SIZES}; got {value!r:.80}")
         number = Decimal(value) if isinstance(value, str) and "/" not in value else plain(value)
-        if isinstance(number, Decimal) and (not number.is_finite() or abs(number.adjusted()) > 64):
+        if isinstance(number, Decimal) and not number.is_finite():
             raise ValueError
+        if isinstance(number, Decimal) and abs(number.adjusted()) > LARGEST_EXPONENT:
+            raise NumberSizeError(f"{name} must be a number {SIZES}; got {value!r:.80}")
         return Fraction(number)
     except (ValueError, ArithmeticError) as error:
         raise ParameterError(f'{name} must be a number such as "0.1" or "1/3"; got {value!r}') from error

@@ -2,7 +2,8 @@
 
 It lies in the folder, so that all who publish there meet at it, whatever configuration and machine they come
 from. Whoever can open a file, if only for reading, can hold `flock` on it: so it is its owner's alone (0600),
-and one user publishes in a folder. Nobody waits for it longer than `LONGEST_WAIT`.
+and one user publishes in a folder. Nobody waits for it longer than `LONGEST_WAIT`, and a command that
+publishes, withdraws several days or writes pages waits for one lock that long once, not each time.
 """
 
 import errno
@@ -19,6 +20,8 @@ LONGEST_WAIT = 120.0
 """Seconds. A turn writes files that are ready; a month of them takes seconds."""
 LOCKS = Path("/proc/locks")
 PAUSE = 0.02
+_GIVEN_UP: dict[tuple[int, int], float] = {}
+"""By device and inode of locks that this process waited for in vain: until when it waits no more."""
 
 
 @contextmanager
@@ -59,12 +62,17 @@ def _opened(root: int, name: str, place: Path) -> int:
 
 
 def _wait(descriptor: int, place: Path, until: float) -> None:
+    found = os.fstat(descriptor)
+    lock = found.st_dev, found.st_ino
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _GIVEN_UP.pop(lock, None)
             return
         except BlockingIOError:
-            if time.monotonic() >= until:
+            now = time.monotonic()
+            if now >= until or now < _GIVEN_UP.get(lock, now):
+                _GIVEN_UP[lock] = now + LONGEST_WAIT
                 who = _holder(descriptor)
                 words = f"its lock {place} was held for {LONGEST_WAIT:.0f} s by {who}: end that"
                 raise BlockingIOError(errno.EAGAIN, words, str(place)) from None

@@ -1,6 +1,7 @@
 """What is wrong with a table, as errors say it: key, legal range, and what it got."""
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from pydantic import ValidationError
 from optstream.errors import ConfigurationError
 from tasks.config.tables.base import Section
 from tasks.config.tables.covariates import COVARIATES, PublicSeries
+from tasks.config.tables.fields import TooLongError
 from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
 from tasks.config.tables.sections import CHANGES, MOST_FEATURES, Change
 
@@ -19,6 +21,17 @@ LISTS: dict[tuple[str, str], tuple[str, type[Section]]] = {
 }
 """What heads the tables of a list, and what each of them is."""
 SECRETS = {"ledger.url"}
+LIMITS = {
+    "greater_than": ("more than {}", "gt"),
+    "greater_than_equal": ("at least {}", "ge"),
+    "less_than": ("less than {}", "lt"),
+    "less_than_equal": ("at most {}", "le"),
+    "too_short": ("with at least {} entries", "min_length"),
+    "too_long": ("with at most {} entries", "max_length"),
+    "string_too_short": ("of at least {} characters", "min_length"),
+    "string_too_long": ("of at most {} characters", "max_length"),
+}
+"""What pydantic calls a limit that is broken: how it is said, and where its error has it."""
 LONGEST_SHOWN = 80
 MOST_PROBLEMS = 50
 """Lines of one error; further problems are counted."""
@@ -54,7 +67,7 @@ def problems_of(
     name: str, section: type[Section], error: ValidationError, table: Mapping[str, Any]
 ) -> list[str]:
     """A line for each key of the table `name` that its section refuses."""
-    entries = error.errors(include_url=False, include_context=False, include_input=False)
+    entries = error.errors(include_url=False, include_input=False)
     if name == "features":
         if len(table) > MOST_FEATURES:
             return [f"features must be at most {MOST_FEATURES} tables; got {len(table)}"]
@@ -76,12 +89,13 @@ def problems_of(
             case (*path,):
                 place, known, within = f"{name}.", keys(section), table
         key = str(path[0]) if path else ""
-        problems[place, key] = place + _problem(f"{name}.{key}", key, known, entry["type"], within)
+        problems[place, key] = place + _problem(f"{name}.{key}", key, known, entry, within)
     return list(problems.values())
 
 
-def _problem(secret: str, key: str, known: Mapping[str, str], kind: str, table: Any) -> str:
+def _problem(secret: str, key: str, known: Mapping[str, str], entry: Mapping[str, Any], table: Any) -> str:
     """What is wrong with one key of a table, or with the table, where there is no key."""
+    kind = entry["type"]
     if not key:
         return f"must be a table of keys: {', '.join(known)}; got {shown(table)}"
     if kind == "extra_forbidden":
@@ -93,7 +107,22 @@ def _problem(secret: str, key: str, known: Mapping[str, str], kind: str, table: 
     if kind == "missing" and key not in table:
         return f"{key} is missing; it must be {known.get(key)}"
     got = "" if secret in SECRETS else f"; got {shown(table[key])}"
-    return f"{key} must be {known.get(key)}{got}"
+    return f"{key} must be {known.get(key)}{_broken_limit(entry, str(known.get(key)))}{got}"
+
+
+def _broken_limit(entry: Mapping[str, Any], described: str) -> str:
+    """The limit that a value is beyond, where its key's description does not say it."""
+    if entry["type"] == "value_error":
+        error = entry["ctx"]["error"]
+        return f", {error}" if isinstance(error, TooLongError) else ""
+    if entry["type"] not in LIMITS:
+        return ""
+    words, name = LIMITS[entry["type"]]
+    limit = entry["ctx"][name]
+    numbers = "|".join(re.escape(one) for one in (str(limit), f"{limit:g}", f"{limit:,}"))
+    if re.search(rf"(?<![\d.,])({numbers})(?!\d|[.,]\d)", described):
+        return ""
+    return f", {words.format(f'{limit:,}')}"
 
 
 def keys(section: type[Section]) -> dict[str, str]:

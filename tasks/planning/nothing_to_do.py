@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import date
+from itertools import chain
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.metadata.write_metadata import check_metadata
-from optstream.catalogue.page import check_page
+from optstream.catalogue.page import check_curves, check_page
+from optstream.catalogue.questions.read_answers import check_answers
 from optstream.errors import PublicationError
 from tasks.config import Settings
 from tasks.release.day import Ended, Requested
@@ -36,20 +38,24 @@ def over_already(run: Run, days: Sequence[date]) -> list[Ended] | None:
 
         if changes_any(run, waiting):
             return None
-    if not _pages_are_made(run.settings):
+    if not pages_are_made(run.settings):
         return None
     ended = [look_up(run, Requested(day)) for day in days]
     over = [day for day in ended if isinstance(day, Ended)]
     return over if len(over) == len(days) else None  # else another run has just begun a revision
 
 
-def _pages_are_made(settings: Settings) -> bool:
-    """Whether pages and descriptions are of the newest catalogue: a run that died may leave them behind."""
+def pages_are_made(settings: Settings) -> bool:
+    """Whether pages and what they load are of the newest catalogue: a run that died, or met a full disk,
+    leaves them behind.
+    """
     place = open_storage(settings.published_folder)
     try:
         catalogue = find_catalogue(place)
         if catalogue is None or not place.is_file(PAGE) or not settings.report_file.is_file():
             return False
-        return not check_page(place, catalogue) and not any(check_metadata(place, catalogue))
+        return not check_page(place, catalogue) and not any(
+            chain(check_metadata(place, catalogue), check_curves(place), check_answers(place, catalogue))
+        )
     except PublicationError:
         return False

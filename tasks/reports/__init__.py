@@ -4,7 +4,7 @@ from tasks.reports.facts import Daily, Node, PublicFacts, Recent
 from tasks.reports.operator import OperatorFacts
 from tasks.reports.public import public_facts
 from tasks.reports.render import public_page, trusted_page
-from tasks.reports.write import Written, write_pages
+from tasks.reports.write import Written, require_pages, write_pages
 
 __all__ = [
     "Daily",
@@ -15,6 +15,7 @@ __all__ = [
     "Written",
     "public_facts",
     "public_page",
+    "require_pages",
     "trusted_page",
     "write_pages",
 ]

@@ -19,7 +19,7 @@ from optstream.catalogue.metadata.write_metadata import put_metadata
 from optstream.catalogue.page import put_curves
 from optstream.catalogue.signing import Signer
 from optstream.catalogue.sweep import delete_answers
-from optstream.errors import OptStreamError
+from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.reports.curves import Put, make_curves, read_known
@@ -69,6 +69,13 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     operator = operator_facts(settings, ledger, now, _links(settings), problem)
     write_private(settings.report_file, trusted_page(facts, operator))
     return Written(settings.report_file, public, problem, tuple(facts.lost))
+
+
+def require_pages(settings: Settings, ledger: Ledger, now: datetime) -> None:
+    """Write both pages, as `write_pages`. Raises PublicationError where the data users have no new page."""
+    written = write_pages(settings, ledger, now)
+    if written.problem is not None:
+        raise PublicationError(f"the page of the data users was not written: {written.problem}")
 
 
 def _write_public(

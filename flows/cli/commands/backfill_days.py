@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
+from flows.cli.activity import work
 from flows.cli.console import Terminal
 from flows.cli.options import (
     First,
@@ -35,6 +36,7 @@ from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.backfill_cost import backfill_document, cost_of, plan_document
 from tasks.planning.backfill_plan import BackfillPlan, plan_backfill
+from tasks.planning.nothing_to_do import pages_are_made
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Ended, Status
 from tasks.release.due import due
@@ -95,7 +97,8 @@ def _fill(
     if dask is not None:
         check_cluster(settings)
     check_trusted(settings)
-    plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
+    with work("look which days are missing"):
+        plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
     _show_plan(plan, settings, terminal)
     if dry_run:
         return _price(plan, settings, terminal)
@@ -107,13 +110,16 @@ def _fill(
     started = monotonic()
     again = with_config(f"optstream backfill --from {span[0]} --to {span[-1]}", config)
     with told_if_interrupted(settings, days, again):
-        waits = bool(plan.to_run) or _are_due(settings, days)
+        behind = plan.over and not pages_are_made(settings)
+        if behind and not plan.to_run:
+            terminal.say("a page is missing, or is not of the days that are published: it is written again")
+        waits = bool(plan.to_run) or bool(behind) or _are_due(settings, days)
         works = _run(settings, plan, workers, dask, terminal) if waits else []
     _show_end(works, plan, settings, monotonic() - started, terminal, waits=waits)
     left = plan.absent or any(not day.outcome.status.is_good for day in works)
     absent = f"{len(plan.absent)} without a dump" if plan.absent else ""
     words = ", ".join(one for one in (_counted(works), absent) if one)
-    return Done(1 if left else 0, words or ("new estimates alone" if waits else "nothing to do"))
+    return Done(1 if left else 0, words or ("new estimates or pages alone" if waits else "nothing to do"))
 
 
 def _are_due(settings: Settings, days: Sequence[date]) -> bool:
@@ -208,7 +214,8 @@ def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> No
 
 def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> Done:
     """Show what the missing days would cost; code 1 if the ledger would refuse some."""
-    cost = cost_of(settings, open_ledger(settings.ledger_url), plan.missing)
+    with work("price the missing days"):
+        cost = cost_of(settings, open_ledger(settings.ledger_url), plan.missing)
     terminal.say(
         f"any {settings.privacy.window} steps may lose epsilon {float(cost.grant):g}; of those that see "
         f"these days the worst was charged {float(cost.before):.6g}, and would be {float(cost.after):.6g}"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from flows.cli.activity import work
 from flows.cli.console import Terminal
 from flows.cli.options import (
     DEFAULT_CONFIG,
@@ -76,7 +77,8 @@ def verify(config: Configs = None, as_json: Json = False) -> None:
 
 
 def _verify(settings: Settings, terminal: Terminal) -> Done:
-    found = check(settings, find_ledger(settings))
+    with work("compare ledger, catalogue and files"):
+        found = check(settings, find_ledger(settings))
     for line in found.problems:
         terminal.say(f"problem: {line}")
     for line in found.notes:

@@ -35,7 +35,7 @@ from tasks.release.each import and_after, each
 from tasks.release.publish_again import days_published, publish_again
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run
-from tasks.reports import write_pages
+from tasks.reports import require_pages
 
 app = new_app()
 
@@ -101,9 +101,7 @@ def _finish(run: Run, works: Sequence[Ended], terminal: Terminal) -> list[Ended]
     settings, ledger = run.settings, run.ledger
 
     def pages() -> list[Ended]:
-        written = write_pages(settings, ledger, run.clock())
-        if written.problem is not None:
-            terminal.say(f"the page of the data users was not written: {written.problem}")
+        require_pages(settings, ledger, run.clock())
         return []
 
     ended = and_after(works, pages)

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from flows.cli.activity import work
 from flows.cli.console import Terminal
 from flows.cli.options import Days, Json, WordsError, asks, examples, flag, new_app, periods_asked
 from flows.cli.several import Configs, Done, each_stream, files_of, read_streams
@@ -117,7 +118,8 @@ def _over(settings: Settings, days: list[date]) -> list[Ended] | None:
 
 def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> Done:
     """Show what the days would cost; code 1 if the plan does not fit the privacy budget."""
-    found = price(settings, days, lipschitz)
+    with work("compute noise and expected errors of every node"):
+        found = price(settings, days, lipschitz)
     show_dry_run(found, terminal)
     return Done(0, "the plan fits") if found.fits else Done(1, "the plan does not fit")
 

@@ -157,7 +157,7 @@ def _from_document(text: str, document: object) -> Entry:
         _refuse(f"{place} must have {', '.join(sorted(_MUST_HAVE))}, and may have withdrawn or closed_in")
     for name in ("revision", "vintage"):
         if type(document[name]) is not int or not 0 <= document[name] < 2**31:
-            _refuse(f"{place}: {name} must be a whole number of at least 0")
+            _refuse(f"{place}: {name} must be an integer in [0, {2**31 - 1}]")
     for name in ("file_hash", "rows_hash"):
         if not is_hash(document[name]):
             _refuse(f"{place}: {name} must be a SHA-256 in lower-case hexadecimal")

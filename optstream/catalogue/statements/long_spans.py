@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import exact_from_text
+from optstream.privacy.exact import exact_from_text, whole
 
 DIGITS = 4
 """Significant ones that are stated: the same figure on machines whose floats round differently."""
@@ -37,8 +37,7 @@ class LongSpan:
     composed: str
 
     def __post_init__(self) -> None:
-        if isinstance(self.n_days, bool) or not isinstance(self.n_days, int) or not 1 <= self.n_days < 2**31:
-            raise ParameterError(f"n_days of LongSpan must be an integer of at least 1; got {self.n_days!r}")
+        whole(self.n_days, "n_days of LongSpan", 1, 2**31 - 1)
         for name in ("epsilon", "delta", "plain_sum"):
             if not isinstance(amount := getattr(self, name), Fraction) or amount < 0:
                 raise ParameterError(f"{name} of LongSpan must be a Fraction of at least 0; got {amount!r}")

@@ -18,7 +18,7 @@ from optstream.catalogue.statements.stated_files import StatedErrors, StatedMeas
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms import mechanism_named
-from optstream.privacy.exact import exact_from_text
+from optstream.privacy.exact import exact_from_text, whole
 from optstream.privacy.model import Calibration, PrivacyModel
 from optstream.stream.calendar import DayKind
 from optstream.stream.period import period_from
@@ -105,11 +105,7 @@ class ReleaseStatement:
         for name in (*TEXTS, *(("no_errors",) if self.no_errors is not None else ())):
             _check_text(getattr(self, name), f"{name} of ReleaseStatement")
         for name, least in (("revision", 0), ("vintage", 0), ("step_minutes", 1)):
-            count = getattr(self, name)
-            if isinstance(count, bool) or not isinstance(count, int) or not least <= count < 2**31:
-                raise ParameterError(
-                    f"{name} of ReleaseStatement must be an integer of at least {least}; got {count!r}"
-                )
+            whole(getattr(self, name), f"{name} of ReleaseStatement", least, 2**31 - 1)
         for name in ("epsilon_plan", "epsilon_own", "supplier_rounding"):
             if not isinstance(amount := getattr(self, name), Fraction) or amount < 0:
                 raise ParameterError(

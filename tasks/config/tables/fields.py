@@ -12,7 +12,7 @@ from pydantic import Field, PlainSerializer, PlainValidator, StringConstraints
 from optstream.catalogue.about import LONGEST_LINE
 from optstream.catalogue.nodes import is_address, is_name
 from optstream.errors import ParameterError
-from optstream.privacy.exact import exact
+from optstream.privacy.exact import SIZES, NumberSizeError, exact
 
 LARGEST_BOUND = 10**15
 LONGEST_COLUMN = 200
@@ -22,11 +22,17 @@ _ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NODE_NAME = re.compile(r"\w[\w .,'()+-]*")
 
 
+class TooLongError(ValueError):
+    """A number is beyond a limit that no description names; the message does."""
+
+
 def _number(value: object) -> Fraction:
     if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
-        raise ValueError("too many digits")
+        raise TooLongError(f"at most {LONGEST_INTEGER} bits")
     try:
         return exact(value, "value")
+    except NumberSizeError as error:
+        raise TooLongError(SIZES) from error
     except ParameterError as error:
         raise ValueError(str(error)) from error
 
@@ -104,7 +110,7 @@ def _cron(value: object) -> str:
     return " ".join(fields)
 
 
-Count = Annotated[int, Field(ge=1, le=10**6, description="an integer of at least 1")]
+Count = Annotated[int, Field(ge=1, le=10**6, description="an integer in [1, 1000000]")]
 DAYS = "a number of days, an integer in [1, 36500]"
 Days = Annotated[int, Field(ge=1, le=36500, description=DAYS)]
 Exactly = PlainSerializer(str, return_type=str)

@@ -159,10 +159,12 @@ class HistoryInformed(Mechanism):
     """All of it must be public. Ranges are checked here: to make the mechanism may take seconds."""
 
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
-    block_length: int | None = Field(None, ge=1, le=10**6, description="an integer of at least 1")
+    block_length: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, 1000000]")
     scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
     history_days: int = Field(56, ge=1, le=366, description="a number of days, an integer in [1, 366]")
-    relearn_days: int = Field(28, ge=0, le=36500, description="a number of days, 0 for never")
+    relearn_days: int = Field(
+        28, ge=0, le=36500, description="a number of days, an integer in [0, 36500], 0 for never"
+    )
     country: str | None = Field(
         None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
     )

@@ -244,7 +244,7 @@ class Input(Section):
         validate_default=True,
         description='a decimal string of at least 0, such as "1" for sums rounded to whole numbers',
     )
-    time_limit: StepLength = Field("6h", description='a length such as "30min" or "6h"')
+    time_limit: StepLength = Field("6h", description='a length such as "30min" or "6h", at most "9999h"')
     raw_retention_days: int | None = Field(None, ge=1, le=36500, description=DAYS)
 
 
@@ -272,7 +272,7 @@ class Watch(Section):
     late_after: ClockTime = Field(
         "12:00", description='a clock time such as "12:00", of the day after a day, or so long after an hour'
     )
-    max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h"')
+    max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h", at most "9999h"')
     suspect_share: Share = Field(
         "1/20",
         validate_default=True,

@@ -62,7 +62,7 @@ THIRDS = (STAGES, 'stages = ["1/3", "1/3", "1/3"]')
         (EPSILON, 'epsilon = "1e999999999"', "privacy.epsilon must be a decimal string"),
         (EPSILON, 'epsilon = "nan"', "privacy.epsilon must be a decimal string"),
         ('alpha = "10"', 'alpha = "0"', "privacy.alpha must be a decimal string greater than 0, such as"),
-        ("window = 48", 'window = "48"', "privacy.window must be an integer of at least 1; got '48'"),
+        ("window = 48", 'window = "48"', "privacy.window must be an integer in [1, 1000000]; got '48'"),
         (BOUNDS, '["20000", "0"]', "privacy.bounds must have the lower first"),
         (BOUNDS, '["0", "1e16"]', "privacy.bounds must be two decimal strings"),
         (BOUNDS, '["0", "1e15"]', "privacy.bounds must be below 2^50 units"),

@@ -62,7 +62,7 @@ def test_another_ledger_is_refused_and_not_shown(products):
 @pytest.mark.parametrize(
     ("before", "after", "told"),
     [
-        ("window = 48", "window = 0", "privacy.window must be an integer of at least 1; got 0 (in "),
+        ("window = 48", "window = 0", "privacy.window must be an integer in [1, 1000000]; got 0 (in "),
         ("window = 48", 'window = 48\nalpha = "1"', "privacy.alpha is each stream's own"),
         ("[stream]", "[streams_]", "streams_ is none of its tables; did you mean streams?"),
         ('"gas/optstream.toml"', '"heat.toml"', "whose streams do not list it: add it there"),
