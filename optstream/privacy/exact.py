@@ -46,6 +46,8 @@ def exact(value: object, name: str) -> Fraction:
         if isinstance(number, Decimal) and abs(number.adjusted()) > LARGEST_EXPONENT:
             raise NumberSizeError(f"{name} must be a number {SIZES}; got {value!r:.80}")
         return Fraction(number)
+    except NumberSizeError:
+        raise
     except (ValueError, ArithmeticError) as error:
         raise ParameterError(f'{name} must be a number such as "0.1" or "1/3"; got {value!r}') from error
 

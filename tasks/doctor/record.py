@@ -1,13 +1,17 @@
 """Ledger, published folder and dumps beside each other: clock, seeded noise, markers."""
 
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import Location
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState
+from optstream.ledger.records import LONGEST_LEASE
 from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.paths import ledger_database
@@ -16,16 +20,20 @@ from tasks.ingest.arrival.discover import MOST_FILES, dated_folders
 from tasks.ingest.arrival.folders import entries_of
 from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
+from tasks.operations.permissions import quoted
 from tasks.release.guards.witness import behind
 from tasks.release.records.lineage_file import told_releases
 from tasks.storage.private_files import read_verified
 
 CLOCK_SLACK = timedelta(minutes=5)
+MOST_LOOKED_AT = 100_000
+"""Files of the trusted folder."""
 
 
 def record(settings: Settings, now: datetime) -> Iterator[Finding]:
     """Findings about what was recorded, published and delivered."""
     yield from _markers(settings)
+    yield from _files_ahead(settings)
     try:
         catalogue = find_catalogue(settings.published_folder)
     except OptStreamError as error:
@@ -41,6 +49,7 @@ def record(settings: Settings, now: datetime) -> Iterator[Finding]:
         return
     with closing(ledger):
         yield from _clock(settings, ledger, now)
+        yield from _leases(settings, ledger, now)
         yield from _heads(settings, ledger, catalogue)
         yield from _restored(settings, ledger)
         yield from _seeded(settings, ledger)
@@ -65,6 +74,45 @@ def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Iterator[Findin
             f"the ledger's newest event is of {last:%Y-%m-%d %H:%M} UTC, which lies ahead: leases and held "
             "days go by the clock",
             "set it (NTP); if it was ahead before, wait for the leases to end",
+        )
+
+
+def _leases(settings: Settings, ledger: Ledger, now: datetime) -> Iterator[Finding]:
+    """Leases that end later than any lease can, and days that nobody has taken up for longer than that."""
+    clock, stream = ledger.lease_time(now), settings.stream.name
+    for one in ledger.outlines(stream):
+        record = ledger.find(stream, one.period, one.revision) if one.state.is_under_way else None
+        if record is None:
+            continue
+        place, until = f"{one.period} revision {one.revision}", f"{record.lease_until:%Y-%m-%d %H:%M} UTC"
+        if record.lease_until > clock + LONGEST_LEASE:
+            yield wrong(
+                place,
+                f"{record.owner} holds it until {until}, and no lease lasts over a day: its clock ran ahead",
+                f"if that run is gone, `optstream ledger release-lease {one.period} --why …` frees it",
+            )
+        elif record.lease_until < clock - LONGEST_LEASE:
+            yield warning(
+                place,
+                f"it is {one.state.value.lower()}, and the lease of its last run ended {until}",
+                f"`optstream run --date {one.period}` finishes it",
+            )
+
+
+def _files_ahead(settings: Settings) -> Iterator[Finding]:
+    """Files of the trusted folder from the future, by this machine's clock: what goes by age keeps them."""
+    latest, found = time.time() + CLOCK_SLACK.total_seconds(), list[Path]()
+    for path in islice(settings.trusted_folder.rglob("*"), MOST_LOOKED_AT):
+        with suppress(OSError):
+            if path.lstat().st_mtime > latest:
+                found.append(path)
+    if found:
+        first = min(found)
+        yield warning(
+            first,
+            f"it was written {datetime.fromtimestamp(first.lstat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC, which "
+            "lies ahead" + (f"; so were {len(found) - 1} more" if len(found) > 1 else ""),
+            f"set the clock (NTP); if it was ahead before, `touch {quoted(first)}`",
         )
 
 

@@ -7,7 +7,9 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
 
-from optstream.catalogue import Catalogue, find_catalogue
+from optstream.catalogue import PAGE, Catalogue, find_catalogue
+from optstream.catalogue.backends import open_storage
+from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline
 from optstream.stream import day_of, period_from
@@ -31,6 +33,7 @@ from tasks.studies.audit_record import AuditRecord, last_audit
 
 SUSPECT_DAYS = 28
 """Of which it is said how many readings were clamped, absent or doubled."""
+PAGE_PATIENCE = timedelta(minutes=30)
 _TAKEN = ("reserved", "taken over", "adopted")
 """The ledger's events by which a run takes up a release."""
 
@@ -68,6 +71,7 @@ class Facts:
             or doubled. It depends on readings, as nothing else here but `user_suites` may.
         far: Regions whose published figures of the newest listed day are far from their own before.
         without: The newest published day, with what is wrong with each public covariate that it went without.
+        page_behind: Whether a page is missing, or not of the days that were published a while ago.
         user_suites: Of the newest days, what users' suites found; it may depend on readings.
     """
 
@@ -89,6 +93,7 @@ class Facts:
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
     far: tuple[Comparison, ...] = ()
     without: Mapping[date, tuple[str, ...]] = field(default_factory=dict)
+    page_behind: bool = False
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -148,8 +153,24 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         suspect=_suspect(settings, releases, last),
         far=far_regions(settings, catalogue),
         without=missing_covariates(newest),
+        page_behind=_page_behind(settings, ledger, catalogue, now),
         user_suites=_user_suites(settings, last),
     )
+
+
+def _page_behind(
+    settings: Settings, ledger: Ledger | None, catalogue: Catalogue | None, now: datetime
+) -> bool:
+    """Runs write the pages last: they have time until `PAGE_PATIENCE` after the ledger's newest event."""
+    if ledger is None or catalogue is None or not settings.report_folder.is_dir():
+        return False
+    last, place = ledger.last_event_at(settings.stream.name), open_storage(settings.published_folder)
+    if last is None or now - last < PAGE_PATIENCE:
+        return False
+    try:
+        return not place.is_file(PAGE) or bool(check_page(place, catalogue))
+    except (PublicationError, OSError):
+        return True
 
 
 def _releases(settings: Settings, ledger: Ledger | None) -> dict[date, ReleaseOutline]:

@@ -42,6 +42,13 @@ def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alar
             "the catalogue of the published folder cannot be read: readers see nothing; `optstream ledger "
             "verify` says more, restore it from a copy",
         )
+    if facts.page_behind:
+        yield Alarm(
+            Kind.LOST,
+            stream,
+            "the page of the data users is missing, or not of the days that are published: the run that "
+            "wrote it last says why it could not; `optstream report` writes it again",
+        )
     if not facts.is_own_ledger:
         yield Alarm(
             Kind.LEDGER,

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,27 @@ def test_nobody_waits_without_end_and_the_message_names_lock_and_holder(tmp_path
     assert [entry.period for entry in read_catalogue(tmp_path).entries] == [DAY]
     assert put(tmp_path, NEXT).changed
     assert check_files(tmp_path) == []
+
+
+def test_a_process_that_waited_in_vain_waits_no_second_time_until_it_had_the_lock(tmp_path, put, monkeypatch):
+    put(tmp_path, DAY)
+    waits, sleep = [], time.sleep
+    monkeypatch.setattr(lock.time, "sleep", lambda seconds: waits.append(seconds) or sleep(seconds))
+    monkeypatch.setattr(lock, "LONGEST_WAIT", 0.1)
+    process, _ = holder(tmp_path / LOCK)
+    try:
+        with pytest.raises(PublicationError):
+            works(tmp_path, put)["withdraw"]()
+        assert waits
+        waits.clear()
+        for work in ("withdraw", "page", "publish"):
+            with pytest.raises(PublicationError):
+                works(tmp_path, put)[work]()
+            assert not waits
+    finally:
+        end(process)
+    assert put(tmp_path, NEXT).changed
+    assert not lock._GIVEN_UP
 
 
 def test_the_holder_is_read_from_the_kernel_s_table(tmp_path, monkeypatch):

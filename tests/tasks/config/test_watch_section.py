@@ -49,7 +49,7 @@ def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load):
     ("watch", "message"),
     [
         ('late_after = "25:00"', 'watch.late_after must be a clock time such as "12:00"'),
-        ("max_runtime = 60", 'watch.max_runtime must be a length such as "30min" or "2h", at most "9999h"; got 60'),
+        ("max_runtime = 60", 'such as "30min" or "2h", at most "9999h"; got 60'),
         ('first_day = "tomorrow"', "watch.first_day must be the first day"),
         ('accepted_gaps = ["2016-02-30"]', "watch.accepted_gaps must be a list of at most 10000 days"),
         ('notify = ["Custom Webhook"]', "watch.notify must be a list of at most 20 notification blocks"),

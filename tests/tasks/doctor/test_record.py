@@ -1,6 +1,8 @@
 """What the doctor says of ledger, published folder and dumps beside each other."""
 
+import os
 import shutil
+import time
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.noise import simulated_noise
@@ -93,3 +95,23 @@ def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(open_
 def test_the_last_event_of_nobody_is_none(open_installation):
     assert open_installation.ledger.last_event_at("nobody") is None
     assert datetime.now(UTC) > open_installation.ledger.last_event_at("two-regions")
+
+
+def test_leases_that_no_run_can_have_days_left_and_files_from_the_future_are_told(open_installation, around):
+    open_installation.simulate(NEXT)
+    (open_installation.folder / "dumps").chmod(0o700)
+    open_installation.release(NEXT, steps=STEPS[:6])
+    until = open_installation.ledger.latest("two-regions", NEXT.isoformat()).lease_until
+    for now, said in (
+        (until - timedelta(days=1), None),
+        (until - timedelta(days=3650), "release-lease 2016-06-02"),
+        (until + timedelta(days=1), None),
+        (until + timedelta(days=1, seconds=1), "run --date 2016-06-02"),
+    ):
+        found = [words for _, place, words in around(open_installation, now=now) if str(NEXT) in place]
+        assert (len(found), said is None or said in found[0]) == (said is not None, True)
+    ahead = open_installation.folder / "trusted/staging/two-regions"
+    os.utime(ahead, (time.time() + 10**8, time.time() + 10**8))
+    ((severity, place, words),) = around(open_installation, now=until)
+    assert (severity, place) == ("warning", str(ahead))
+    assert "lies ahead" in words

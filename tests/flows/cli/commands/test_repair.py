@@ -8,6 +8,7 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream.catalogue import read_catalogue
+from optstream.errors import PublicationError
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
@@ -93,3 +94,23 @@ def test_what_became_of_a_day_is_told_also_where_the_pages_cannot_be_written(her
         "only what follows the days, new estimates or pages (`optstream report`"
     )
     assert "Not a directory" in page["message"]
+
+
+@pytest.mark.slow
+def test_pages_that_cannot_be_written_are_reported_and_a_later_backfill_writes_them(here):
+    assert invoke("publish", "--from", "2016-06-01", "--to", "2016-06-03").exit_code == 0
+    curves, span = here.folder / "published/curves", ("--from", "2016-06-01", "--to", "2016-06-03")
+    shutil.rmtree(curves)
+    curves.touch()  # where figures cannot be written, as on a full disk
+    done = invoke("withdraw", "--date", "2016-06-01", "--reason", "the wrong dump")
+    assert (done.exit_code, "was not written: curves" in " ".join(done.output.split())) == (1, True)
+    with temporary_settings({PREFECT_API_URL: None}):
+        with pytest.raises(PublicationError, match="was not written: curves"):
+            invoke("backfill", *span)
+        assert invoke("run", "--date", "2016-06-03").exit_code == 1
+        curves.unlink()
+        done = invoke("backfill", *span)
+        assert (done.exit_code, "written again" in done.output) == (0, True)
+        assert "nothing to do" in invoke("backfill", *span).output
+    assert invoke("status").exit_code == 0
+    assert invoke("ledger", "verify").exit_code == 0
