@@ -1,6 +1,6 @@
 """A published file that was lost or damaged is an alarm, a state of its day, and over once it is back."""
 
-from datetime import date
+from datetime import date, timedelta
 from types import SimpleNamespace
 
 import polars as pl
@@ -118,3 +118,13 @@ def test_a_closed_day_of_another_size_is_lost_with_all_its_hours_and_an_open_one
     assert published_files._resized(settings, entries) == dict.fromkeys(
         [one.period for one in entries[:2]], RESIZED
     )
+
+
+def test_a_page_that_is_missing_or_behind_is_an_alarm(released):
+    page, released.now = released.folder / "published/index.html", released.now + timedelta(hours=1)
+    for data in (None, b"of other days"):
+        page.unlink() if data is None else page.write_bytes(data)
+        assert released.alarms() == [("lost", None, None)]
+        assert "optstream report" in released.watch().alarms[0].words
+        released.write_pages()
+        assert released.alarms() == []
