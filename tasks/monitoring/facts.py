@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from optstream.catalogue import Catalogue, find_catalogue
+from optstream.catalogue.about import read_about
+from optstream.catalogue.backends import open_storage
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline
 from optstream.stream import day_of, period_from
@@ -69,6 +71,8 @@ class Facts:
         far: Regions whose published figures of the newest listed day are far from their own before.
         without: The newest published day, with what is wrong with each public covariate that it went without.
         user_suites: Of the newest days, what users' suites found; it may depend on readings.
+        unsaid_noise: Stream and period of each release of the budget's other streams whose noise became
+            known, as long as `about.json` does not name it.
     """
 
     live: bool
@@ -90,6 +94,7 @@ class Facts:
     far: tuple[Comparison, ...] = ()
     without: Mapping[date, tuple[str, ...]] = field(default_factory=dict)
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    unsaid_noise: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def newest_unlike(self) -> date | None:
@@ -149,7 +154,18 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         far=far_regions(settings, catalogue),
         without=missing_covariates(newest),
         user_suites=_user_suites(settings, last),
+        unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),
     )
+
+
+def _unsaid(settings: Settings, ledger: Ledger) -> tuple[tuple[str, str], ...]:
+    own = settings.stream.name
+    known = [one for one in ledger.known_noise(own) if one[0] != own]
+    said = tuple[tuple[str, str], ...]()
+    if known:
+        with suppress(PublicationError):
+            said = read_about(open_storage(settings.published_folder)).known_noise
+    return tuple(one for one in known if one not in said)
 
 
 def _releases(settings: Settings, ledger: Ledger | None) -> dict[date, ReleaseOutline]:
