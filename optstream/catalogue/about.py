@@ -1,7 +1,7 @@
-"""What readers are told beside the figures: who publishes, under which licence, names of nodes. No data.
+"""What readers are told beside the figures: publisher, licence, names of nodes, and noise that became known.
 
-It stands in `about.json` of the published folder, which is there only where the configuration tells any of
-it. It shapes no release: no figure, no hash of a configuration and no privacy guarantee goes by it.
+It stands in `about.json` of the published folder, which is there only where there is any of it. It shapes no
+release: no figure and no hash of a configuration goes by it.
 """
 
 import json
@@ -24,6 +24,8 @@ LINES = (
 ADDRESSES = ("address", "licence_address")
 OWN = (*LINES, *ADDRESSES)
 """What is told of the whole series."""
+KNOWN_NOISE, MOST_NAMED = "known_noise", 20
+"""Key of the document; releases that words name."""
 LARGEST_ABOUT = 2**28
 """Bytes."""
 MOST_CORNERS = 20_000
@@ -48,6 +50,8 @@ class About:
         region: Where its customers are; None where not given.
         sector: Which industry it describes, such as "Energy"; None where not given.
         curator_type: What kind of body publishes it, such as "Government"; None where not given.
+        known_noise: Stream and period of each release of the privacy budget, also of its other streams, whose
+            noise others know: windows with a step of one of them are not protected.
 
     Raises:
         ParameterError: A text is not printable, or longer than 200 characters; an address does not begin with
@@ -67,6 +71,7 @@ class About:
     region: str | None = None
     sector: str | None = None
     curator_type: str | None = None
+    known_noise: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
         for key in OWN:
@@ -75,14 +80,32 @@ class About:
         for key in ADDRESSES:
             if (text := getattr(self, key)) is not None and not is_address(text):
                 raise ParameterError(f"{key} must begin with http:// or https:// and hold no space")
+        for one in self.known_noise:
+            if not all(is_name(text, LONGEST_LINE) for text in one):
+                raise ParameterError(f"{KNOWN_NOISE} must name streams and periods in printable text")
         if sum(len(ring) for node in self.nodes.values() for ring in node.area or ()) > MOST_CORNERS:
             raise ParameterError(f"areas must have at most {MOST_CORNERS:,} corners in all")
+
+    @property
+    def known_noise_in_words(self) -> str:
+        """Which windows are not protected; "" where no noise became known."""
+        if not self.known_noise:
+            return ""
+        named = ", ".join(f"{stream} {period}" for stream, period in self.known_noise[:MOST_NAMED])
+        more = len(self.known_noise) - MOST_NAMED
+        rest = f" and {more:,} more, which {ABOUT} names" if more > 0 else ""
+        return (
+            f"The noise of {len(self.known_noise):,} release(s) of this privacy budget became known ({named}"
+            f"{rest}): windows with a step of one of them are not protected, whatever else is said of them."
+        )
 
     def to_bytes(self, stream: str) -> bytes:
         """Return `about.json` of this stream's folder; the same facts give the same bytes."""
         nodes = {node: _told(one) for node, one in sorted(self.nodes.items())}
         own = {key: text for key in OWN if (text := getattr(self, key)) is not None}
-        document = {"format": FORMAT, "stream": stream, **own, "nodes": nodes}
+        document: dict[str, Any] = {"format": FORMAT, "stream": stream, **own, "nodes": nodes}
+        if self.known_noise:
+            document[KNOWN_NOISE] = [{"stream": name, "period": period} for name, period in self.known_noise]
         return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
@@ -109,11 +132,12 @@ def parse_about(data: bytes) -> About:
     """Return what the bytes of `about.json` tell, which anyone may have written. Raises PublicationError."""
     try:
         document: Any = json.loads(data)
-        known = {"format", "stream", "nodes", *OWN}
+        known = {"format", "stream", "nodes", KNOWN_NOISE, *OWN}
         if document["format"] != FORMAT or set(document) - known or not isinstance(document["nodes"], dict):
             raise ValueError
         nodes = {node: NodeFacts(**facts) for node, facts in document["nodes"].items()}
-        return About(nodes=nodes, **{key: document.get(key) for key in OWN})
+        lost = tuple((one["stream"], one["period"]) for one in document.get(KNOWN_NOISE, ()))
+        return About(nodes=nodes, known_noise=lost, **{key: document.get(key) for key in OWN})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PublicationError(
             f"{ABOUT} is not of format {FORMAT}; `optstream report` writes it anew, or remove it"

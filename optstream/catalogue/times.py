@@ -1,6 +1,7 @@
 """What the published folder's clock shows: functions of what is published, never when it was published.
 
-How long a draw takes depends on what is drawn, so no time of a run may reach a reader. Copies of the folder
+How long a draw takes depends on what is drawn, so files of a local folder show no time of a run; when they
+appear is another matter (docs/privacy.md, section 6). Copies of the folder
 (a web server, rsync, an archive) carry modification times along. On the machine itself the time of a change
 of an inode stays, which no program can set; in an object store, when each object was put.
 """

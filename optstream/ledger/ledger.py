@@ -165,6 +165,7 @@ class Ledger:
     outlines = series(release_reader.outlines)
     last_release = question(release_reader.last_release)
     has_known_noise = question(release_reader.has_known_noise)
+    known_noise = question(release_reader.known_noise)
     count_by_state = question(release_reader.count_by_state)
     event_times = question(release_reader.event_times)
     last_shown = question(release_reader.last_shown)

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, func, select
 
 from optstream.ledger.accounting.spends import charged_to_release
 from optstream.ledger.database.rows import one_row, read_rows
-from optstream.ledger.database.schema import EventRow, ReleaseRow
+from optstream.ledger.database.schema import EventRow, ReleaseRow, StreamRow
 from optstream.ledger.database.stream_rows import id_of
 from optstream.ledger.records import ReleaseEvent, ReleaseOutline, ReleaseRecord, ReleaseState, check_key
 from optstream.ledger.transactions import revisions
@@ -164,6 +164,23 @@ def has_known_noise(connection: Connection, stream: str, steps: range) -> bool:
         ReleaseRow.revision == 0,
     )
     return connection.execute(lost.limit(1)).first() is not None
+
+
+def known_noise(connection: Connection, stream: str) -> tuple[tuple[str, str], ...]:
+    """Return whose noise was compromised, of all streams that share a stream's privacy budget.
+
+    A window of the budget that holds a step of one of them has lost everything, in every stream (Lemma 1).
+
+    Args:
+        stream: Name of one of the streams.
+
+    Returns:
+        Stream and period of each release, once, sorted; empty for an unknown stream.
+    """
+    grant = select(StreamRow.grant_id).where(StreamRow.name == stream).scalar_subquery()
+    query = select(StreamRow.name, ReleaseRow.period).join(ReleaseRow, ReleaseRow.stream_id == StreamRow.id)
+    lost = query.where(StreamRow.grant_id == grant, ReleaseRow.compromised.is_not(None)).distinct()
+    return tuple(sorted((row.name, row.period) for row in connection.execute(lost)))
 
 
 def count_by_state(connection: Connection, stream: str) -> dict[ReleaseState, int]:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from optstream.catalogue import PAGE, Catalogue, find_catalogue
+from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, PublicationError
@@ -73,6 +74,8 @@ class Facts:
         without: The newest published day, with what is wrong with each public covariate that it went without.
         page_behind: Whether a page is missing, or not of the days that were published a while ago.
         user_suites: Of the newest days, what users' suites found; it may depend on readings.
+        unsaid_noise: Stream and period of each release of the budget's other streams whose noise became
+            known, as long as `about.json` does not name it.
     """
 
     live: bool
@@ -95,6 +98,7 @@ class Facts:
     without: Mapping[date, tuple[str, ...]] = field(default_factory=dict)
     page_behind: bool = False
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
+    unsaid_noise: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def newest_unlike(self) -> date | None:
@@ -155,6 +159,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         without=missing_covariates(newest),
         page_behind=_page_behind(settings, ledger, catalogue, now),
         user_suites=_user_suites(settings, last),
+        unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),
     )
 
 
@@ -171,6 +176,16 @@ def _page_behind(
         return not place.is_file(PAGE) or bool(check_page(place, catalogue))
     except (PublicationError, OSError):
         return True
+
+
+def _unsaid(settings: Settings, ledger: Ledger) -> tuple[tuple[str, str], ...]:
+    own = settings.stream.name
+    known = [one for one in ledger.known_noise(own) if one[0] != own]
+    said = tuple[tuple[str, str], ...]()
+    if known:
+        with suppress(PublicationError):
+            said = read_about(open_storage(settings.published_folder)).known_noise
+    return tuple(one for one in known if one not in said)
 
 
 def _releases(settings: Settings, ledger: Ledger | None) -> dict[date, ReleaseOutline]:

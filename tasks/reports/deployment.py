@@ -1,37 +1,26 @@
-"""The deployment card of a stream as files: what ledger and configuration add to the published folder."""
+"""The deployment card of a stream as files: what ledger and statements add to the folder."""
 
 from collections.abc import Mapping
-from datetime import date
 from typing import Any
 
 from optstream.catalogue.layout import CARD, CARD_PAGE
 from optstream.catalogue.metadata.dataset import Dataset
-from optstream.catalogue.metadata.deployment_card import Deployment, deployment_card
+from optstream.catalogue.metadata.deployment_card import Deployment, StatedTerms, deployment_card
 from optstream.catalogue.metadata.write_metadata import Describe, to_bytes
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.reports.render import templates_of
 
 
-def deployment_of(settings: Settings, ledger: Ledger, day: date) -> Deployment:
-    """Return what ledger and configuration add to a stream's card, as of this day: public facts alone.
+def deployment_of(settings: Settings, ledger: Ledger, terms: tuple[StatedTerms, ...]) -> Deployment:
+    """Return what the ledger adds to a stream's card. terms: what the listed days were drawn under.
 
     With the configured privacy guarantee alone where the ledger knows no stream of this name yet.
     """
     name = settings.stream.name
     guarantees = ledger.guarantees(name) or {0: settings.model}
-    return Deployment(
-        guarantees=tuple(guarantees[number] for number in sorted(guarantees)),
-        n_compromised=len(ledger.event_times(name, "compromised")),
-        sharing=tuple(sorted(one.stream for one in ledger.siblings(name))),
-        restatement_share=settings.budget.restatement_share,
-        supplier_rounding=settings.input.supplier_rounding,
-        mechanism=settings.describe_mechanism(day),
-        bounds=settings.privacy.bounds,
-        metered=settings.metered,
-        step_minutes=settings.calendar.step_minutes,
-        n_leaves=len(settings.tree_of(day).leaves),
-    )
+    sharing = tuple(sorted(one.stream for one in ledger.siblings(name)))
+    return Deployment(tuple(guarantees[number] for number in sorted(guarantees)), sharing, terms)
 
 
 def card_files(deployment: Deployment) -> Mapping[str, Describe]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement
 from optstream.catalogue.about import About
 from optstream.catalogue.hours.day_entry import day_entries
+from optstream.catalogue.metadata.deployment_card import StatedTerms
 from optstream.catalogue.statements.statement import MARGIN
 
 Values = NDArray[np.float64]
@@ -105,7 +106,8 @@ class PublicFacts:
     the most that any window may lose, the largest that a listed release states. lost: of listed days, what
     their file is, `MISSING` or `DAMAGED`; they are shown as gaps. about: publisher, licence and names of
     nodes, as far as they are told. level_errors: of the newest listed release that is there, where it states
-    errors. has_card: whether a deployment card lies beside the page.
+    errors. has_card: whether a deployment card lies beside the page. terms: what the listed days were drawn
+    under, the newest last.
     """
 
     catalogue: Catalogue
@@ -118,6 +120,7 @@ class PublicFacts:
     about: About = field(default_factory=About)
     level_errors: tuple[LevelError, ...] = ()
     has_card: bool = False
+    terms: tuple[StatedTerms, ...] = ()
 
     @cached_property
     def listed(self) -> tuple[Entry, ...]:

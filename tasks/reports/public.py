@@ -1,7 +1,7 @@
 """Gather what a page says from the published folder, and from nothing else."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
 
@@ -13,6 +13,7 @@ from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.hours.day_entry import day_entries, files_of
 from optstream.catalogue.layout import DATA
+from optstream.catalogue.metadata.deployment_card import StatedTerms
 from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
@@ -73,8 +74,20 @@ def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tupl
         dict(sorted(lost.items())),
         read_about(place),
         newest.level_errors,
+        terms=_terms(summaries, listed),
     )
     return facts, kept
+
+
+def _terms(summaries: Summaries, listed: Sequence[Entry]) -> tuple[StatedTerms, ...]:
+    """What the listed days were drawn under, as each one's statement has it; the newest last."""
+    of_file = dict(summaries.rows.group_by("file_hash").agg(pl.col("terms").first()).iter_rows())
+    found = dict[str, StatedTerms]()
+    for entry in listed:
+        for words in of_file.get(entry.file_hash, ()):
+            before = found.pop(words, StatedTerms(words, entry.period, entry.period, 0))
+            found[words] = replace(before, last=entry.period, n_days=before.n_days + 1)
+    return tuple(found.values())
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ SCHEMA = pl.Schema(
         "exact": pl.Boolean(),
         "steps": pl.Int64(),
         "epsilon": pl.String(),
+        "terms": pl.List(pl.String()),
         "size": pl.Int64(),
     }
 )
@@ -50,7 +51,9 @@ class Summaries:
     rows: one for each file and node; see `SCHEMA`. noise, model: of the mean, null where the file does not
     say. exact: whether they are from the file of errors beside it; else the means of the steps' own, which
     are the most that they can be.
-    epsilon: what its release states that any window may lose, exact, as text. size: of the file, in bytes.
+    epsilon: what its release states that any window may lose, exact, as text. terms: what it was drawn under,
+    in words (`ReleaseStatement.terms_in_words`); of a day of hours each that occurs. size: of
+    the file, in bytes.
     """
 
     rows: pl.DataFrame
@@ -105,8 +108,11 @@ def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
     rows = explored_rows(
         read_columns(place, entry, {"step", "node", "level", value, noise, model}, {noise, model})
     )
-    statement = read_statement(place, entry)
-    epsilon = max(statement.model.epsilon, statement.epsilon_plan)
+    own = entry.own if isinstance(entry, DayEntry) else (entry,)
+    stated = [read_statement(place, one) for one in own]
+    statement = stated[-1]
+    epsilon = max(one.epsilon_of_grant for one in stated)
+    terms = list(dict.fromkeys(one.terms_in_words for one in stated))
     return rows.join(_of_means(place, entry, statement), on="node", how="left").select(
         pl.lit(entry.file_hash).alias("file_hash"),
         "node",
@@ -116,6 +122,7 @@ def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
         "known",
         "whole",
         pl.lit(str(epsilon)).alias("epsilon"),
+        pl.lit(terms, dtype=pl.List(pl.String)).alias("terms"),
         pl.lit(_size(place, entry), dtype=pl.Int64).alias("size"),
     )
 
@@ -169,6 +176,6 @@ def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
         .alias("model"),
         known.is_not_null().alias("exact"),
         value.len().cast(pl.Int64).alias("steps"),
-        pl.col("epsilon", "size").first(),
+        pl.col("epsilon", "terms", "size").first(),
     )
     return found.select(SCHEMA.names())

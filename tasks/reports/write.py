@@ -86,7 +86,9 @@ def _write_public(
     if not place.is_file("catalogue.json"):
         return None
     own = settings.published
-    told = About(own.publisher, own.licence, settings.node_facts, **own.about.model_dump())
+    lost = ledger.known_noise(settings.stream.name)
+    named = own.about.model_dump()
+    told = About(own.publisher, own.licence, settings.node_facts, known_noise=lost, **named)
     delete_answers(folder)
     put_about(folder, settings.stream.name, told, signer)
     put_hierarchy(folder, settings.dated_hierarchy, settings.name_of, signer)
@@ -108,7 +110,7 @@ def _write_public(
         return public_page(facts, curves)
 
     replace_page(settings.published_folder, make)
-    put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger, settings.local_day(now))))
+    put_metadata(folder, told, signer, card_files(deployment_of(settings, ledger, made[-1].terms)))
     return made[-1]
 
 

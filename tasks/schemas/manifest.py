@@ -21,6 +21,7 @@ from tasks.schemas.fields import (
 
 Known = Literal["all", "some", "none"]
 Size = Annotated[float, Field(ge=0)]
+Signed = Annotated[str, Field(pattern="^-?[0-9]+(/[0-9]+)?$", description="exact")]
 JOINT = ("noise", "joint_over", "n_nodes")
 
 
@@ -177,6 +178,13 @@ class Statement(Part):
     bands: OrAbsent[Bands] = Field(None, description="absent where readings are no counts")
     consistency: OrAbsent[Consistency] = Field(
         None, description="absent where no value lay below the bound, and in older releases"
+    )
+    bounds: OrAbsent[tuple[Signed, Signed]] = Field(
+        None, description="lowest and highest reading; absent where that is not recorded"
+    )
+    metered: OrAbsent[bool] = Field(
+        None,
+        description="whether each input row was one customer's; absent where that is not recorded",
     )
 
 

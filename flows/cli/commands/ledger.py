@@ -37,6 +37,7 @@ from tasks.ledger.verify import verify as check
 from tasks.operations.amend import declare, rehearse
 from tasks.operations.compromise import compromise
 from tasks.release.run import release_lease as release
+from tasks.reports import write_pages
 
 app = new_app("What was spent: show, horizon, verify, export, amend.")
 
@@ -179,6 +180,14 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
     }
     for one in sorted(known):
         print(f"{one}: every window that it touches counts as lost; nothing more is released in them")
+    written = write_pages(settings, ledger, now)
+    if written.problem is not None:
+        print(f"the published folder does not say so yet, for {written.problem}; then run `optstream report`")
+    for other in ledger.siblings(settings.stream.name):
+        print(
+            f"{other.stream} shares the privacy budget and has lost them too: run `optstream report` with "
+            "its configuration, so that its card and page say so (its next run does)"
+        )
 
 
 @app.command(

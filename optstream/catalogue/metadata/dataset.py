@@ -64,7 +64,8 @@ class Dataset:
     def description(self) -> str:
         """What the publisher says of the series, and what protects it."""
         own = self.about.description or f"Differentially private series of {self.catalogue.value_column}."
-        return own if self.statement is None else f"{own} {self.statement.in_words()}"
+        protection = "" if self.statement is None else self.statement.in_words()
+        return " ".join(filter(None, (own, self.about.known_noise_in_words, protection)))
 
     @property
     def version(self) -> str:

@@ -8,6 +8,7 @@ hands in there, as a draft: nothing is sent by this program.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -24,33 +25,28 @@ SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Fin
 
 
 @dataclass(frozen=True)
+class StatedTerms:
+    """What days were drawn under, as their statements say it: `ReleaseStatement.terms_in_words`."""
+
+    words: str
+    first: date
+    last: date
+    n_days: int
+
+
+@dataclass(frozen=True)
 class Deployment:
-    """What the card says beside the published folder, from ledger and configuration: public facts alone.
+    """What the card says beside the newest release: of the ledger, and of the statements of all listed days.
 
     Attributes:
         guarantees: The privacy guarantees that days were planned under, oldest first; the last is in force.
-        n_compromised: How many releases' noise became known, so that nothing protects what they hold.
         sharing: Names of the other streams that share the privacy budget.
-        restatement_share: Part of epsilon that is kept back for measuring days again.
-        supplier_rounding: The part of alpha that the supplier's rounding of sums takes, in the unit of the
-            values.
-        mechanism: {"name": …} with its parameters, JSON-ready.
-        bounds: Lowest and highest reading; others are clamped to them.
-        metered: Whether each row of the input is one customer's.
-        step_minutes: Length of a step.
-        n_leaves: Of the hierarchy.
+        terms: What the listed days were drawn under, the newest last.
     """
 
     guarantees: tuple[PrivacyModel, ...]
-    n_compromised: int
     sharing: tuple[str, ...]
-    restatement_share: Fraction
-    supplier_rounding: Fraction
-    mechanism: Mapping[str, Any]
-    bounds: tuple[Fraction, Fraction]
-    metered: bool
-    step_minutes: int
-    n_leaves: int
+    terms: tuple[StatedTerms, ...]
 
     @property
     def model(self) -> PrivacyModel:
@@ -73,7 +69,7 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         "intended_use": about.intended_use or NOT_TOLD,
         "data_product_type": "Summary statistics",
         "data_product_region": about.region or NOT_TOLD,
-        "description": _description(dataset, deployment),
+        "description": _description(dataset),
         "publication_date": day_after(day_of(dataset.catalogue.entries[0].period)),
     }
     if about.sector:
@@ -84,7 +80,7 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
             "basic": basic,
             "dp_variant": _variant(dataset, deployment),
             "privacy_loss": _privacy_loss(dataset, deployment),
-            "deployment_model": _model(deployment),
+            "deployment_model": _model(),
             "implementation": _implementation(dataset, deployment),
             "administrative": {
                 "evidence_sources": {"published_folder": _source(about)},
@@ -115,65 +111,61 @@ def _to_fill_in(about: About) -> str:
     return f" To be told before it is handed in: {'; '.join(asked)}." if asked else ""
 
 
-def _description(dataset: Dataset, deployment: Deployment) -> str:
+def _description(dataset: Dataset) -> str:
     own = dataset.about.description or f"Series of {dataset.catalogue.value_column}."
-    return (
-        f"{own} Every {deployment.step_minutes} minutes, for {deployment.n_leaves:,} "
-        f"{'leaf' if deployment.n_leaves == 1 else 'leaves'} of a hierarchy and every sum above them; "
-        "a file a day."
-    )
+    statement = dataset.statement
+    often = "" if statement is None else f" Every {statement.step_minutes} minutes,"
+    return f"{own}{often} for each leaf of a hierarchy and every sum above them; a file a day."
 
 
 def _variant(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
-    low, high = map(_shown, deployment.bounds)
-    rows = "a row for each customer and step" if deployment.metered else "a row for each leaf and step"
-    presence, reach = "", max(map(abs, deployment.bounds))
-    if not deployment.metered:
-        presence = " Whether a customer has readings at all (rows are the supplier's sums)."
-    elif reach > min(one.alpha for one in deployment.guarantees):
-        change = f"a change of up to {_shown(reach)} in each reading"
-        presence = f" Whether a customer has readings at all, but as {change}."
+    statement = dataset.statement
     return {
         "variant_name": "Zero-concentrated DP" if deployment.model.delta else "Pure DP",
-        "data_domain": f"Series of readings with {rows} of {deployment.step_minutes} minutes, each between "
-        f"{low} and {high} in the unit of {dataset.catalogue.value_column}; others are clamped.",
+        "data_domain": f"Series of readings in the unit of {dataset.catalogue.value_column}; those beyond "
+        "public bounds are clamped.",
         "unprotected_quantities": "The hierarchy and its nodes, the calendar, bounds and parameters, which "
-        f"days are published and which were measured again.{presence}",
+        "days are published and which were measured again."
+        + ("" if statement is None else f" Of the newest day: {statement.rows_in_words}")
+        + (" Other days have terms of their own, below." if len(deployment.terms) > 1 else ""),
     }
 
 
 def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
     statement, model = dataset.statement, deployment.model
     epsilon = model.epsilon if statement is None else max(model.epsilon, statement.epsilon_plan)
-    change = model.alpha - deployment.supplier_rounding
-    in_force = f"In force: {_guarantee(model, change)}."
-    leaves = f"{statement.leaves_in_words} " if statement is not None and statement.leaves_in_words else ""
-    earlier = [
-        f"Days that were planned under an earlier guarantee keep it: {_guarantee(one, one.alpha)}"
-        f"{'' if deployment.metered else ', less what the supplier rounded then'}."
-        for one in deployment.guarantees[:-1]
+    details = [
+        dataset.about.known_noise_in_words,
+        f"For days to come: {_guarantee(model)}.",
+        *(
+            f"Days that were planned under an earlier guarantee keep it: {_guarantee(one)}."
+            for one in deployment.guarantees[:-1]
+        ),
+        "As published days state it:",
+        *(
+            f"{one.first} to {one.last} ({one.n_days:,} day(s)): {one.words}"
+            for one in reversed(deployment.terms)
+        ),
+        "A window over days of several terms is covered for what each of them covers.",
+        # of long spans alone: what one window loses is said here already
+        *(_long_span(span) for span in (statement.long_spans if statement else ())),
+        "Longer spans add up.",
     ]
-    lost = f"The noise of {deployment.n_compromised} release(s) became known: windows with a step of "
-    compromised = [f"{lost}one of them are not protected."] if deployment.n_compromised else []
     larger = "c^2 times rho" if model.delta else "c times epsilon"
     who = "One customer's readings" if model.unit == "customer" else "One roaming device's readings"
     most = model.leaves_per_step
     where = "at each step in one leaf" if most == 1 else f"at each step in at most {most} leaves"
-    # of long spans alone: what one window loses is said here already
-    longer = [] if statement is None else [_long_span(span) for span in statement.long_spans]
+    minutes = "" if statement is None else f" of {statement.step_minutes} minutes"
     return {
-        "privacy_unit": f"{who} in any {model.window_length} consecutive steps of "
-        f"{deployment.step_minutes} minutes",
+        "privacy_unit": f"{who} in any {model.window_length} consecutive steps{minutes}",
         "privacy_unit_details": f"Two inputs are adjacent if they differ in the readings of one customer "
         f"inside one window of {model.window_length} consecutive steps"
-        f"{'' if model.windows == 'sliding' else ' of one day'}, {where}, each reading by at most "
-        f"{decimal_below(change)} in the unit of {dataset.catalogue.value_column}. A change at most c times "
-        f"as large, c a whole number, costs at most {larger}. {leaves}Where the manifest of a day in "
+        f"{'' if model.windows == 'sliding' else ' of one day'}, {where}, each reading by at most what the "
+        f"terms of its day cover, in the unit of {dataset.catalogue.value_column}. A change at most c times "
+        f"as large, c a whole number, costs at most {larger}. Where the manifest of a day in "
         "the window limits that further, this holds for what that one covers.",
         "privacy_parameters": _parameters(model, epsilon),
-        "privacy_parameters_details": " ".join(
-            [in_force, *compromised, *earlier, *longer, "Longer spans add up."]
-        ),
+        "privacy_parameters_details": " ".join(filter(None, details)),
     }
 
 
@@ -189,12 +181,13 @@ def _at_delta(model: PrivacyModel) -> str:
     return f" at delta {float(model.delta):g}, from rho {float(model.rho):.6g} of zero-concentrated privacy,"
 
 
-def _guarantee(model: PrivacyModel, change: Fraction) -> str:
+def _guarantee(model: PrivacyModel) -> str:
     kind = "sliding" if model.windows == "sliding" else "inside one period"
     return (
         f"epsilon at most {_rounded_up(model.epsilon):g}{_at_delta(model)} for any {model.window_length} "
         "consecutive steps "
-        f"({kind}), changes of a reading of at most {decimal_below(change)}"
+        f"({kind}), changes of a reading of at most {decimal_below(model.alpha)}, "
+        "less the supplier's rounding"
     )
 
 
@@ -205,9 +198,7 @@ def _long_span(span: Any) -> str:
     )
 
 
-def _model(deployment: Deployment) -> dict[str, str]:
-    share = deployment.restatement_share
-    again = f" {share} of epsilon is kept back for measuring a day again." if share else ""
+def _model() -> dict[str, str]:
     return {
         "model_name": "Central",
         "model_name_details": "Readings stay in a trusted zone; only the published folder leaves it.",
@@ -218,7 +209,7 @@ def _model(deployment: Deployment) -> dict[str, str]:
         "customers.",
         "release_type": "Many releases",
         "release_type_details": "A release a day. The privacy budget belongs to windows, not to days: every "
-        f"window of consecutive steps has one epsilon, over all releases.{again}",
+        "window of consecutive steps has one epsilon, over all releases, days measured again among them.",
         "data_source_type": "Dynamic",
         "data_source_type_details": "New readings come in every day.",
         "access_type": "Non-interactive",
@@ -236,23 +227,28 @@ def _worded(value: Any) -> str:
 
 def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
     statement = dataset.statement
-    parameters = _worded({key: value for key, value in deployment.mechanism.items() if key != "name"})
-    noise = "" if statement is None else f" Code version {statement.code_version}."
+    mechanism, resolution, noise = "", "", ""
+    if statement is not None:
+        parameters = {key: value for key, value in statement.mechanism.items() if key != "name"}
+        mechanism = f"{statement.mechanism['name']} {_worded(parameters)}. "
+        resolution = f" to {_shown(statement.model.resolution)}"
+        noise = f" Code version {statement.code_version}."
     law, without = "discrete Laplace (or joint, as each release's manifest says)", "floating point"
-    if deployment.model.delta:
+    if (statement.model if statement else deployment.model).delta:
         # floats decide there where they must agree with fractions (Lemma 20a)
         law, without = "discrete Gaussian", "rounding"
     names = deployment.sharing
     shares = "other stream shares" if len(names) == 1 else "other streams share"
     streams = f" {len(names)} {shares} the budget: {', '.join(names)}." if names else ""
     return {
-        "preprocessing_and_hyperparameter_tuning": "Readings are clamped to public bounds and rounded to "
-        f"{_shown(deployment.model.resolution)}. Parameters come from the configuration, from public series, "
+        "preprocessing_and_hyperparameter_tuning": "Readings are clamped to public bounds and rounded"
+        f"{resolution}. Parameters come from the configuration, from public series, "
         "or from measurements that were charged; none is tuned on readings.",
-        "mechanisms": f"{deployment.mechanism['name']} {parameters}. Noise is {law}, drawn exactly on "
-        f"integers from the operating system's generator, so no {without} is in the draw. No time of a run "
-        "reaches a reader. Scales are in manifests/."
-        f"{noise}",
+        "mechanisms": f"{mechanism}Noise is {law}, drawn exactly on "
+        f"integers from the operating system's generator, so no {without} is in the draw. Files hold no "
+        "time of a run; when they appear shows when one ended, unless a fixed hour is waited for. A "
+        "machine that dies in the seconds of a draw draws again, at most twice, which is not charged. Scales "
+        f"are in manifests/.{noise}",
         "composition": "Sequential composition, exact in rational numbers, of all measurements that a window "
         "holds, over all releases, days measured again, and streams of the same customers. The plan is "
         f"charged in a ledger before anything is drawn, and refused if a window would lose more.{streams}",
@@ -264,7 +260,7 @@ def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
         "utility": "What noise does to each value, or how far it is off where the mechanism knows that, "
         "stands beside it in data/, and for sums in errors/.",
         "additional_information": f"Made of the published folder in version {dataset.version}, with its "
-        f"ledger and configuration.{_to_fill_in(dataset.about)}",
+        f"ledger.{_to_fill_in(dataset.about)}",
     }
 
 

@@ -69,6 +69,8 @@ class ReleaseStatement:
         measurements: The file of what it is computed from; None where that is not published.
         errors: The file of how its errors hang together; None where there is none.
         no_errors: Why there is none, in words; None where there is one, and for an older release.
+        bounds: Lowest and highest reading, others were clamped to them; None where they are not recorded.
+        metered: Whether each row of the input was one customer's; None where that is not recorded.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -100,6 +102,8 @@ class ReleaseStatement:
     measurements: StatedMeasurements | None = None
     errors: StatedErrors | None = None
     no_errors: str | None = None
+    bounds: tuple[Fraction, Fraction] | None = None
+    metered: bool | None = None
 
     def __post_init__(self) -> None:
         for name in (*TEXTS, *(("no_errors",) if self.no_errors is not None else ())):
@@ -116,6 +120,10 @@ class ReleaseStatement:
                 raise ParameterError(f"{name} of ReleaseStatement must be one of {legal}; got {choice!r}")
         if not isinstance(self.period, date) or isinstance(self.period, datetime):
             raise ParameterError("period of ReleaseStatement must be a date")
+        if self.bounds is not None and not self.bounds[0] < self.bounds[1]:
+            raise ParameterError("bounds of ReleaseStatement must have the lower first")
+        if self.metered is not None and not isinstance(self.metered, bool):
+            raise ParameterError("metered of ReleaseStatement must be true, false or absent")
         if not isinstance(self.simulated, bool):
             raise ParameterError("simulated of ReleaseStatement must be true or false")
         if not isinstance(self.mechanism, Mapping) or not isinstance(self.mechanism.get("name"), str):
@@ -153,6 +161,58 @@ class ReleaseStatement:
         leaves = "leaf" if most == 1 else "leaves"
         return f"It covers customers whose readings of one period lie in at most {most} {leaves}."
 
+    @property
+    def rows_in_words(self) -> str:
+        """How readings were taken in, and what protects whether a customer has any (docs/privacy.md, 1)."""
+        if self.bounds is None or self.metered is None:
+            return (
+                "Bounds and rows of the input are not recorded: whether a customer has readings at all is "
+                "taken not to be covered."
+            )
+        clamped = f"Readings are clamped to {' to '.join(map(_shown, self.bounds))}"
+        if not self.metered:
+            return (
+                f"{clamped}, a row for each leaf and step, the supplier's sum: whether a customer has "
+                "readings at all is not covered."
+            )
+        reach, rows = max(map(abs, self.bounds)), f"{clamped}, a row for each customer and step"
+        if reach <= self.covered_change:
+            return f"{rows}: whether a customer has readings at all is covered as a change of a reading is."
+        times = math.ceil(reach / self.covered_change)
+        cost = f"{times**2} times rho" if self.model.delta else f"{times} times epsilon"
+        return (
+            f"{rows}: whether a customer has readings at all is covered only as a change of up to "
+            f"{_shown(reach)} in each reading, which costs {cost}."
+        )
+
+    @property
+    def _presence_in_words(self) -> str:
+        """As `rows_in_words`; of a statement without bounds and rows the bytes that were published."""
+        if self.bounds is None or self.metered is None:
+            return (
+                "Whether a customer has readings at all is covered only where each row of the input is one "
+                "customer's, clamped to at most that size above and below 0."
+            )
+        return (
+            f"{self.rows_in_words} A window over days of several statements is covered for what each of them "
+            "covers; one with a step of a day whose noise became known (see about.json) is not covered."
+        )
+
+    @property
+    def terms_in_words(self) -> str:
+        """What the release was drawn under: the same text for releases that protect the same."""
+        model = self.model
+        kind = "sliding" if model.windows == "sliding" else "inside one period"
+        leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
+        rho = f" (rho {float(model.rho):.6g})" if model.rho is not None else ""
+        words = (
+            f"epsilon at most {_decimal(self.epsilon_of_grant)}{rho}{self._delta_in_words} for any "
+            f"{model.window_length} consecutive steps of {self.step_minutes} minutes in {self.time_zone} "
+            f"({kind}), changes of a reading of at most {self.covered_in_words} in {leaves} at a step; "
+            f"measured by {self.mechanism['name']}. {self.rows_in_words}"
+        )
+        return f"{words} {self.leaves_in_words}".strip()
+
     def in_words(self) -> str:
         """Return what one customer's protection covers, and what it does not.
 
@@ -180,9 +240,7 @@ class ReleaseStatement:
             "a larger rounding of the supplier's, this figure holds for what that statement covers too.",
             f"This covers changes of each reading by at most {self.covered_in_words} in the unit of "
             f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
-            f"{'c^2 times rho' if model.delta else 'c times epsilon'}. Whether a customer has readings at "
-            "all is covered only where each row of the input is one customer's, clamped to at most that size "
-            "above and below 0.",
+            f"{'c^2 times rho' if model.delta else 'c times epsilon'}. {self._presence_in_words}",
             *([long_spans.spans_in_words(self.long_spans, _decimal)] if self.long_spans else []),
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the guarantee.",
@@ -283,6 +341,10 @@ class ReleaseStatement:
             document["errors"] = self.errors.to_document(self.period, self.revision, self.vintage)
         if self.no_errors is not None:
             document["no_errors"] = self.no_errors
+        if self.bounds is not None:
+            document["bounds"] = [str(bound) for bound in self.bounds]
+        if self.metered is not None:
+            document["metered"] = self.metered
         return document
 
     @classmethod
@@ -318,9 +380,19 @@ class ReleaseStatement:
                 measurements=_told(document, "measurements", StatedMeasurements.from_document),
                 errors=_told(document, "errors", StatedErrors.from_document),
                 no_errors=document.get("no_errors"),
+                bounds=_told(document, "bounds", _two_bounds),
+                metered=document.get("metered"),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error
+
+
+def _two_bounds(document: Any) -> tuple[Fraction, Fraction]:
+    low, high = (
+        -exact_from_text(text[1:]) if text.startswith("-") else exact_from_text(text)
+        for text in map(str, document)
+    )
+    return low, high
 
 
 def _told(document: Mapping[str, Any], key: str, read: Callable[[Any], Told]) -> Told | None:
@@ -337,6 +409,11 @@ def _decimal(amount: Fraction) -> str:
     """Return four decimals, rounded up: the words may overstate a cost, never understate it."""
     whole, rest = divmod(math.ceil(amount * 10**4), 10**4)
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
+
+
+def _shown(amount: Fraction) -> str:
+    """An exact number as people read it."""
+    return f"{amount.numerator:,}" if amount.denominator == 1 else f"{float(amount):.6g}"
 
 
 def decimal_below(amount: Fraction) -> str:

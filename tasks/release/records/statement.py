@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -32,9 +33,11 @@ from tasks.release.records.published_rows import known_errors
 from tasks.storage.private_files import read_verified
 
 MECHANISM, ROUNDING = "mechanism", "supplier_rounding"
+INPUT = ("bounds", "metered")
+"""Keys of how readings were taken in; absent in what earlier versions kept: then they are not recorded."""
 NAME, FEATURES = "name", "features"
 TIMES = "times"
-OF_THE_DRAW = (MECHANISM, ROUNDING, "epsilon_plan", "long_spans")
+OF_THE_DRAW = (MECHANISM, ROUNDING, "epsilon_plan", "long_spans", *INPUT)
 """Keys of a statement whose configuration is that of the draw."""
 COVARIATES = "covariates"
 OF_THE_ESTIMATE = (COVARIATES, TREE)
@@ -85,6 +88,8 @@ def statement_of(
         measurements=beside.measurements,
         errors=beside.errors,
         no_errors=beside.no_errors,
+        bounds=settings.privacy.bounds,
+        metered=settings.metered,
     )
 
 
@@ -99,12 +104,14 @@ def told_of_draw(settings: Settings, day: date, revision: int, mechanism: Mechan
         ROUNDING: str(settings.input.supplier_rounding),
         "epsilon_plan": str(settings.model.told_epsilon(mechanism.epsilon)),
         "long_spans": [span.to_document() for span in long_spans_of(settings, day, revision)],
+        "bounds": [str(bound) for bound in settings.privacy.bounds],
+        "metered": settings.metered,
     }
 
 
 def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseStatement) -> ReleaseStatement:
     """The statement of an estimate, with what is of its draw as it was kept then, or as the day's first one
-    has it; of a first one of an earlier version, which kept nothing, as it is.
+    has it; of a first one of an earlier version, which kept nothing, as it is, less what nobody recorded.
 
     By now the configuration may plan with less of epsilon, or know of another rounding beside as much less
     alpha: no amendment, and neither is true of what was drawn before. record: of the day. Where what was
@@ -115,10 +122,10 @@ def as_drawn(settings: Settings, record: ReleaseRecord | None, now: ReleaseState
     told = stated_of_draw(*draw)
     if told is None:
         if not now.vintage:
-            return now
+            return replace(now, bounds=None, metered=None)
         digest = record.staged_hash if record else None
         told = (_staged_first(settings, digest, now) or _listed(settings, now)).to_document()
-    known = {ROUNDING: "0"} | {key: told[key] for key in OF_THE_DRAW if key in told}
+    known = {ROUNDING: "0", **dict.fromkeys(INPUT)} | {key: told[key] for key in OF_THE_DRAW if key in told}
     mechanism = _mechanism_drawn(known.get(MECHANISM, now.mechanism), now.mechanism)
     try:
         return ReleaseStatement.from_document({**now.to_document(), **known, MECHANISM: mechanism})

@@ -123,10 +123,11 @@ def test_a_new_estimate_states_what_its_draw_was_planned_for_whatever_is_configu
     learning.configure('supplier_rounding = "0.5"', 'supplier_rounding = "0"')
     learning.configure('alpha = "0.5"', 'alpha = "1"')
     learning.configure("[budget]", '[budget]\nstream_share = "1/2"')
+    learning.configure('bounds = ["0", "20000"]', 'bounds = ["0", "30000"]')
     assert set(night(learning, DAYS[1])) == {DAYS[0]}
     now = stated()
     assert (first["vintage"], now["vintage"]) == (0, 1)
-    for told in ("epsilon_plan", "supplier_rounding", "long_spans", "privacy_model"):
+    for told in ("epsilon_plan", "supplier_rounding", "long_spans", "privacy_model", "bounds"):
         assert now[told] == first[told], told
     assert "changes of each reading by at most 0.5 in" in now["privacy_in_words"]
     learning.assert_sound()

@@ -44,7 +44,28 @@ def test_it_says_what_the_ledger_knows(installation):
     compromise(installation.settings, ledger, DAY, "a test", installation.now)
     ledger.close()
     installation.write_pages()
-    assert "noise of 1 release(s) became known" in str(card_of(installation))
+    assert "noise of 1 release(s) of this privacy budget became known (" in str(card_of(installation))
+
+
+def test_days_keep_what_they_were_drawn_under(installation):
+    """Bounds and schema of each day are its statement's, whatever the configuration says by now."""
+    path = installation.folder / "optstream.toml"
+    before = installation.settings.privacy.bounds
+    installation.release(DAY)
+    text = path.read_text()
+    path.write_text(text.replace('bounds = ["0", "20000"]', 'bounds = ["0", "77"]'))
+    assert installation.settings.privacy.bounds != before
+    installation.write_pages()
+    card, page = str(card_of(installation)), (installation.folder / "published/index.html").read_text()
+    assert "0 to 20,000" in card
+    assert "77" not in card.replace("0.77", "")
+    installation.release(NEXT)
+    installation.write_pages()
+    card, page = str(card_of(installation)), (installation.folder / "published/index.html").read_text()
+    for said in (card, page):
+        assert "clamped to 0 to 20,000" in said
+        assert "clamped to 0 to 77" in said
+    assert "2016-06-01 to 2016-06-01 (1 day(s)): epsilon at most" in card
 
 
 def test_a_hostile_title_is_text():

@@ -1,6 +1,5 @@
 """The deployment card has the fields of the public registry, and never understates a loss."""
 
-import re
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,8 +9,7 @@ import pytest
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.metadata.dataset import read_dataset
-from optstream.catalogue.metadata.deployment_card import Deployment, deployment_card
-from optstream.catalogue.statements.noise_scales import NoiseScale
+from optstream.catalogue.metadata.deployment_card import Deployment, StatedTerms, deployment_card
 from optstream.privacy import PrivacyModel
 from tests.optstream.catalogue.folders import DAY
 
@@ -147,15 +145,8 @@ TOLD = About(
 )
 DEPLOYMENT = Deployment(
     guarantees=(PrivacyModel("2", 48, 10), PrivacyModel("1/3", 48, 10)),
-    n_compromised=0,
     sharing=("gas",),
-    restatement_share=Fraction(1, 10),
-    supplier_rounding=Fraction(0),
-    mechanism={"name": "Laplace", "noise": "joint"},
-    bounds=(Fraction(0), Fraction(10)),
-    metered=False,
-    step_minutes=30,
-    n_leaves=2,
+    terms=(StatedTerms("epsilon at most 5 for all", DAY, DAY, 1), StatedTerms("less", DAY, DAY, 2)),
 )
 
 
@@ -206,7 +197,8 @@ def test_parameters_are_words_and_not_pythons_own_notation(dataset):
         "sampling": {"method": "l1"},
         "features": {"day": [], "half": ["06:00", "18:00"]},
     }
-    card = deployment_card(dataset, replace(DEPLOYMENT, mechanism=mechanism))
+    stated = replace(dataset, statement=replace(dataset.statement, mechanism=mechanism))
+    card = deployment_card(stated, DEPLOYMENT)
     said = card["deployment"]["implementation"]["mechanisms"]
     assert said.startswith("OptStream (sampling (method l1), features (day none, half 06:00 18:00)). Noise")
 
@@ -220,48 +212,30 @@ def test_no_loss_is_understated(dataset):
     assert "earlier guarantee keep it: epsilon at most 2 " in loss["privacy_parameters_details"]
 
 
-def test_what_the_suppliers_rounding_takes_of_alpha_is_not_said_to_be_covered(dataset):
-    rounded = replace(DEPLOYMENT, supplier_rounding=Fraction(1, 2))
-    loss = deployment_card(dataset, rounded)["deployment"]["privacy_loss"]
-    assert "each reading by at most 9.5 in the unit" in loss["privacy_unit_details"]
-    assert "In force: epsilon at most 0.3334 " in loss["privacy_parameters_details"]
-    assert "changes of a reading of at most 9.5. Days" in loss["privacy_parameters_details"]
-    assert "at most 10, less what the supplier rounded then." in loss["privacy_parameters_details"]
-    thirds = replace(DEPLOYMENT, guarantees=(PrivacyModel("1", 48, "2/3"),))
-    assert "by at most 0.6666 in" in str(deployment_card(dataset, thirds))
-
-
-def test_noise_that_is_priced_for_customers_in_one_leaf_says_so(dataset):
-    details = deployment_card(dataset, DEPLOYMENT)["deployment"]["privacy_loss"]["privacy_unit_details"]
-    assert "readings of one period lie in" not in details
-    assert "Where the manifest of a day in the window limits that further" in details
-    noise = (NoiseScale(1, "blocks", Fraction(50), 6, 2),)
-    joint = replace(dataset, statement=replace(dataset.statement, noise=noise))
-    details = deployment_card(joint, DEPLOYMENT)["deployment"]["privacy_loss"]["privacy_unit_details"]
-    assert "It covers customers whose readings of one period lie in at most 1 leaf." in details
+def test_terms_of_days_are_as_their_statements_have_them(dataset):
+    """The newest first; of what a stream is allowed in days to come the ledger says."""
+    said = deployment_card(dataset, DEPLOYMENT)["deployment"]["privacy_loss"]["privacy_parameters_details"]
+    newest, oldest = (
+        said.index(f"({n} day(s)): {words}") for n, words in ((2, "less"), (1, "epsilon at most 5"))
+    )
+    assert newest < oldest
+    assert "For days to come: epsilon at most 0.3334 " in said
 
 
 def test_noise_that_became_known_is_told(dataset):
-    card = deployment_card(dataset, replace(DEPLOYMENT, n_compromised=2))["deployment"]
-    assert "noise of 2 release(s) became known" in card["privacy_loss"]["privacy_parameters_details"]
+    lost = replace(TOLD, known_noise=(("gas", "2016-02-01"), ("load", "2016-02-03")))
+    card = deployment_card(replace(dataset, about=lost), DEPLOYMENT)["deployment"]
+    said = card["privacy_loss"]["privacy_parameters_details"]
+    assert said.startswith("The noise of 2 release(s) of this privacy budget became known (gas 2016-02-01, ")
 
 
 def test_it_tells_the_unit_and_whom_presence_leaves_out(dataset):
     card = deployment_card(dataset, DEPLOYMENT)["deployment"]
-    assert re.fullmatch(
-        "One customer's readings in any 48 consecutive steps of 30 minutes",
-        card["privacy_loss"]["privacy_unit"],
+    assert (
+        card["privacy_loss"]["privacy_unit"]
+        == "One customer's readings in any 48 consecutive steps of 30 minutes"
     )
-    assert "has readings at all" in card["dp_variant"]["unprotected_quantities"]
-    metered = replace(DEPLOYMENT, metered=True)
-    card = deployment_card(dataset, metered)["deployment"]
-    assert "has readings at all" not in card["dp_variant"]["unprotected_quantities"]
-
-
-@pytest.mark.parametrize("bounds", [(Fraction(0), Fraction(11)), (Fraction("-10.5"), Fraction(1))])
-def test_presence_is_left_out_where_readings_may_be_larger_than_what_is_covered(dataset, bounds):
-    """With alpha 10 somebody's rows that come or go cost twice epsilon (docs/privacy.md, section 1)."""
-    card = deployment_card(dataset, replace(DEPLOYMENT, metered=True, bounds=bounds))["deployment"]
-    reach = "11" if bounds[1] == 11 else "10.5"
-    said = f"has readings at all, but as a change of up to {reach} in each reading"
-    assert said in card["dp_variant"]["unprotected_quantities"]
+    assert "not recorded" in card["dp_variant"]["unprotected_quantities"]
+    known = replace(dataset.statement, bounds=(Fraction(0), Fraction(10)), metered=False)
+    card = deployment_card(replace(dataset, statement=known), DEPLOYMENT)["deployment"]
+    assert "readings at all is not covered" in card["dp_variant"]["unprotected_quantities"]

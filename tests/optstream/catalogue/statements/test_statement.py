@@ -234,3 +234,29 @@ def test_noise_scales_are_told_once_in_order():
         NoiseScale(1, "samples", Fraction(5), 3, 3),
     )
     assert noise_scales([replace(shared, groups=())]) == (NoiseScale(1, "samples", Fraction(5), 0, 3),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "not recorded"),
+        ({"bounds": (0, 10)}, "not recorded"),
+        ({"metered": True}, "not recorded"),
+        ({"bounds": (0, 10), "metered": False}, "at all is not covered"),
+        ({"bounds": (0, 10), "metered": True}, "is covered as a change"),
+        ({"bounds": (0, 11), "metered": True}, "up to 11 in each reading, which costs 2 times epsilon"),
+        (
+            {"bounds": ("-20.5", 1), "metered": True},
+            "up to 20.5 in each reading, which costs 3 times epsilon",
+        ),
+        ({"bounds": (100, 101), "metered": True}, "up to 101 in each reading, which costs 11 times epsilon"),
+    ],
+)
+def test_presence_is_covered_as_bounds_and_schema_of_the_day_have_it(statement, changes, said):
+    """By line 3 of section 1 of docs/privacy.md, alpha 10; what is not recorded counts as not covered."""
+    exact = {key: tuple(map(Fraction, one)) if key == "bounds" else one for key, one in changes.items()}
+    stated = statement(DAY, **exact)
+    assert said in stated.in_words() or "covered only where each row" in stated.in_words()
+    assert said in stated.terms_in_words
+    assert ReleaseStatement.from_document(json.loads(json.dumps(stated.to_document()))) == stated
+    assert set(changes) == {"bounds", "metered"} & set(stated.to_document())

@@ -13,7 +13,7 @@ from tests.tasks.two_regions import CONFIGURATION, STEPS, released_by
 
 DAY = date(2016, 6, 1)
 BEFORE_ESTIMATE = STEPS[:6]
-OF_THE_DRAW = ("epsilon_plan", "long_spans", "supplier_rounding")
+OF_THE_DRAW = ("epsilon_plan", "long_spans", "supplier_rounding", "bounds", "metered")
 
 
 def stated(installation, day=DAY):
@@ -56,8 +56,9 @@ ROUNDED = ('alpha = "1"', 'alpha = "0.5"'), ("[input]", '[input]\nsupplier_round
         (('levels = ["1/2", "1/2"]', 'levels = ["1/10", "9/10"]'),),
         (("n_samples = 10", "n_samples = 20"),),
         tuple((new, old) for old, new in ROUNDED[::-1]),
+        (('bounds = ["0", "20000"]', 'bounds = ["-1", "1"]'),),
     ],
-    ids=["share", "restatements", "levels", "samples", "rounding"],
+    ids=["share", "restatements", "levels", "samples", "rounding", "bounds"],
 )
 def test_the_first_statement_is_of_the_draw_whatever_is_configured_since(installation, as_was, edits):
     for before, after in ROUNDED:
@@ -81,7 +82,9 @@ def test_the_word_on_the_leaves_of_a_period_is_that_of_the_draw(installation):
     drawn(installation)
     installation.configure('schema = "aggregated"', 'schema = "metered"')
     assert published(installation).status is Status.PUBLISHED
-    assert "at most 1 leaf." in stated(installation)["privacy_in_words"]
+    found = stated(installation)
+    assert "at most 1 leaf." in found["privacy_in_words"]
+    assert found["metered"] is False
 
 
 def test_what_is_lost_is_published_again_after_the_edit(installation):
@@ -105,7 +108,9 @@ def test_a_draw_that_kept_its_inputs_alone_is_stated_as_before(installation):
     assert published(installation).status is Status.PUBLISHED
     told = [one["facets"]["optstream_inputs"]["hmac_sha256"] for one in installation.lineage()[0]["inputs"]]
     assert {name: tag for files in told for name, tag in files.items()} == inputs
-    assert stated(installation)["epsilon_plan"] == "1"
+    found = stated(installation)
+    assert found["epsilon_plan"] == "1"
+    assert not {"bounds", "metered"} & set(found), "nobody kept what it was drawn under"
 
 
 CUTS = '[features]\n"day parts" = ["01:00", "12:00", "23:00"]\nday = []\n[input]'
@@ -172,11 +177,13 @@ def test_lineage_names_the_folder_that_was_drawn_from(installation):
         lambda told: {**told, "epsilon_plan": "much"},
         lambda told: {**told, "mechanism": "Laplace"},
         lambda told: {**told, "long_spans": 3},
+        lambda told: {**told, "bounds": ["1", "0"]},
+        lambda told: {**told, "metered": "no"},
         lambda told: {**told, "supplier_rounding": None},
         lambda told: "nothing",
         None,
     ],
-    ids=["epsilon", "mechanism", "spans", "rounding", "all", "cut"],
+    ids=["epsilon", "mechanism", "spans", "bounds", "metered", "rounding", "all", "cut"],
 )
 def test_a_record_of_a_draw_that_was_edited_by_hand_is_named_with_its_remedy(installation, edit):
     drawn(installation)

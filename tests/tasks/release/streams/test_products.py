@@ -13,9 +13,12 @@ from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.privacy import worst_window
 from tasks.ledger.verify import verify
+from tasks.monitoring import watch
+from tasks.monitoring.alarms.alarm import Kind
 from tasks.release.day import Status
 from tasks.release.run import terms_of
 from tasks.reports.deployment import deployment_of
+from tasks.reports.write import write_pages, write_public_page
 from tests.optstream.ledger.brute_force import Charged, above
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
@@ -66,6 +69,33 @@ def test_the_statement_says_that_others_share_the_budget(products):
         assert statement.epsilon_of_grant == 1
 
 
+def test_noise_of_one_that_became_known_is_said_by_all(products):
+    """Card, page, descriptions and alarms of the sibling: its windows are lost too."""
+    electricity, gas = products["electricity"], products["gas"]
+    for one in (electricity, gas):
+        one.release(DAY, NEXT)
+        write_pages(one.settings, one.ledger, one.now)
+    published = gas.folder / "published"
+    names = ["about", "datapackage", "croissant", "deployment-card"]
+    names = ("index.html", "deployment-card.html", "dcat.jsonld", *(f"{name}.json" for name in names))
+    assert not any("noise of" in path.read_text() for name in names if (path := published / name).exists())
+    electricity.compromise(NEXT)
+    assert gas.ledger.known_noise("gas") == (("electricity", "2016-06-02"),)
+    assert gas.ledger.known_noise("nobody") == ()
+    for streams in (["electricity"], []):  # until readers know
+        alarms = watch(gas.settings, gas.ledger, gas.now, live=False).alarms
+        assert [one.node for one in alarms if one.kind is Kind.COMPROMISED] == streams
+        write_pages(gas.settings, gas.ledger, gas.now)
+    for name in names:
+        said = (published / name).read_text()
+        assert "2016-06-02" in said.replace("&nbsp;", " "), name
+        assert "electricity 2016-06-02" in said or name == "about.json", name
+    alone = gas.folder / "alone.html"
+    write_public_page(published, alone)
+    assert "electricity 2016-06-02" in alone.read_text()
+    assert check_files(published) == []
+
+
 def test_restatements_have_their_part_of_the_streams_share(products):
     gas = products["gas"]
     gas.configure('stream_share = "1/2"', 'stream_share = "1/2"\nrestatement_share = "1/10"')
@@ -107,7 +137,7 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
     assert ledger.terms("heat").alpha_ratio == Fraction(1, 4)
     # and the card of each says how large a change of its own readings may be
     for one, alpha in ((electricity, 2), (gas, 6), (heat, Fraction(1, 2))):
-        assert deployment_of(one.settings, ledger, THIRD).model.alpha == alpha
+        assert deployment_of(one.settings, ledger, ()).model.alpha == alpha
     guarantees = [replace(one.settings.model, alpha=Fraction(alpha)) for one, alpha in ((gas, 1), (gas, 2))]
     charged = [
         Charged(record.spends, record.amendment)
