@@ -1,14 +1,19 @@
 import os
 import shutil
 import socket
+import struct
 from datetime import date
 from hashlib import sha256
 
+import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import DumpError
+from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
 from tasks.ingest.sandbox.process import reading_apart
+from tasks.release.guards.input_hashes import UNKNOWN, hashing
+from tests.tasks.conftest import SmallStream
 
 DAY = date(2025, 1, 15)
 
@@ -47,8 +52,10 @@ def test_hidden_files_are_left_alone(stream):
 
 @pytest.mark.parametrize(
     "name",
-    ["part-1.PARQUET", "part-1.Parquet", "part-1.parq", "part-1.pq", "000001_0", "part-1", "x.parquet.tmp"]
-    + ["x.parquet.gz", "x.csv", "notes.txt", "deeper/part-1.parquet", "hour=05/part-0.parquet"],
+    [
+        *("part-1.PARQUET", "part-1.Parquet", "part-1.parq", "part-1.pq", "000001_0", "part-1", "x.csv"),
+        *("x.parquet.tmp", "x.parquet.gz", "notes.txt", "deeper/part-1.parquet", "hour=05/part-0.parquet"),
+    ],
 )
 @pytest.mark.parametrize("above", [0, 1, 2])
 def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, name, above):
@@ -88,7 +95,9 @@ def test_the_folder_of_a_table_is_refused_by_the_name_of_its_log(stream, log, ab
     [("country=FR", "_delta_log"), ("country=FR", ".hoodie"), ("data", "metadata/v1.metadata.json")],
 )
 def test_a_part_of_a_table_is_refused_too(small, folder, log):
-    stream = small(('folder = "dumps"', f'folder = "table/{folder}"'))
+    file = small().settings.file
+    file.write_text(file.read_text().replace('folder = "dumps"', f'folder = "table/{folder}"'))
+    stream = SmallStream(load_settings(file))
     for region in ("84", "11"):
         stream.write(region, stream.rows(1.0))
     assert not isinstance(found(stream), Exception)
@@ -118,6 +127,47 @@ def test_markers_and_dumps_are_files(stream, name, what, tmp_path_factory, monke
     assert type(error) is DumpError
     assert ("leads outside" if what == "link out of the folder" else "must be a file") in str(error)
     assert name in str(error)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("is_dictionary", [True, False])
+def test_pages_are_compared_with_their_checksums(stream, version, is_dictionary):
+    path = stream.folder("84") / "part-0.parquet"
+    table = pq.read_table(path, partitioning=None)
+    how = {"compression": "none", "use_dictionary": is_dictionary, "data_page_version": version}
+    pq.write_table(table, path, write_page_checksum=True, **how)
+    assert ingest(stream.settings, [found(stream)])[0].period is not None
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    value = next(one for one in map(group.column, range(group.num_columns)) if one.path_in_schema == "load")
+    data = bytearray(path.read_bytes())
+    start = value.dictionary_page_offset if is_dictionary else value.data_page_offset
+    page_end = start + value.total_compressed_size  # headers, which no checksum covers, have the value, too
+    data[data.rindex(struct.pack("<d", 1.0), start, page_end) + 6] ^= 1
+    path.write_bytes(data)
+    assert ingest(stream.settings, [found(stream)])[0].metrics["file_fault"][0] == "damaged_page"
+    pq.write_table(table, path, **how)
+    assert ingest(stream.settings, [found(stream)])[0].period is not None
+
+
+def test_a_file_of_two_terabytes_is_refused_by_its_size(stream):
+    path = stream.folder("84") / "part-0.parquet"
+    os.truncate(path, 2**41)
+    dump = found(stream)
+    with hashing(stream.settings, [dump]) as inputs_of, reading_apart() as read:
+        assert read(stream.settings, [dump])[0].metrics["file_fault"][0] == "too_large"
+    assert UNKNOWN in inputs_of(dump).values()
+
+
+def test_hashes_end_with_the_time_limit_and_with_the_block(stream, monkeypatch):
+    path = stream.folder("84") / "part-0.parquet"
+    os.truncate(path, 2**35)  # half a minute of hashing
+    dump = found(stream)
+    with pytest.raises(DumpError, match="damaged"), hashing(stream.settings, [dump]) as inputs_of:
+        raise DumpError("damaged")
+    limit = stream.settings.input.model_copy(update={"time_limit": "0min"})
+    with hashing(stream.settings.model_copy(update={"input": limit}), [dump]) as inputs_of:
+        pass
+    assert "took longer than input.time_limit" in str(inputs_of(dump))
 
 
 def test_a_list_may_give_the_hash_of_each_file(small):
