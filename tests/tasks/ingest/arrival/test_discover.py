@@ -141,8 +141,9 @@ def test_pages_are_compared_with_their_checksums(stream, version, is_dictionary)
     value = next(one for one in map(group.column, range(group.num_columns)) if one.path_in_schema == "load")
     data = bytearray(path.read_bytes())
     start = value.dictionary_page_offset if is_dictionary else value.data_page_offset
-    page_end = start + value.total_compressed_size  # headers, which no checksum covers, have the value, too
-    data[data.rindex(struct.pack("<d", 1.0), start, page_end) + 6] ^= 1
+    # the header of a data page, which no checksum covers, has the value, too
+    find = data.index if is_dictionary else data.rindex
+    data[find(struct.pack("<d", 1.0), start, start + value.total_compressed_size) + 6] ^= 1
     path.write_bytes(data)
     assert ingest(stream.settings, [found(stream)])[0].metrics["file_fault"][0] == "damaged_page"
     pq.write_table(table, path, **how)
