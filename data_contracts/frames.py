@@ -9,8 +9,14 @@ from optstream.storage.parquet_limits import Limits
 LIMITS = Limits(rows=2**31, columns=10_000)
 """What the footer of one file of a dump may claim; a day may have many files."""
 
+LARGEST_FILE = 2**36
+"""Bytes of one file of a dump."""
+
 FILE_FAULTS = {
     "unreadable": "must be a readable Parquet file; deliver it again",
+    "too_large": f"must have at most {LARGEST_FILE // 2**30} GiB; split it into several",
+    "other_hash": "must have the SHA-256 that the list of files gives; deliver it again",
+    "damaged_page": "must have pages that fit their checksums; deliver it again",
     "too_much": f"must claim {LIMITS.words}; split it into several",
     "columns": "must hold these columns; correct [input], or its changes by date, or the dump",
     "other_schema": 'must have the customer column if and only if [input] schema is "metered"; correct the '

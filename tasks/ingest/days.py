@@ -94,5 +94,5 @@ def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
             for path in paths:
                 name = f"{folder}/{path.name}"
                 file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves)
-                files.append(inspect(file, dump.day, settings))
+                files.append(inspect(file, dump.day, settings, dump.hashes.get(path, "")))
     return files

@@ -7,11 +7,11 @@ from typing import Any
 
 import polars as pl
 
-from data_contracts.frames import LIMITS
+from data_contracts.frames import LARGEST_FILE, LIMITS
 from optstream.catalogue.backends import Location
 from optstream.stream import Calendar
 from tasks.config import Layout, Settings
-from tasks.ingest.arrival.files import claims_in, scan_file
+from tasks.ingest.arrival.files import claims_in, pages_are_whole, scan_file, sha256_of, size_of
 from tasks.ingest.reading import countable
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -49,8 +49,18 @@ class SourceFile:
     found: tuple[str, ...] = ()
 
 
-def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
-    """Read the footer and fill in the types, or the name of the rule that the file breaks."""
+def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> SourceFile:
+    """Read the footer and fill in the types, or the name of the rule that the file breaks.
+
+    sha256: that the file must have; empty where nothing says.
+    """
+    try:
+        if size_of(file.path) > LARGEST_FILE:
+            return replace(file, broken="too_large")
+        if sha256 and sha256_of(file.path) != sha256:
+            return replace(file, broken="other_hash")
+    except OSError:
+        return replace(file, broken="unreadable")
     claims = claims_in(file.path)
     if claims is None:
         return replace(file, broken="unreadable")
@@ -78,6 +88,9 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         return replace(file, broken="customer_type")
     if not all(_names(schema[one]) for one in of_leaf):
         return replace(file, broken="region_type")
+    read = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else []), *of_leaf]
+    if not pages_are_whole(file.path, read):
+        return replace(file, broken="damaged_page")
     start = _start(settings.calendar, day, aware=stamp.time_zone is not None)
     if start is None:
         return replace(file, broken="clock")

@@ -1,9 +1,15 @@
-"""Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
+"""Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists.
 
+An entry whose name begins with "." or "_" is hidden, and ignored. Every other entry is a folder of the
+layout, a Parquet file of a day, or stops the day. The log of a table stops it too: only a reader of such logs
+knows which of the table's files still hold.
+"""
+
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
 from optstream.catalogue.backends import Location, StoreUrl
@@ -23,6 +29,10 @@ from tasks.ingest.arrival.folders import (
 from tasks.ingest.arrival.parts import PREFIX, parts_of, parts_of_all_days, place_of, top_of
 
 LARGEST_LIST = 2**24
+TABLE_LOG = re.compile(r"_delta_log|_spark_metadata|\.hoodie.*|metadata|_iceberg.*", re.IGNORECASE)
+"""Names of the logs of tables: Delta, Spark's streams, Hudi, Iceberg."""
+LISTED = re.compile(r"(?:([0-9a-fA-F]{64}) [ *])?(.+)")
+"""A line of a file list: a name, perhaps after its SHA-256, as `sha256sum` writes them."""
 MOST_FILES = 10_000
 """Entries of one folder of a day."""
 MOST_SAID = 12
@@ -39,10 +49,15 @@ class _AbsentDumpError(LateDumpError):
 
 @dataclass(frozen=True)
 class Dump:
-    """The complete dump of one day. files: of each part, as `parts_of` orders them, its Parquet files."""
+    """The complete dump of one day.
+
+    files: of each part, as `parts_of` orders them, its Parquet files. hashes: their SHA-256 in the order of
+    all files, empty where a list of files gives none.
+    """
 
     day: date
     files: tuple[tuple[Location, ...], ...]
+    hashes: Mapping[Location, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,8 +65,9 @@ class Arrival:
     """What is there of one day's dump.
 
     unknown_regions: those that no leaf is called, or no folder is for, with a folder of that day. files: of
-    each part, as of `parts_of`, whose dump is complete. waiting, broken: of other parts, in words, what is
-    not there yet, or which rule is broken. absent: those of the waiting that have not even a folder.
+    each part, as of `parts_of`, whose dump is complete. hashes: the SHA-256 that lists give of files.
+    waiting, broken: of other parts, in words, what is not there yet, or which rule is broken. absent: those
+    of the waiting that have not even a folder.
     """
 
     day: date
@@ -60,6 +76,7 @@ class Arrival:
     waiting: Mapping[str, str]
     broken: Mapping[str, str]
     absent: tuple[str, ...] = ()
+    hashes: Mapping[Location, str] = field(default_factory=dict)
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
@@ -112,10 +129,87 @@ def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival 
     """Return what has arrived of each day's dumps, None if a store does not tell; raises OSError."""
     found = sorted(names_in(settings.input_folder))
     regions = [name for name in found if name.startswith(PREFIX)]
-    return {day: _arrival(settings, day, regions) for day in days}
+    stray = next(_strays(settings, found, days), None)
+    return {day: _arrival(settings, day, regions, stray) for day in days}
 
 
-def _arrival(settings: Settings, day: date, regions: Sequence[str]) -> Arrival | None:
+def _strays(settings: Settings, names: Sequence[str], days: Sequence[date]) -> Iterator[str]:
+    """Yield what lies above the folders of these days, and is neither hidden nor a folder of the layout."""
+    top = settings.input_folder
+    for table in _tables_around(top):
+        yield _table(table)
+    dated = settings.input.region is not None
+    yield from _odd_names("", names, "date" if dated else "region")
+    parts = dict.fromkeys(part for day in days for part in parts_of(settings, day))
+    below = [top_of(part) for part in parts if part]
+    yield from _odd_below(top, below, "date")
+    if settings.stream.period == "hour":
+        places = (place_of(part, day).rpartition("/")[0] for day in days for part in parts_of(settings, day))
+        yield from _odd_below(top, dict.fromkeys(places), "hour")
+
+
+def _odd_below(top: Location, places: Iterable[str], key: str) -> Iterator[str]:
+    for place in places:
+        with suppress(OSError):  # its days are missing, or cannot be looked into: they say so
+            yield from _odd_names(f"{place}/", sorted(names_in(top / place)), key)
+
+
+def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
+    """Yield a message for each name of a folder that holds only folders `key=…`."""
+    for name in names:
+        if TABLE_LOG.fullmatch(name):
+            yield _table(f"{place}{name!r:.80}")
+        elif not _is_hidden(name) and not _is_folder_of(key, place, name):
+            yield (
+                f"{place}{name!r:.80} is no folder {_FOLDERS[key]}; move its readings into the folder of "
+                'their day, move it away, or begin its name with "_", which hides it'
+            )
+
+
+_FOLDERS = {"region": "region=CODE", "date": "date=YYYY-MM-DD", "hour": "hour=HH"}
+
+
+def _is_folder_of(key: str, place: str, name: str) -> bool:
+    if name.startswith(PREFIX):
+        return not place  # in place of a day's folder it stops that day alone
+    if key == "region":
+        return False
+    dated = f"{place.strip('/').rpartition('/')[2]}/{name}" if key == "hour" else name
+    with suppress(ValueError):
+        period_from_partition(dated)
+        return True
+    return False
+
+
+def _is_hidden(name: str) -> bool:
+    return name[0] in "._"
+
+
+def _tables_around(folder: Location) -> Iterator[str]:
+    """Yield the log of a table that the input folder is a partition of, or the data of."""
+    while "=" in folder.name or folder.name == "data":
+        holds_data, folder = folder.name == "data", folder.parent
+        with suppress(OSError):
+            logs = [name for name in names_in(folder) if TABLE_LOG.fullmatch(name)]
+            if holds_data:
+                logs = [name for name in logs if name != "metadata" or _is_iceberg(folder / name)]
+            yield from (f"{str(folder)!r:.80}/{name}" for name in sorted(logs))
+
+
+def _is_iceberg(folder: Location) -> bool:
+    with suppress(OSError):
+        return any(name.endswith(".metadata.json") for name in names_in(folder))
+    return False
+
+
+def _table(log: str) -> str:
+    return (
+        f"{log} is the log of a table, whose folder keeps files with deleted and replaced rows; deliver the "
+        "table's present rows as plain Parquet files in a folder without it"
+    )
+
+
+def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str | None) -> Arrival | None:
     within, parts = partition_of(day), parts_of(settings, day)
     known = {top_of(part) for part in parts}
     unknown = [name for name in regions if name not in known]
@@ -124,11 +218,14 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str]) -> Arrival |
     except OSError:
         return None
     files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
-    absent = []
+    absent: list[str] = []
+    hashes: dict[Location, str] = {}
     for part in parts:
         place = place_of(part, day)
         try:
-            files[part] = _part_files(settings, layout, settings.input_folder / place, place)
+            found = _part_files(settings, layout, settings.input_folder / place, place)
+            files[part] = tuple(found)
+            hashes.update((path, tag) for path, tag in found.items() if tag)
         except LateDumpError as error:
             waiting[part] = str(error)
             absent += [part] if isinstance(error, _AbsentDumpError) else []
@@ -139,8 +236,12 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str]) -> Arrival |
     for part, told in _shared(files, day).items():
         broken[part] = told
         del files[part]
+    if stray is not None:
+        broken = {parts[0]: stray}
+        files.pop(parts[0], None)
+        waiting.pop(parts[0], None)
     names = tuple(name.removeprefix(PREFIX) for name in delivered)
-    return Arrival(day, names, files, waiting, broken, tuple(absent))
+    return Arrival(day, names, files, waiting, broken, tuple(absent), hashes)
 
 
 def _shared(files: Mapping[str, tuple[Location, ...]], day: date) -> dict[str, str]:
@@ -182,10 +283,11 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
         return DumpError(f"{day}: " + _told_once(arrival.broken, day))
     if arrival.waiting:
         return LateDumpError(f"{day}: " + _told_once(arrival.waiting, day))
-    return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)))
+    return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
 
 
-def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> tuple[Location, ...]:
+def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> dict[Location, str]:
+    """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else ""."""
     if not is_folder(folder):
         raise _AbsentDumpError(f"the dump {place} is missing")
     try:
@@ -196,16 +298,26 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
         raise _AbsentDumpError(f"the dump {place} is missing")
     if len(present) > MOST_FILES:
         raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
-    names = sorted(name for name in present if name.endswith(".parquet") and name[0] not in "._")
-    if layout.file_list is None:
-        if layout.announcement not in present:
-            raise LateDumpError(f"the marker {layout.announcement} of {place} is absent")
-    else:
-        _check_list(layout.file_list, present, place, names)
+    announcement, kind = layout.announcement, "marker" if layout.file_list is None else "file list"
+    logs = sorted(name for name in present if TABLE_LOG.fullmatch(name))
+    if logs:
+        raise DumpError(_table(f"{place}/{logs[0]!r:.80}"))
+    if announcement not in present:
+        raise LateDumpError(f"the {kind} {announcement} of {place} is absent")
+    if not present[announcement].is_file:
+        raise DumpError(f"the {kind} {place}/{announcement} must be a file; replace it")
+    names = sorted(name for name in present if name != announcement and not _is_hidden(name))
+    other = [name for name in names if not name.endswith(".parquet")]
+    if other:
+        raise DumpError(
+            f"{place}/{other[0]!r:.80} must end in .parquet; rename it if it is a whole Parquet file, else "
+            'move it away, or begin its name with "_", which hides it'
+        )
+    hashes = dict.fromkeys(names, "")
+    if layout.file_list is not None:
+        hashes |= _listed(layout.file_list, present[announcement], place, names)
     if not names:
-        others = sorted(present.keys() - {layout.announcement})[:1]
-        holds = "".join(f"; it has {name!r:.80}" for name in others)
-        raise DumpError(f"{place} is marked complete but holds no Parquet file{holds}")
+        raise DumpError(f"{place} is marked complete but holds no Parquet file")
     odd = [name for name in names if not present[name].is_file]
     if odd:
         raise DumpError(f"{place}/{odd[0]!r:.80} must be a file")
@@ -215,30 +327,31 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
     marked = [name for name in names if isinstance(folder, StoreUrl) and UNREADABLE_IN_A_STORE & {*name}]
     if marked:
         raise DumpError(f"{place}/{marked[0]!r:.80} must have a name without ?#%*[]\\; rename it")
-    away = [name for name in names if present[name].leads_out_of(settings.input_folder)]
+    away = [name for name in (announcement, *names) if present[name].leads_out_of(settings.input_folder)]
     if away:
         raise DumpError(
             f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
             "or make input.folder the link"
         )
-    return tuple(present[name].location for name in names)
+    return {present[name].location: hashes[name] for name in names}
 
 
-def _check_list(file_list: str, present: Mapping[str, Found], place: str, names: Sequence[str]) -> None:
-    """The list names, one a line, exactly the Parquet files of its folder."""
-    if file_list not in present:
-        raise LateDumpError(f"the file list {file_list} of {place} is absent")
-    if not present[file_list].is_file:
-        raise DumpError(f"the file list {place}/{file_list} must be a file")
+def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> dict[str, str]:
+    """Return the SHA-256 that a list gives of each Parquet file of its folder, or ""."""
     try:
-        content = read_small(present[file_list].location, LARGEST_LIST)
-        listed = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
+        content = read_small(found.location, LARGEST_LIST)
+        lines = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
     except FileNotFoundError:
         raise LateDumpError(f"the file list {file_list} of {place} is absent") from None
     except (OSError, UnicodeDecodeError):
         raise DumpError(f"the file list {place}/{file_list} must be readable UTF-8 text") from None
     if len(content) > LARGEST_LIST:
         raise DumpError(f"the file list {place}/{file_list} must be at most 16 MiB")
+    entries = [LISTED.fullmatch(line) for line in lines]
+    hashes = {entry[2]: (entry[1] or "").lower() for entry in entries if entry}
+    listed = [entry[2] for entry in entries if entry]
+    if any(hashes.values()) and not all(hashes.values()):
+        raise DumpError(f"the file list {place}/{file_list} must have the SHA-256 of every file, or of none")
     for name in listed:
         if "/" in name or "\\" in name or "\0" in name or name[0] in "._" or not name.endswith(".parquet"):
             raise DumpError(f"the file list {place}/{file_list} must hold plain names of Parquet files only")
@@ -250,6 +363,7 @@ def _check_list(file_list: str, present: Mapping[str, Found], place: str, names:
     extra = sorted(set(names) - set(listed))
     if extra:
         raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
+    return hashes
 
 
 def _told_once(found: Mapping[str, str], day: date) -> str:

@@ -1,12 +1,16 @@
 """How a file of a dump is reached: by its path, or in an object store by its URL."""
 
-from collections.abc import Iterator
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import IO, Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.storage.open import open_store
@@ -19,6 +23,9 @@ TELLING = ("ETag", "etag", "size", "LastModified", "last_modified", "mtime", "cr
 """What a store says of an object that is another one, or was written to, in the words of several stores."""
 WRITTEN = ("LastModified", "last_modified", "mtime", "updated", "created")
 """When an object was written, in the words of several stores."""
+LONGEST_HEADER = 64
+"""Bytes in which the first four numbers of a page's header lie."""
+_FOUR_NUMBERS = re.compile(rb"(?:\x15[\x80-\xff]*[\x00-\x7f]){4}", re.DOTALL)
 Identity = tuple[object, ...] | None
 
 
@@ -82,6 +89,44 @@ def opened(file: Location) -> Iterator[IO[bytes]]:
     else:
         with file.open("rb", buffering=0) as found:
             yield found
+
+
+def sha256_of(file: Location) -> str:
+    """Of all its bytes. Raises OSError."""
+    digest = hashlib.sha256()
+    with opened(file) as found:
+        while chunk := found.read(HASHED_AT_ONCE):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def pages_are_whole(file: Location, columns: Sequence[str]) -> bool:
+    """Whether the pages of these columns fit their checksums; those of a file without checksums do.
+
+    polars does not look at checksums. Only files that have them are decoded twice.
+    """
+    try:
+        with opened(file) as found:
+            parquet = pq.ParquetFile(found, page_checksum_verification=True)
+            if _has_checksums(parquet, found, columns):
+                for _ in parquet.iter_batches(columns=list(columns)):
+                    pass
+    except (pa.ArrowException, OSError, ValueError):
+        return False
+    return True
+
+
+def _has_checksums(parquet: pq.ParquetFile, found: IO[bytes], columns: Sequence[str]) -> bool:
+    """Whether the first page of a column has one: the fourth number of its header, in compact Thrift."""
+    if not parquet.num_row_groups:
+        return False
+    group = parquet.metadata.row_group(0)
+    for chunk in (group.column(number) for number in range(group.num_columns)):
+        if chunk.path_in_schema in columns:
+            found.seek(chunk.dictionary_page_offset if chunk.has_dictionary_page else chunk.data_page_offset)
+            if _FOUR_NUMBERS.match(found.read(LONGEST_HEADER)):
+                return True
+    return False
 
 
 def claims_in(file: Location) -> Claims | None:

@@ -32,7 +32,11 @@ def request(settings: Settings, dumps: Sequence[Dump]) -> bytes:
         "file": ".",
     }
     days = [
-        {"day": dump.day.isoformat(), "files": [list(map(str, own)) for own in dump.files]} for dump in dumps
+        {
+            "day": dump.day.isoformat(),
+            "files": [[[str(file), dump.hashes.get(file, "")] for file in own] for own in dump.files],
+        }
+        for dump in dumps
     ]
     return json.dumps({"settings": known | rest, "dumps": days}).encode()
 
@@ -40,10 +44,11 @@ def request(settings: Settings, dumps: Sequence[Dump]) -> bytes:
 def requested(message: bytes) -> tuple[Settings, list[Dump]]:
     """What `request` said."""
     given = json.loads(message)
-    dumps = [
-        Dump(period_from(dump["day"]), tuple(tuple(map(_located, own)) for own in dump["files"]))
-        for dump in given["dumps"]
-    ]
+    dumps = []
+    for dump in given["dumps"]:
+        files = tuple(tuple(_located(file) for file, _ in own) for own in dump["files"])
+        hashes = {_located(file): tag for own in dump["files"] for file, tag in own if tag}
+        dumps.append(Dump(period_from(dump["day"]), files, hashes))
     return Settings.model_validate_json(json.dumps(given["settings"])), dumps
 
 

@@ -2,27 +2,33 @@
 
 A decoder may believe a length that a damaged file names, and a library whose allocation fails ends the whole
 process: nothing could be caught. What such a process says last may hold a reading, so nobody hears it. It
-may never end: after `[input] time_limit` it is ended. It may be made to say anything: what it answers is
-data (`messages`), from which no code can come.
+may never end: after `[input] time_limit` it is ended, by its asker's clock and by its own; the kernel limits
+its processor time and its memory, too, and lets it write no file. It may be made to say anything: what it
+answers is data (`messages`), from which no code can come.
 """
 
+import math
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection as End
 from multiprocessing.context import ForkProcess
+from pathlib import Path
 from threading import Timer
 
+from data_contracts.frames import LARGEST_FILE
 from optstream.errors import DumpError, OptStreamError
 from tasks.config import Settings
 from tasks.config.tables.fields import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader
+from tasks.ingest.arrival.files import size_of
 from tasks.ingest.arrival.parts import parts_of, place_of
 from tasks.ingest.days import ReadDay, read_days, sealed
 from tasks.ingest.sandbox.messages import answer, answered, request, requested
@@ -113,7 +119,7 @@ class _DiedError(Exception):
     def in_words(self, settings: Settings) -> str:
         """What that says of the dump, and what to do."""
         code, late = self.args
-        if late:
+        if late or code in (-signal.SIGALRM, -signal.SIGXCPU):
             return (
                 f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and "
                 "was ended: look at where it came from, and deliver it anew with fewer rows, or set a longer "
@@ -236,6 +242,33 @@ def _serve_until_alone(end: End) -> None:
     os._exit(0)
 
 
+def _limit(settings: Settings, dumps: Sequence[Dump]) -> None:
+    """Have the kernel end this process after the time limit, of the clock or of all processors, or where it
+    asks for more memory than the machine has, beyond what is mapped now and the files, which may be mapped.
+    """
+    seconds = math.ceil(seconds_of(settings) * len(dumps)) + 1
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    processor = math.ceil(used.ru_utime + used.ru_stime) + seconds * (os.cpu_count() or 1)
+    page = os.sysconf("SC_PAGE_SIZE")
+    memory = os.sysconf("SC_PHYS_PAGES") * page + _mapped(page)
+    for path in (path for dump in dumps for own in dump.files for path in own):
+        with suppress(OSError):
+            memory += min(size_of(path), LARGEST_FILE) if isinstance(path, Path) else 0
+    limits = {resource.RLIMIT_CPU: processor, resource.RLIMIT_AS: memory, resource.RLIMIT_FSIZE: 0}
+    for kind, most in limits.items():
+        _, hard = resource.getrlimit(kind)
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+
+
+def _mapped(page: int) -> int:
+    """Bytes of address space that this process has; 0 where the system does not say."""
+    with suppress(OSError):
+        return int(Path("/proc/self/statm").read_text().split()[0]) * page
+    return 0
+
+
 def serve(end: End) -> None:
     """A process's life: read what is asked for, until the asker is gone."""
     # what lies in memory is raw
@@ -247,11 +280,14 @@ def serve(end: End) -> None:
             return
         found: list[ReadDay] | str
         try:
-            found = read_days(*requested(message))
+            settings, dumps = requested(message)
+            _limit(settings, dumps)
+            found = read_days(settings, dumps)
         except BaseException as error:  # a library's text may hold a reading
             if not is_failure(error):
                 raise
             found = unexpected(error)
+        signal.setitimer(signal.ITIMER_REAL, 0)
         try:
             for part in answer(found):
                 end.send_bytes(part)

@@ -13,6 +13,7 @@ import hmac
 import json
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,13 +21,15 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from data_contracts.frames import LARGEST_FILE
 from optstream.catalogue.backends import Location
 from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.storage.durable import sync_folder
 from optstream.storage.location import name_below
 from tasks.config import Settings
+from tasks.config.tables.fields import step_minutes
 from tasks.ingest import Dump
-from tasks.ingest.arrival.files import identity_of, opened
+from tasks.ingest.arrival.files import identity_of, opened, size_of
 from tasks.storage.private_files import make_private_folder, token_in, write_private
 
 KEY_BYTES = 32
@@ -79,13 +82,19 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dum
 
     What is hashed is what was read: for a file that is another one after the block than before it, or was
     written to, the answer is an error. The hashes are taken in threads of their own,
-    which release the interpreter, while polars decodes; the file comes from the disk once for both.
+    which release the interpreter, while polars decodes; the file comes from the disk once for both. They end
+    with the block if that fails, and after `[input] time_limit`; a file too large to read is not hashed.
     """
     key, folder = input_key(settings), settings.input_folder
     paths = [path for dump in dumps for files in dump.files for path in files]
     before = {path: identity_of(path) for path in paths}
+    end = [time.monotonic() + 60.0 * step_minutes(settings.input.time_limit) * len(dumps)]
+
+    def time_is_left() -> bool:
+        return time.monotonic() < end[0]
+
     with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), "hash inputs") as pool:
-        tags = {path: pool.submit(_keyed_hash, key, path) for path in paths}
+        tags = {path: pool.submit(_keyed_hash, key, path, time_is_left) for path in paths}
 
         def inputs_of(dump: Dump) -> Inputs | DumpError:
             own = {name_below(path, folder): path for files in dump.files for path in files}
@@ -95,9 +104,23 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dum
                     f"{changed[0]} changed while it was read; write dumps under another name, move them into "
                     "place when they are whole, then run again"
                 )
-            return {name: _settled(tags[path]) for name, path in own.items()}
+            try:
+                return {name: _settled(tags[path]) for name, path in own.items()}
+            except _TooLongError:
+                return DumpError(
+                    f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
+                    "deliver it again in fewer bytes, or set a longer limit"
+                )
 
-        yield inputs_of
+        try:
+            yield inputs_of
+        except BaseException:
+            end[0] = 0.0
+            raise
+
+
+class _TooLongError(Exception):
+    """A hash was not ready at the end of the time limit."""
 
 
 def _settled(tag: Future[str]) -> str:
@@ -107,11 +130,15 @@ def _settled(tag: Future[str]) -> str:
         return UNKNOWN
 
 
-def _keyed_hash(key: bytes, path: Location) -> str:
+def _keyed_hash(key: bytes, path: Location, time_is_left: Callable[[], bool]) -> str:
+    if size_of(path) > LARGEST_FILE:
+        return UNKNOWN  # ingestion refuses it
     digest = hmac.new(key, digestmod=hashlib.sha256)
     with opened(path) as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
+            if not time_is_left():
+                raise _TooLongError
     return digest.hexdigest()
 
 

@@ -1,9 +1,19 @@
+import os
+import shutil
+import socket
+import struct
 from datetime import date
+from hashlib import sha256
 
+import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import DumpError
-from tasks.ingest import LateDumpError, discover
+from tasks.config import load_settings
+from tasks.ingest import LateDumpError, discover, ingest
+from tasks.ingest.sandbox.process import reading_apart
+from tasks.release.guards.input_hashes import UNKNOWN, hashing
+from tests.tasks.conftest import SmallStream
 
 DAY = date(2025, 1, 15)
 
@@ -32,10 +42,152 @@ def test_a_complete_dump_lists_its_files_in_tree_order(stream):
     ]
 
 
-def test_other_files_are_left_alone(stream):
-    for name in ("_metadata.parquet", ".part-1.parquet", "notes.txt"):
+def test_hidden_files_are_left_alone(stream):
+    for name in (".part-0.parquet.crc", "_metadata", "_common_metadata", "_started_1", "_metadata.parquet"):
         (stream.folder("84") / name).write_text("x")
+    for folder in (stream.settings.input_folder, stream.folder("84").parent, stream.folder("84")):
+        (folder / "_temporary").mkdir()
     assert [len(leaf) for leaf in found(stream).files] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("part-1.PARQUET", "part-1.Parquet", "part-1.parq", "part-1.pq", "000001_0", "part-1", "x.csv"),
+        *("x.parquet.tmp", "x.parquet.gz", "notes.txt", "deeper/part-1.parquet", "hour=05/part-0.parquet"),
+    ],
+)
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_whatever_is_not_hidden_counts_or_stops_the_day(stream, name, above):
+    folder = [stream.folder("84"), *stream.folder("84").parents][above]
+    (folder / name).parent.mkdir(exist_ok=True)
+    shutil.copy(stream.folder("84") / "part-0.parquet", folder / name)
+    error = found(stream)
+    assert type(error) is DumpError
+    assert f"{name.split('/')[0]!r}" in str(error)
+    (stream.folder("84") / "_SUCCESS").unlink()
+    assert type(found(stream)) is (DumpError if above else LateDumpError)
+
+
+@pytest.mark.parametrize(
+    "name", ["date=2025-1-16", "Date=2025-01-16", "date=2025-01-16.tmp", "part-0.parquet"]
+)
+def test_a_folder_of_no_day_stops_the_days(stream, name):
+    (stream.folder("84").parent / name).mkdir()
+    assert f"region=84/{name!r} is no folder date=YYYY-MM-DD" in str(found(stream))
+
+
+@pytest.mark.parametrize(
+    "log",
+    ["_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata"],
+)
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_the_folder_of_a_table_is_refused_by_the_name_of_its_log(stream, log, above):
+    ([stream.folder("84"), *stream.folder("84").parents][above] / log).mkdir()
+    error = found(stream)
+    assert type(error) is DumpError
+    assert log in str(error)
+    assert "is the log of a table" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("folder", "log"),
+    [("country=FR", "_delta_log"), ("country=FR", ".hoodie"), ("data", "metadata/v1.metadata.json")],
+)
+def test_a_part_of_a_table_is_refused_too(small, folder, log):
+    file = small().settings.file
+    file.write_text(file.read_text().replace('folder = "dumps"', f'folder = "table/{folder}"'))
+    stream = SmallStream(load_settings(file))
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+    assert not isinstance(found(stream), Exception)
+    (stream.settings.input_folder.parent / log).mkdir(parents=True)
+    assert "is the log of a table" in str(found(stream))
+
+
+@pytest.mark.parametrize(
+    "what", ["folder", "dangling link", "loop", "pipe", "socket", "link out of the folder"]
+)
+@pytest.mark.parametrize("name", ["_SUCCESS", "part-0.parquet"])
+def test_markers_and_dumps_are_files(stream, name, what, tmp_path_factory, monkeypatch):
+    folder, away = stream.folder("84"), tmp_path_factory.mktemp("away") / "file"
+    (folder / name).rename(away)
+    monkeypatch.chdir(folder)
+    if what == "folder":
+        (folder / name).mkdir()
+    elif what == "pipe":
+        os.mkfifo(name)
+    elif what == "socket":
+        with socket.socket(socket.AF_UNIX) as end:
+            end.bind(name)
+    else:
+        target = {"dangling link": "absent", "loop": name}.get(what, away)
+        (folder / name).symlink_to(target)
+    error = found(stream)
+    assert type(error) is DumpError
+    assert ("leads outside" if what == "link out of the folder" else "must be a file") in str(error)
+    assert name in str(error)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.0"])
+@pytest.mark.parametrize("is_dictionary", [True, False])
+def test_pages_are_compared_with_their_checksums(stream, version, is_dictionary):
+    path = stream.folder("84") / "part-0.parquet"
+    table = pq.read_table(path, partitioning=None)
+    how = {"compression": "none", "use_dictionary": is_dictionary, "data_page_version": version}
+    pq.write_table(table, path, write_page_checksum=True, **how)
+    assert ingest(stream.settings, [found(stream)])[0].period is not None
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    value = next(one for one in map(group.column, range(group.num_columns)) if one.path_in_schema == "load")
+    data = bytearray(path.read_bytes())
+    start = value.dictionary_page_offset if is_dictionary else value.data_page_offset
+    # the header of a data page, which no checksum covers, has the value, too
+    find = data.index if is_dictionary else data.rindex
+    data[find(struct.pack("<d", 1.0), start, start + value.total_compressed_size) + 6] ^= 1
+    path.write_bytes(data)
+    assert ingest(stream.settings, [found(stream)])[0].metrics["file_fault"][0] == "damaged_page"
+    pq.write_table(table, path, **how)
+    assert ingest(stream.settings, [found(stream)])[0].period is not None
+
+
+def test_a_file_of_two_terabytes_is_refused_by_its_size(stream):
+    path = stream.folder("84") / "part-0.parquet"
+    os.truncate(path, 2**41)
+    dump = found(stream)
+    with hashing(stream.settings, [dump]) as inputs_of, reading_apart() as read:
+        assert read(stream.settings, [dump])[0].metrics["file_fault"][0] == "too_large"
+    assert UNKNOWN in inputs_of(dump).values()
+
+
+def test_hashes_end_with_the_time_limit_and_with_the_block(stream, monkeypatch):
+    path = stream.folder("84") / "part-0.parquet"
+    os.truncate(path, 2**35)  # half a minute of hashing
+    dump = found(stream)
+    with pytest.raises(DumpError, match="damaged"), hashing(stream.settings, [dump]) as inputs_of:
+        raise DumpError("damaged")
+    limit = stream.settings.input.model_copy(update={"time_limit": "0min"})
+    with hashing(stream.settings.model_copy(update={"input": limit}), [dump]) as inputs_of:
+        pass
+    assert "took longer than input.time_limit" in str(inputs_of(dump))
+
+
+def test_a_list_may_give_the_hash_of_each_file(small):
+    stream = small(marker='file_list = "_FILES"')
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+        tag = sha256((stream.folder(region) / "part-0.parquet").read_bytes()).hexdigest()
+        (stream.folder(region) / "_FILES").write_text(f"{tag}  part-0.parquet\n")
+    dump = found(stream)
+    assert len(dump.hashes) == 2
+    assert ingest(stream.settings, [dump])[0].period is not None
+    with reading_apart() as read:
+        assert read(stream.settings, [dump])[0].period is not None
+        (stream.folder("84") / "_FILES").write_text(f"{'0' * 64} *part-0.parquet\n")
+        spoiled = read(stream.settings, [found(stream)])[0]
+    assert spoiled.metrics["file_fault"][0] == "other_hash"
+    stream.write("84", stream.rows(1.0), name="part-1.parquet")
+    (stream.folder("84") / "_FILES").write_text(f"{'0' * 64}  part-0.parquet\npart-1.parquet\n")
+    assert "must have the SHA-256 of every file, or of none" in str(found(stream))
 
 
 def test_a_missing_region_may_still_arrive(stream):
@@ -86,8 +238,8 @@ def test_a_delivery_of_another_format_is_told_of_once_with_what_is_there(stream)
     for region in ("11", "84"):
         (stream.folder(region) / "part-0.parquet").rename(stream.folder(region) / "part-0.csv")
     assert str(found(stream)) == (
-        "2025-01-15: region=84/date=2025-01-15 is marked complete but holds no Parquet file; it has "
-        "'part-0.csv' (and so for '11')"
+        "2025-01-15: region=84/date=2025-01-15/'part-0.csv' must end in .parquet; rename it if it is a whole "
+        "Parquet file, else move it away, or begin its name with \"_\", which hides it (and so for '11')"
     )
 
 
