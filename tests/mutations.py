@@ -284,8 +284,8 @@ MUTATIONS = (
     Mutation(
         "levels are measured under the whole epsilon each",
         "optstream/mechanisms/hierarchical.py",
-        "model.with_budget(whole.model.budget * share, together)",
-        "model.with_budget(whole.model.budget, together)",
+        "model.with_budget(whole.model.budget * share)",
+        "model.with_budget(whole.model.budget)",
     ),
     Mutation(
         "a level's plan is charged to another level",

@@ -152,7 +152,7 @@ def _pegasus(model: PrivacyModel, cell: Cell) -> PeGaSus:
     epsilon.
     """
     if cell.calibration == "paper":
-        model = model.with_budget(model.epsilon * model.window_length, model.leaves_per_step)
+        model = model.with_budget(model.epsilon * model.window_length)
     return PeGaSus(model, smoother="average" if cell.mechanism.endswith("average") else "median")
 
 

@@ -190,12 +190,11 @@ class Hierarchical(OnlineMechanism):
 
 @lru_cache(maxsize=256)
 def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
-    together = whole.model.leaves_changed(len(whole.tree.leaves))
     return tuple(
         (
             level,
             whole.mechanism.on_level(
-                whole.model.with_budget(whole.model.budget * share, together), len(whole.tree.levels[level])
+                whole.model.with_budget(whole.model.budget * share), len(whole.tree.levels[level])
             ),
         )
         for level, share in enumerate(whole.level_shares)

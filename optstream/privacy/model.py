@@ -32,8 +32,10 @@ class PrivacyModel:
             epsilon.
         resolution: The unit in which readings are counted as integers.
         unit: "customer" (at a step, one leaf changes by at most alpha) or "roaming" (at most
-            `leaves_per_step` leaves change, each by at most alpha).
-        leaves_per_step: 1 for unit "customer".
+            `leaves_per_step` readings change, each by at most alpha, in any leaves of the tree: several of
+            them may lie in one leaf, as where regions are merged).
+        leaves_per_step: Every level, whatever the tree, moves by at most so many alpha in all; 1 for unit
+            "customer".
         windows: "sliding" covers every window; "aligned" only those inside one period.
         delta: Exact; 0 for pure differential privacy, whose noise is Laplace's or joint. Else in
             [1e-15, 1/1000], for Gaussian noise.
@@ -159,26 +161,11 @@ class PrivacyModel:
         """
         return -((-self.alpha) // self.resolution)
 
-    def leaves_changed(self, n_leaves: int) -> int:
-        """Return how many leaves one customer can change at a single step.
-
-        Every level of the tree then moves by at most so many alpha in all: in several nodes or, where a node
-        covers several of the leaves, in one.
-
-        Args:
-            n_leaves: Of the tree.
-
-        Returns:
-            At most `leaves_per_step`.
-        """
-        return min(self.leaves_per_step, n_leaves)
-
-    def with_budget(self, budget: Fraction, leaves_per_step: int | None = None) -> "PrivacyModel":
+    def with_budget(self, budget: Fraction) -> "PrivacyModel":
         """Return the privacy guarantee that a part of the whole keeps: a level of a tree, or a stream.
 
         Args:
             budget: The part's own, in `currency`.
-            leaves_per_step: As many changes at a step as the leaves below can make; None for as many as here.
 
         Returns:
             The same guarantee otherwise; epsilon and delta are those of the whole where the currency is rho.
@@ -186,10 +173,7 @@ class PrivacyModel:
         Raises:
             ParameterError: It is not greater than 0, or more in rho than epsilon and delta allow.
         """
-        leaves = self.leaves_per_step if leaves_per_step is None else leaves_per_step
-        if self.delta:
-            return replace(self, rho=budget, leaves_per_step=leaves)
-        return replace(self, epsilon=budget, leaves_per_step=leaves)
+        return replace(self, rho=budget) if self.delta else replace(self, epsilon=budget)
 
     def to_document(self) -> dict[str, str | int]:
         """Return the model as plain text and integers, for manifests and the ledger.

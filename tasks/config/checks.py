@@ -86,23 +86,6 @@ def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
             yield f"features: {error}: the parts of a feature may not overlap"
 
 
-def _roaming(stream: Stream, trees: Trees, hierarchy: Hierarchy) -> Iterator[str]:
-    """Trees that split or merge leaves, beside devices that are in several leaves at a step (Lemma 18).
-
-    A merged leaf has the sum of those that ended in it, so a device that moves m of these by alpha each moves
-    it by up to m alpha. With m leaves or more all charges are for m alpha in all, wherever it lies (Lemma 3);
-    with fewer they are for alpha in each leaf of the tree, and the device would lose more than epsilon.
-    """
-    fewest = min((len(tree.leaves) for tree in trees), default=stream.leaves_per_step)
-    divides = any(change.split or change.merged for change in hierarchy.changes)
-    if stream.unit == "roaming" and divides and fewest < stream.leaves_per_step:
-        yield (
-            f"stream.leaves_per_step must be at most {fewest}, the leaves of the smallest hierarchy, where "
-            f"leaves are split or merged; got {stream.leaves_per_step}: a device may be in all that are "
-            "merged, so give as many leaves, and privacy.alpha for what it moves in a merged one"
-        )
-
-
 def _hours(
     stream: Stream, mechanism: Mechanism, release: Release | None, covariates: Covariates | None
 ) -> Iterator[str]:
@@ -331,7 +314,6 @@ CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]],
     (_calendar, ["stream"], ["features"]),
     (_mechanism, ["mechanism", "privacy"], ["budget"]),
     (_joint_noise, ["mechanism", "stream", "trees"], []),
-    (_roaming, ["stream", "trees", "hierarchy"], []),
     (_revisions, ["mechanism", "release"], []),
     (_sampling, ["privacy", "sampling"], ["mechanism"]),
     (_bounds, ["stream", "privacy", "trees"], []),

@@ -109,5 +109,5 @@ def _history_informed(tree: AggregationTree) -> Mechanism:
 
 def _above_one(tree: AggregationTree) -> Mechanism:
     """Of the new tree each level has four times the whole of epsilon."""
-    model = MODEL if "whole" in tree.nodes else MODEL.with_budget(8 * MODEL.epsilon, MODEL.leaves_per_step)
+    model = MODEL if "whole" in tree.nodes else MODEL.with_budget(8 * MODEL.epsilon)
     return Hierarchical(Laplace(model), tree, ("1/2", "1/2"))

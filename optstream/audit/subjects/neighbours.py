@@ -165,7 +165,7 @@ def worst_cases(
     n_leaves, n_steps = len(tree.leaves), sum(lengths)
     window = min(model.window_length, lengths[0] if model.windows == "aligned" else n_steps)
     deepest = int(np.argmax(tree.depths[tree.leaf_indices]))
-    at_once = range(model.leaves_changed(n_leaves))
+    at_once = range(min(model.leaves_per_step, n_leaves))
 
     def deep(step: int) -> tuple[int, ...]:
         return tuple((deepest + shift) % n_leaves for shift in at_once)

@@ -165,7 +165,7 @@ def _check_guarantee(connection: Connection, stream: StreamRow, request: Request
     for spend in request.plan:
         if isinstance(spend, PeriodSpend):
             continue
-        if (spend.alpha_units, spend.leaves_changed > model.leaves_per_step) != (model.alpha_units, False):
+        if (spend.alpha_units, spend.leaves_changed) != (model.alpha_units, model.leaves_per_step):
             raise LedgerError(
                 f"the plan of {request.named} is priced for another alpha or unit than its stream"
             )

@@ -316,7 +316,7 @@ class OptStream(Mechanism):
 @lru_cache(maxsize=512)
 def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
     names = stage_names(mechanism.sampling, mechanism.features)
-    together = mechanism.model.leaves_changed(len(mechanism.tree.leaves))
+    together = mechanism.model.leaves_per_step
     stages = dict(zip(names, mechanism.stage_shares, strict=True))
     return tuple(
         LevelPlan(

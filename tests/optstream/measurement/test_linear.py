@@ -108,7 +108,7 @@ def test_a_roaming_device_moves_every_level_by_its_leaves_together(data):
         for leaf in data.draw(st.sets(st.integers(0, 2), min_size=2, max_size=2)):
             after[leaf, step] += data.draw(st.sampled_from([-5, 5]))
     model = PrivacyModel("1", 6, 5, "1", unit="roaming", leaves_per_step=2)
-    priced = [replace(spend, alpha_units=5, leaves_changed=model.leaves_changed(3)) for spend in spends()]
+    priced = [replace(spend, alpha_units=5, leaves_changed=model.leaves_per_step) for spend in spends()]
     for level in range(3):
         own = [spend for spend in priced if spend.level == level]
         noiseless = [answers(measure(values, SilentNoise(), spends=own)) for values in (before, after)]

@@ -51,11 +51,6 @@ def test_what_is_within_the_budget_is_told_as_no_more_than_its_epsilon():
     assert model.told_epsilon(2 * model.rho) > Fraction(1, 3)
 
 
-def test_a_roaming_unit_changes_no_more_leaves_than_there_are():
-    model = PrivacyModel(epsilon=1, window_length=2, alpha=1, unit="roaming", leaves_per_step=3)
-    assert [model.leaves_changed(n) for n in (1, 2, 5)] == [1, 2, 3]
-
-
 @pytest.mark.parametrize("text", ["1/3", "0.1", "123456789.123456789", "1e-30"])
 def test_scales_round_up_by_at_most_one_float(text):
     value = exact(text, "value")

@@ -187,7 +187,7 @@ def test_two_levels_that_each_have_headroom_and_together_none():
         worst = []
         for cut in range(1, 30, 4):
             before = draw(
-                Hierarchical(Laplace(MODEL.with_budget(Fraction(1, 2), 1)), TREE, SHARES),
+                Hierarchical(Laplace(MODEL.with_budget(Fraction(1, 2))), TREE, SHARES),
                 stream,
                 lengths=[cut],
             )
