@@ -21,8 +21,9 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
 
     Lemma 12 (docs/privacy.md): two neighbours of `other` are joined by ⌈alpha'/alpha⌉ · ⌈m'/m⌉ neighbours of
     `planned` that differ in the same steps, so every charge is multiplied by that; never divided, for a
-    charge holds for smaller changes too. m is how many readings a step the spend was priced for, which in old
-    ledgers is less than the model's on a tree of fewer leaves, and counts as 1 where the spend does not say it. Where windows grow
+    charge holds for smaller changes too. m is how many readings a step the spend was priced for, which in
+    old ledgers is less than the model's on a tree of fewer leaves, and counts as 1 where the spend does not
+    say it. Where windows grow
     from w to w', a step spend stays as it is (its steps add up), a period spend costs at most ⌈w'/w⌉ times as
     much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not deducted; nor is
     it where windows were aligned and now slide. A joint spend stays as it is: its charge holds for any

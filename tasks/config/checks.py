@@ -107,23 +107,6 @@ def _hours(
         yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
 
 
-def _aligned(stream: Stream, privacy: Privacy) -> Iterator[str]:
-    """Windows that lie inside one period, beside periods that are shorter: there would be none.
-
-    The accountant takes a whole period for such a window, and two that follow each other would lose twice
-    epsilon in it, while readers are told of any `window` steps. A window of 25 hours keeps the longest day
-    whole, which loses more than epsilon in one of 24.
-    """
-    longest = {"hour": 1, "day": 25 if stream.day == "elapsed" else 24}[stream.period]
-    most = 60 * longest // step_minutes(stream.step)
-    if privacy.windows == "aligned" and privacy.window > most:
-        yield (
-            f"privacy.window must be at most {most}, the steps of the longest {stream.period}, where "
-            'privacy.windows is "aligned": a window over two periods would be covered by nothing; got '
-            f'{privacy.window}: take fewer steps, or "sliding"'
-        )
-
-
 def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
     if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
         yield (
@@ -137,11 +120,6 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
         )
     if privacy.horizon is not None:
         yield from _horizon(mechanism, privacy.horizon)
-    if privacy.calibration == "paper" and not mechanism.kind.has_paper_scales:
-        names = kinds_with("has_paper_scales")
-        yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
-    if privacy.calibration == "paper" and getattr(mechanism, "noise", None) == "joint":
-        yield 'mechanism.noise "joint" is for privacy.calibration "strict": the paper has other scales'
     chosen = budget is not None and not isinstance(budget.levels, tuple)
     if chosen and (not mechanism.kind.chooses_shares or mechanism.parameters.get("scale") is None):
         yield (
@@ -324,7 +302,6 @@ CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]],
     (_covariates, ["covariates", "mechanism", "trees"], []),
     (schedule_problems, ["schedule", "watch", "stream"], []),
     (_hours, ["stream", "mechanism"], ["release", "covariates"]),
-    (_aligned, ["stream", "privacy"], []),
 )
 """Each with the sections that it needs, and those in whose place it takes None where they are not valid."""
 

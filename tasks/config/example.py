@@ -49,8 +49,6 @@ c times as much, {"c^2 rho" if is_rho else "c epsilon"}
 {COUNTS if kind.counts else NO_COUNTS}
 {f'bounds = ["0", "{now.largest}"]':32}# {now.unit}: public bounds of one reading; beyond them it is clamped
 lower_bound = "0"               # the least that is published for a region
-calibration = "strict"
-windows = "sliding"             # every window, also one that straddles midnight
 
 [hierarchy.parents]             # node = parent, the root's ""; or [hierarchy] file = "hierarchy.csv"
 {_rows({"FR": "", **parents})}

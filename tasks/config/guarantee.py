@@ -34,7 +34,6 @@ def guarantee_of(privacy: Privacy, stream: Stream, source: Input) -> PrivacyMode
         resolution=privacy.resolution,
         unit=stream.unit,
         leaves_per_step=stream.leaves_per_step,
-        windows=privacy.windows,
         delta=privacy.delta or 0,
     )
 

@@ -45,9 +45,15 @@ NOT_OF_A_DAY = {
     ),
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
+RELEASED = (
+    'Where days were released under another value than the default ("strict", "sliding"), declare the change '
+    "with `optstream ledger amend`: they stay as they are and are priced for what follows"
+)
 REMOVED = {
     "questions": "`optstream.queries` answers sliding sums and events from what was published "
     "(docs/data/published.md)",
+    "privacy.calibration": f"noise is always for what every window may lose. {RELEASED}",
+    "privacy.windows": f"the privacy guarantee covers every window, also one over two days. {RELEASED}",
     "mechanism.leaves_per_period": "it limited how customers move, which the privacy guarantee does not: "
     "stream.unit and input.schema say in how many leaves a customer's readings of a day may lie, and the "
     "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period",

@@ -51,6 +51,9 @@ CAME_LATER: tuple[tuple[str, str, object], ...] = (
 )
 """Keys that came later, with the value at which a configuration has the hash that it had before them."""
 
+ALWAYS = {"calibration": "strict", "windows": "sliding"}
+"""Keys of [privacy] that an earlier version had, with their only value since: part of the hash as then."""
+
 
 def hash_of(document: dict[str, Any]) -> str:
     """Return the SHA-256 of what shapes a release, in hexadecimal: the same for a configuration of an older
@@ -60,6 +63,7 @@ def hash_of(document: dict[str, Any]) -> str:
     for table, key, absent in CAME_LATER:
         if document[table].get(key) == absent:
             document[table].pop(key, None)
+    document["privacy"] |= ALWAYS
     if not document["covariates"]["given"]:
         del document["covariates"]
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

@@ -31,7 +31,6 @@ def mechanism_for(
         "level_shares": lambda: settings.level_shares,
         "stage_shares": lambda: settings.budget.stages,
         "lower_bound": lambda: bound,
-        "calibration": lambda: settings.privacy.calibration,
         "shortest_period": lambda: settings.period_lengths[0],
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,

@@ -147,9 +147,9 @@ def amend(
 ) -> None:
     """Declare another privacy guarantee: the configuration's.
 
-    Changes of epsilon, window, alpha, unit, hierarchy, calibration. Days that were released keep their
-    guarantee: a later day is held to the new one and to theirs in every window that it shares with them,
-    so the first days after an amendment may have to wait. Streams of the same population follow.
+    Changes of epsilon, window, alpha, unit, hierarchy. Days that were released keep their guarantee: a later
+    day is held to the new one and to theirs in every window that it shares with them, so the first days
+    after an amendment may have to wait. Streams of the same population follow.
     """
     settings = load_settings(config)
     if dry_run:

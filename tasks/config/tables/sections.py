@@ -102,8 +102,6 @@ class Privacy(Section):
         strict=False, description='two decimal strings, the lower first, such as ["0", "20000"], up to 10^15'
     )
     lower_bound: Number = Field("0", validate_default=True, description='a decimal string such as "0"')
-    calibration: Literal["strict", "paper"] = Field("strict", description='"strict" or "paper"')
-    windows: Literal["sliding", "aligned"] = Field("sliding", description='"sliding" or "aligned"')
     horizon: Horizon | None = Field(
         None,
         description=f'a table {{ days = 365, delta = "1e-6" }}: a whole number of days in [1, '

@@ -12,7 +12,7 @@ from tasks.config import Settings
 
 ErrorOf = Callable[[Fraction], float]
 """A stream's expected error, relative to its size, with so much of epsilon; up to a factor."""
-AGREED = ("population", "epsilon", "delta", "window", "windows")
+AGREED = ("population", "epsilon", "delta", "window")
 
 
 def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fraction, ...]:

@@ -68,7 +68,7 @@ def statement_of(
         vintage=vintage,
         model=settings.model,
         mechanism={**settings.describe_mechanism(day), **_covariates(settings, release)},
-        calibration=settings.privacy.calibration,
+        calibration="strict",
         epsilon_plan=settings.model.told_epsilon(release.epsilon),
         epsilon_own=settings.model.told_epsilon(release.epsilon_alone),
         noise=noise_scales(release.spends),

@@ -87,9 +87,7 @@ def test_a_stream_that_fails_stops_no_other(products, broken):
 def test_a_ledger_that_refuses_one_stream_stops_no_other(products):
     """An error that ends a stream's run, not only its day."""
     invoke(*RUN, "--config", "electricity/optstream.toml")
-    products["electricity"].configure(
-        'bounds = ["0", "20000"]', 'bounds = ["0", "20000"]\ncalibration = "paper"'
-    )
+    products["electricity"].configure('84 = "FR"', '85 = "FR"')
     result = invoke(*RUN, "--config", "population.toml")
     assert result.exit_code == 1
     assert "electricity: error: " in result.output

@@ -5,7 +5,6 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from optstream.errors import ConfigurationError
 from optstream.stream import Hour
 from tests.tasks.two_regions import released_by
 
@@ -21,25 +20,6 @@ def settings_of(load_text):
         return load_text(released_by("PeGaSus"), by_the_hour, *changes)
 
     return make
-
-
-@pytest.mark.parametrize(
-    ("period", "day", "most"),
-    [("hour", "elapsed", 2), ("hour", "fixed", 2), ("day", "elapsed", 50), ("day", "fixed", 48)],
-)
-def test_aligned_windows_are_no_longer_than_a_period(settings_of, period, day, most):
-    """Else each hour alone had epsilon, and the 48 steps that readers are told of lost 24 times as much. In
-    windows of 48 steps a day of 25 hours may lose more than epsilon, in those of 50 it does not.
-    """
-
-    def made(window):
-        privacy = ("window = 48", f'window = {window}\nwindows = "aligned"')
-        return settings_of(privacy, ("[mechanism]", f'day = "{day}"\n[mechanism]'), period=period)
-
-    assert made(most).privacy.windows == "aligned"
-    words = rf"privacy.window must be at most {most}, the steps of the longest {period}, .*; got {most + 1}"
-    with pytest.raises(ConfigurationError, match=words):
-        made(most + 1)
 
 
 def test_hours_have_their_steps_and_clocks(settings_of):

@@ -173,10 +173,6 @@ def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(points)
             (WORD, 'noise = "joint"', ('"equally_spaced"', '"l1"\nthreshold = "1"')),
             'noise "joint" is for sampling.method "equally_spaced"',
         ),
-        (
-            (WORD, 'noise = "joint"', ('alpha = "10"', 'alpha = "10"\ncalibration = "paper"')),
-            'noise "joint" is for privacy.calibration "strict"',
-        ),
     ],
 )
 def test_points_that_may_not_have_it_are_refused(points, given, message):

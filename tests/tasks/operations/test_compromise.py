@@ -119,7 +119,7 @@ def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
     """It has taken the threshold of the day before: what it draws is destroyed, not published."""
     from optstream.mechanisms import Hierarchical
 
-    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.configure("window = 48", "window = 1")
     pegasus.release(DAYS[0])
     genuine = Hierarchical.measure
 
@@ -137,7 +137,7 @@ def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
 
 def test_a_day_goes_on_with_no_threshold_that_became_known_before_its_draw_began(pegasus, monkeypatch):
     """Its own windows have lost nothing, and the raw state is in its hands already."""
-    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.configure("window = 48", "window = 1")
     pegasus.release(DAYS[0])
 
     def taken_too_early(folder, digest):
@@ -158,7 +158,7 @@ def test_a_day_goes_on_with_no_threshold_that_became_known_before_its_draw_began
 
 
 def test_a_day_that_began_its_draw_while_the_releases_were_looked_at_is_marked_too(pegasus, monkeypatch):
-    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.configure("window = 48", "window = 1")
     pegasus.release(DAYS[0])
     genuine = Ledger.releases
 
@@ -196,7 +196,7 @@ def test_groups_from_below_are_groups_too(installation):
 
 def test_a_draw_that_is_called_off_while_it_is_marked_stays_marked_and_is_told(pegasus, monkeypatch):
     """Nothing was drawn, which nobody can know who found the draw begun: the command says what it did."""
-    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.configure("window = 48", "window = 1")
     pegasus.release(DAYS[0])
     run, (day,) = pegasus.through(STEPS[:5], DAYS[1])
     pegasus.ledger.begin_draw(day.reservation, run.clock())

@@ -97,14 +97,13 @@ def test_a_day_that_fails_stops_no_other(installation):
 
 def test_a_full_window_is_refused_before_anything_is_drawn(installation):
     installation.released(FIRST)
-    installation.configure('epsilon = "1"', 'epsilon = "1"\ncalibration = "paper"')
     installation.configure('"two-regions"', '"another-stream"')
     installation.configure('folder = "published"', 'folder = "published-elsewhere"')
-    works = installation.release(SECOND)
-    assert status(works, SECOND) is Status.REFUSED
-    assert "of 48 steps" in works[SECOND].outcome.message
-    assert "privacy budget 'people' is 1" in works[SECOND].outcome.message
-    assert installation.ledger.find("another-stream", SECOND.isoformat()) is None
+    works = installation.release(FIRST)
+    assert status(works, FIRST) is Status.REFUSED
+    assert "of 48 steps" in works[FIRST].outcome.message
+    assert "privacy budget 'people' is 1" in works[FIRST].outcome.message
+    assert installation.ledger.find("another-stream", FIRST.isoformat()) is None
     assert not list((installation.folder / "trusted/measurements").rglob("another-stream/*"))
 
 

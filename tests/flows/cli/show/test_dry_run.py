@@ -83,14 +83,6 @@ def test_it_needs_no_dump_and_spends_nothing(here):
     assert sorted(here.rglob("*")) == before
 
 
-@pytest.mark.slow
-def test_a_plan_that_costs_more_than_the_grant_is_told(here):
-    change(here, 'calibration = "strict"', 'calibration = "paper"')
-    result = invoke(*DRY)
-    assert result.exit_code == 1
-    assert "epsilon 24.5 by this plan, and may lose 1: it does not fit" in result.output
-
-
 @pytest.mark.parametrize(
     ("words", "told"),
     [

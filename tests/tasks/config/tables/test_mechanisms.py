@@ -115,7 +115,7 @@ def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(load, name):
 
 def test_keys_reach_the_mechanism(load):
     fourier = mechanism_for(load("Fourier", n_coefficients="5"), DAY).mechanism
-    assert (fourier.n_coefficients, fourier.calibration) == (5, "strict")
+    assert fourier.n_coefficients == 5
     assert fourier.shortest_period == 46
     budget = mechanism_for(load("BudgetAbsorption", distance_share='"1/3"'), DAY).mechanism
     assert str(budget.distance_share) == "1/3"
@@ -217,6 +217,15 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
             "guarantee does not",
         ),
         (("Laplace",), {"leaves_per_period": "1"}, "leaves_per_period must be left out"),
+        *(
+            (
+                ("Laplace", ('alpha = "10"', f'alpha = "10"\n{key} = "{value}"')),
+                {},
+                f"privacy.{key} must be left out: .* `optstream ledger amend`",
+            )
+            for key, values in {"calibration": ("strict", "paper"), "windows": ("sliding", "aligned")}.items()
+            for value in values
+        ),
         (("Laplace",), {"n_samples": "5"}, "mechanism.n_samples is not a known key"),
         (("Sample",), {"keep": ["sampling"]}, r"\[sampling\] must be left out: it is for .*OptStream"),
         (("Sample",), {"keep": ["features"]}, r"\[features\] must be left out"),
@@ -227,11 +236,6 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
         (("Fast",), {"set_point": "inf"}, "set_point of Fast must be a finite number greater than 0"),
         (("PeGaSus",), {"groups": '"parents"'}, 'groups must be "own" or "children"'),
         (("PeGaSus",), {"smoother": '"mean"'}, 'smoother must be "median", "average" or "james_stein"'),
-        (
-            ("Laplace", ('calibration = "strict"', 'calibration = "paper"')),
-            {},
-            'privacy.calibration "paper" is for "OptStream" and "Fourier"',
-        ),
     ],
 )  # fmt: skip
 def test_refusals_name_the_key_the_range_and_the_remedy(refusal, arguments, keys, message):

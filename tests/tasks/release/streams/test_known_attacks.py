@@ -42,8 +42,8 @@ def opened_before(installation, day):
 
 
 def test_no_threshold_of_a_compromised_day_is_used_again(pegasus):
-    """aligned: the next day's windows are not lost, and it goes on with a threshold that others know."""
-    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    """Windows of one step: the next day's are not lost, and it goes on with a threshold that others know."""
+    pegasus.configure("window = 48", "window = 1")
     pegasus.release(DAYS[0])
     known = pegasus.compromise(DAYS[0], "a leak")
     assert known == DAYS[:1]
