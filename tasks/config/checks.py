@@ -12,7 +12,7 @@ from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
 from optstream.stream.hierarchy.dated_hierarchy import hierarchy_problems
 from optstream.stream.quantise import LARGEST_UNITS
-from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
+from tasks.config.tables.covariates import COVARIATES, ENDINGS, MOST_ROWS, SHA256, Covariates
 from tasks.config.tables.fields import step_minutes
 from tasks.config.tables.hierarchy_changes import changes_of
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
@@ -170,6 +170,10 @@ def _covariates(covariates: Covariates, mechanism: Mechanism, trees: Trees) -> I
         place = f"{COVARIATES} {number}:"
         if one.name in names[: number - 1]:
             yield f"{place} name must not be that of another covariate; got {one.name!r}"
+        if one.path.endswith(ENDINGS) and one.sha256 is None:
+            yield f"{place} sha256 is missing; it must be, {SHA256}: nothing else vouches for the file"
+        if not one.path.endswith(ENDINGS) and one.sha256 is not None:
+            yield f"{place} sha256 is for a .parquet or .csv file; got the path {one.path!r:.80}"
         if not trees:
             continue
         tree = max(trees, key=lambda one: len(one.nodes))

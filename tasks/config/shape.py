@@ -29,7 +29,7 @@ SHAPES_NOTHING: dict[str, Any] = {
     },
     "privacy": {"population_file"},
     "budget": {"shared_with"},
-    "covariates": {"given": {"__all__": {"path"}}},
+    "covariates": {"given": {"__all__": {"path", "sha256"}}},
 }
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
 CAME_LATER: tuple[tuple[str, str, object], ...] = (

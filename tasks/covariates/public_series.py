@@ -4,6 +4,7 @@ Whoever may deliver a file may deliver any file: what is read is bounded, and ru
 (`tasks.covariates.reading`).
 """
 
+import hashlib
 import io
 import os
 import stat
@@ -25,15 +26,13 @@ from optstream.stream import AggregationTree
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import LARGEST, Covariate
 from tasks.config.tables.base import Section
-from tasks.config.tables.covariates import PublicSeries
+from tasks.config.tables.covariates import PATH, PublicSeries
 
-LARGEST_FILE, LARGEST_FOLDER = 2**26, 2**28
-"""Bytes of a file, and of all of them together."""
-MOST_FILES = 10_000
+LARGEST_FILE = 2**26
+"""Bytes."""
 LIMITS = Limits(rows=2**25, columns=1000, group_bytes=2**30)
 LONGEST_PAST = 400
 """Days before the one that is asked about: `history_days` is at most 366, and smoothed values need a past."""
-ENDINGS = (".parquet", ".csv")
 
 
 class Asked(Section):
@@ -61,12 +60,12 @@ def covariate_of(asked: Asked) -> Covariate:
     if asked.place.is_dir() and (asked.place / CATALOGUE).is_file():
         table = _published_rows(asked)
     else:
-        table = pl.concat([_rows(file, data, asked) for file, data in _files(asked)])
+        table = _rows(asked.place, _bytes_of(asked), asked)
     day = pl.col("time").dt.date()
     past = day.is_between(asked.until - timedelta(days=LONGEST_PAST), asked.until)
     # a value beyond all measure, and a day that is none of these, cost themselves alone
     table = table.filter(past & (pl.col("value").abs() <= LARGEST))
-    # a later file corrects an earlier one; then the mean of a day
+    # a later row corrects an earlier one; then the mean of a day
     table = table.unique(["time", "node"], keep="last", maintain_order=True)
     table = table.group_by(day.alias("day"), "node").agg(pl.col("value").mean())
     if table.is_empty():
@@ -107,50 +106,30 @@ def _published_rows(asked: Asked) -> pl.DataFrame:
     return rows.group_by(pl.col("date").cast(pl.Datetime("us")).alias("time"), "node").agg(value)
 
 
-def _files(asked: Asked) -> list[tuple[Path, bytes]]:
-    """Return the files, by name, and what is in them. Raises DumpError for private, for too many or none."""
-    place, path = asked.place, asked.given.path
-    inside = [place]
-    if place.is_dir():
-        # a name with a dot is a file on its way
-        inside = sorted(one for one in place.glob("*") if one.suffix in ENDINGS and one.name[0] != ".")
-    if not inside or not all(file.suffix in ENDINGS for file in inside):
-        found = "a folder without any" if place.is_dir() else "another" if place.exists() else "nothing"
-        raise DumpError(
-            f"{path} must be a .parquet or .csv file, or a folder of them; found {found}: correct its path, "
-            "which is relative to the configuration file's folder, or have it delivered"
-        )
-    if len(inside) > MOST_FILES:
-        raise DumpError(f"{path} must have at most {MOST_FILES:,} files: join those of past years")
-    files, left = [], LARGEST_FOLDER
-    for file in inside:
-        files.append((file, _bytes_of(file, asked, min(left, LARGEST_FILE))))
-        left -= len(files[-1][1])
-    return files
-
-
-def _bytes_of(file: Path, asked: Asked, most: int) -> bytes:
-    """Return what is in a public file: the one that is checked is the one that is read."""
+def _bytes_of(asked: Asked) -> bytes:
+    """Return what is in the file whose hash the configuration names. Raises DumpError for a private or a
+    wrong one.
+    """
+    path, file = asked.given.path, asked.place
+    if asked.given.sha256 is None or not file.exists():
+        found = "a folder without a catalogue" if file.is_dir() else "another" if file.exists() else "nothing"
+        raise DumpError(f"{path} must be {PATH}; found {found}: correct the path, or have it delivered")
     # a pipe that nobody writes to would be waited for
     descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as opened:
-        found, real = os.fstat(descriptor), file.resolve()
-        _check_public(real, _named(file), asked)
-        own = (asked.place if asked.place.is_dir() else asked.place.parent).resolve()
-        if not real.is_relative_to(own):
-            raise DumpError(f"{_named(file)} leads out of {asked.given.path}: deliver a copy, not a link")
-        if not stat.S_ISREG(found.st_mode) or not os.path.samestat(found, real.stat()):
-            raise DumpError(f"{_named(file)} must be a file that stays as it is while it is read")
-        if found.st_nlink != 1:
-            raise DumpError(
-                f"{_named(file)} must have one name; it has {found.st_nlink} (hard links), and another may "
-                "be that of a private file: deliver a copy"
-            )
-        data = opened.read(most + 1)
-    if len(data) > most:
+        _check_public(file.resolve(), path, asked)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise DumpError(f"{path} must be a regular file: deliver it anew")
+        data = opened.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
         raise DumpError(
-            f"{asked.given.path} must have files of at most {LARGEST_FILE // 2**20} MiB each, and "
-            f"{LARGEST_FOLDER // 2**20} MiB together: leave out columns and years that are not needed"
+            f"{path} must have at most {LARGEST_FILE // 2**20} MiB: leave out columns and years that are "
+            "not needed"
+        )
+    if hashlib.sha256(data).hexdigest() != asked.given.sha256:
+        raise DumpError(
+            f"{path} is not the file whose sha256 the configuration names: deliver that one, or look at this "
+            "one and name the hash that `sha256sum` prints"
         )
     return data
 

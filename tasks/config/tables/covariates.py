@@ -12,18 +12,21 @@ MOST_ROWS = 1000
 """Nodes times covariates: an estimate holds up to 105 numbers for each at each of up to 336 blocks."""
 SOURCE = "a text of 1 to 300 characters that says who publishes it and under which terms"
 PATH = (
-    "the path of a .parquet or .csv file, of a folder of them, or of another stream's published folder, "
+    "the path of another stream's published folder, or of a .parquet or .csv file whose sha256 is given, "
     "relative to the configuration file's folder or absolute"
 )
+ENDINGS = (".parquet", ".csv")
+SHA256 = "of a file, what `sha256sum` prints: 64 hexadecimal digits"
 
 
 class PublicSeries(Section):
-    """One covariate. Whoever names a file here vouches that everybody may know it."""
+    """One covariate: naming it asserts that it is public."""
 
     name: Name = Field(
         description="1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
     )
     path: str = Field(min_length=1, description=PATH)
+    sha256: str | None = Field(None, pattern="^[0-9a-f]{64}$", description=SHA256)
     value: Column = Field("value", description="the name of the column of values, numbers")
     node: Column = Field("node", description="the name of the column of nodes, where there is one")
     source: str = Field(min_length=1, max_length=300, description=SOURCE)

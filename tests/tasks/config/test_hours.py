@@ -72,7 +72,7 @@ def test_the_period_of_a_day_is_the_default_and_changes_no_hash(settings_of):
                 ('name = "PeGaSus"', 'name = "HistoryInformed"'),
                 (
                     "[published]",
-                    '[[covariates]]\nname = "cold"\npath = "cold.csv"\nsource = "made up"\n[published]',
+                    '[[covariates]]\nname = "cold"\npath = "cold"\nsource = "made up"\n[published]',
                 ),
             ],
             'covariates is for stream.period "day"',

@@ -1,5 +1,6 @@
 """Covariates' files: any of the layouts, by node; private ones are refused, unusable ones gone without."""
 
+import hashlib
 import os
 from datetime import UTC, date, datetime, timedelta
 
@@ -19,13 +20,34 @@ from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, released_by
 FIRST = date(2016, 2, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
 INFORMED = released_by("HistoryInformed", keys=FEW_BLOCKS)
-ENTRY = '[[covariates]]\nname = "warmth"\npath = "warmth"\nsource = "the weather service"\n'
+UNKNOWN = "0" * 64
+ENTRY = f"""[[covariates]]
+name = "warmth"
+path = "warmth.csv"
+sha256 = "{UNKNOWN}"
+source = "the weather service"
+"""
+
+
+def hashed(folder, text=ENTRY):
+    """The text with the hash of the file that it names, and with its ending."""
+    for name in ("warmth.csv", "warmth.parquet"):
+        if (file := folder / name).is_file():
+            text = text.replace("warmth.csv", name)
+            text = text.replace(UNKNOWN, hashlib.sha256(file.read_bytes()[: 2**20]).hexdigest())
+    return text
+
+
+def entry_at(place):
+    """An entry of another path; a folder has no hash."""
+    text = ENTRY.replace('"warmth.csv"', f'"{place}"')
+    return text if "." in place else text.replace(f'sha256 = "{UNKNOWN}"\n', "")
 
 
 @pytest.fixture
-def configured(load_text):
+def configured(load_text, tmp_path):
     """Load a configuration with covariates."""
-    return lambda text=ENTRY, before=INFORMED: load_text(before + text)
+    return lambda text=ENTRY, before=INFORMED: load_text(before + hashed(tmp_path, text))
 
 
 def one(settings, until=DAYS[-1]):
@@ -54,25 +76,19 @@ def by_node(nodes=("84", "11"), **columns):
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
 def test_a_row_for_each_node_the_nodes_above_as_their_mean(configured, tmp_path, ending):
     table = by_node()
-    table.write_parquet(tmp_path / "warmth.parquet")
-    table.write_csv(tmp_path / "warmth.csv")
-    found = one(configured(ENTRY.replace('"warmth"\nsource', f'"warmth.{ending}"\nsource')))
+    if ending == "csv":
+        table.write_csv(tmp_path / "warmth.csv")
+    else:
+        table.write_parquet(tmp_path / "warmth.parquet")
+    found = one(configured())
     assert (found.name, found.first_day, found.lag_days) == ("warmth", (FIRST - ORIGIN).days, 1)
     assert np.array_equal(found.values, [[5, 6, 7, 8], [0, 1, 2, 3], [10, 11, 12, 13]])
 
 
 def test_one_row_serves_all_and_gaps_are_missing(configured, tmp_path):
-    (tmp_path / "warmth").mkdir()
-    by_node(("84",)).drop("node")[[0, 1, 3]].write_parquet(tmp_path / "warmth/a.parquet")
+    by_node(("84",)).drop("node")[[0, 1, 3]].write_parquet(tmp_path / "warmth.parquet")
     found = one(configured())
     assert np.array_equal(found.values, [[0, 1, np.nan, 3]], equal_nan=True)
-
-
-def test_of_a_folder_a_later_file_corrects_an_earlier_one(configured, tmp_path):
-    (tmp_path / "warmth").mkdir()
-    by_node().write_parquet(tmp_path / "warmth/2016-02-04.parquet")
-    by_node(("84",))[:1].with_columns(value=pl.lit(99.0)).write_csv(tmp_path / "warmth/2016-02-05.csv")
-    assert one(configured()).values[:, 0].tolist() == [54.5, 99.0, 10.0]
 
 
 def test_instants_are_averaged_over_local_days(configured, tmp_path):
@@ -80,15 +96,13 @@ def test_instants_are_averaged_over_local_days(configured, tmp_path):
     times = [datetime(2016, 2, 1, 12, tzinfo=UTC), datetime(2016, 2, 1, 23, 30, tzinfo=UTC)]
     later = [datetime(2016, 2, 2, 12, tzinfo=UTC)]
     table = pl.DataFrame({"timestamp": times + later, "degrees": [1, 2, 4]})
-    table.write_parquet(tmp_path / "warmth")
-    (tmp_path / "warmth").rename(tmp_path / "w.parquet")
-    found = one(configured(ENTRY.replace('path = "warmth"', 'path = "w.parquet"\nvalue = "degrees"')))
+    table.write_parquet(tmp_path / "warmth.parquet")
+    found = one(configured(ENTRY + 'value = "degrees"\n'))
     assert found.values.tolist() == [[1, 3]]
 
 
 def test_it_applies_below_the_named_nodes_alone(configured, tmp_path):
-    (tmp_path / "warmth").mkdir()
-    by_node(("84",)).drop("node").write_parquet(tmp_path / "warmth/a.parquet")
+    by_node(("84",)).drop("node").write_parquet(tmp_path / "warmth.parquet")
     found = one(configured(ENTRY + 'nodes = ["11"]\nlevel = 1\n'))
     assert np.isfinite(found.values).all(axis=1).tolist() == [False, False, True]
     assert found.level == 1
@@ -97,65 +111,79 @@ def test_it_applies_below_the_named_nodes_alone(configured, tmp_path):
 @pytest.mark.parametrize(
     ("write", "why"),
     [
-        (lambda folder: None, "a folder of them; found a folder without any: correct its path, which is rel"),
-        (lambda folder: (folder / "a.csv").write_text("x,y\n1,2\n"), "a column date or timestamp"),
-        (lambda folder: (folder / "a.csv").write_text("date,t\n"), "it has 'date', 't': name its columns by"),
-        (lambda folder: (folder / "a.csv").write_bytes(b"\xff\x00,\n,,,"), "warmth"),
-        (lambda folder: (folder / "a.parquet").write_bytes(b"PAR1"), "must be a Parquet file of at most"),
+        (lambda folder: None, "or absolute; found nothing: correct the path"),
+        (lambda folder: (folder / "warmth.csv").write_text("x,y\n1,2\n"), "a column date or timestamp"),
         (
-            lambda folder: by_node(("xx",)).write_csv(folder / "a.csv"),
+            lambda folder: (folder / "warmth.csv").write_text("date,t\n"),
+            "it has 'date', 't': name its columns by",
+        ),
+        (lambda folder: (folder / "warmth.csv").write_bytes(b"\xff\x00,\n,,,"), "warmth"),
+        (
+            lambda folder: (folder / "warmth.parquet").write_bytes(b"PAR1"),
+            "must be a Parquet file of at most",
+        ),
+        (
+            lambda folder: by_node(("xx",)).write_csv(folder / "warmth.csv"),
             "such as '84', in column 'node'; it names none: ",
         ),
-        (lambda folder: by_node(value=pl.lit(np.nan)).write_parquet(folder / "a.parquet"), "have a number"),
-        (lambda folder: by_node(value=pl.lit(-np.inf)).write_parquet(folder / "a.parquet"), "have a number"),
-        (lambda folder: by_node(value=pl.lit(1e300)).write_parquet(folder / "a.parquet"), "have a number"),
-        (lambda folder: by_node(date=pl.date(2999, 1, 1)).write_csv(folder / "a.csv"), "up to 2016-02-04"),
-        (lambda folder: by_node(value=pl.lit("a")).write_parquet(folder / "a.parquet"), "must be of numbers"),
-        (lambda folder: by_node(date=pl.lit("x")).write_csv(folder / "a.csv"), "of dates or instants"),
-        (lambda folder: os.mkfifo(folder / "a.csv"), "must be a file that stays as it is while it is read"),
-        (lambda folder: (folder / "a.csv").mkdir(), "cannot be read (Is a directory)"),
-        (lambda folder: (folder / "a.csv").symlink_to("a.csv"), "cannot be read"),
-        (lambda folder: os.truncate((folder / "a.csv").open("w").name, 2**40), "at most 64 MiB each"),
-        (lambda folder: by_node(**{"x" * 999: 1}).drop("value").write_csv(folder / "a.csv"), "'xxx"),
+        (
+            lambda folder: by_node(value=pl.lit(np.nan)).write_parquet(folder / "warmth.parquet"),
+            "have a number",
+        ),
+        (
+            lambda folder: by_node(value=pl.lit(-np.inf)).write_parquet(folder / "warmth.parquet"),
+            "have a number",
+        ),
+        (
+            lambda folder: by_node(value=pl.lit(1e300)).write_parquet(folder / "warmth.parquet"),
+            "have a number",
+        ),
+        (
+            lambda folder: by_node(date=pl.date(2999, 1, 1)).write_csv(folder / "warmth.csv"),
+            "up to 2016-02-04",
+        ),
+        (
+            lambda folder: by_node(value=pl.lit("a")).write_parquet(folder / "warmth.parquet"),
+            "must be of numbers",
+        ),
+        (lambda folder: by_node(date=pl.lit("x")).write_csv(folder / "warmth.csv"), "of dates or instants"),
+        (lambda folder: os.mkfifo(folder / "warmth.csv"), "must be a regular file"),
+        (lambda folder: (folder / "warmth.csv").mkdir(), "cannot be read (Is a directory)"),
+        (lambda folder: (folder / "warmth.csv").symlink_to("warmth.csv"), "found nothing"),
+        (
+            lambda folder: os.truncate((folder / "warmth.csv").open("w").name, 2**40),
+            "at most 64 MiB: leave out",
+        ),
+        (lambda folder: by_node(**{"x" * 999: 1}).drop("value").write_csv(folder / "warmth.csv"), "'xxx"),
     ],
 )
 def test_what_cannot_be_used_is_gone_without_and_said(configured, tmp_path, write, why):
-    (tmp_path / "warmth").mkdir()
-    write(tmp_path / "warmth")
+    write(tmp_path)
     said = gone_without(configured())
     assert why in said
     assert len(said) < 500
 
 
 def test_a_file_that_claims_more_than_anybody_reads_is_not_decoded(configured, tmp_path, monkeypatch):
-    (tmp_path / "warmth").mkdir()
-    by_node().write_parquet(tmp_path / "warmth/a.parquet")
+    by_node().write_parquet(tmp_path / "warmth.parquet")
     monkeypatch.setattr(public_series, "LIMITS", Limits(rows=7, columns=3))
     assert "must be a Parquet file of at most 7 rows" in gone_without(configured())
 
 
-def test_one_name_of_a_private_file_is_not_read_by_another(configured, tmp_path):
-    """Nor is one of another stream, or what has a second name, for that may be anywhere."""
-    (tmp_path / "warmth").mkdir()
-    (tmp_path / "dumps").mkdir()
-    by_node().write_csv(tmp_path / "dumps/a.csv")
-    (tmp_path / "warmth/a.csv").symlink_to(tmp_path / "dumps/a.csv")
-    assert "'a.csv' leads into input.folder, which is private" in gone_without(configured())
-    (tmp_path / "warmth/a.csv").unlink()
-    (tmp_path / "elsewhere").mkdir()
-    by_node().write_csv(tmp_path / "elsewhere/a.csv")
-    (tmp_path / "warmth/a.csv").symlink_to(tmp_path / "elsewhere/a.csv")
-    assert "'a.csv' leads out of warmth: deliver a copy" in gone_without(configured())
-    (tmp_path / "warmth/a.csv").unlink()
-    (tmp_path / "warmth/a.csv").hardlink_to(tmp_path / "dumps/a.csv")
-    assert "must have one name; it has 2 (hard links)" in gone_without(configured())
-    (tmp_path / "dumps/a.csv").unlink()
-    assert one(configured()).values.shape == (3, 4)
+def test_no_other_file_is_read_than_the_one_whose_hash_is_named(configured, tmp_path):
+    by_node().write_csv(tmp_path / "warmth.csv")
+    settings = configured()
+    assert one(settings).values.shape == (3, 4)
+    with (tmp_path / "warmth.csv").open("a") as file:
+        file.write("2016-02-04,84,1\n")
+    assert "warmth.csv is not the file whose sha256 the configuration names" in gone_without(settings)
+    (tmp_path / "warmth.csv").unlink()
+    (tmp_path / "warmth.csv").mkdir()
+    assert "cannot be read (Is a directory)" in gone_without(settings)
 
 
 def test_of_a_wrong_file_without_a_line_of_names_no_reading_is_said(configured, tmp_path):
-    (tmp_path / "warmth").mkdir()
-    (tmp_path / "warmth/a.csv").write_text("71.25,2016-02-01,84\n80.5,2016-02-02,84\n")
+    (tmp_path / "warmth.csv").write_text("71.25,2016-02-01,84\n80.5,2016-02-02,84\n")
     said = gone_without(configured())
     assert "it has a first line that is no line of names" in said
     assert "71.25" not in said
@@ -163,25 +191,22 @@ def test_of_a_wrong_file_without_a_line_of_names_no_reading_is_said(configured, 
 
 def test_a_link_that_is_delivered_in_the_place_of_the_path_stops_no_night(configured, tmp_path):
     (tmp_path / "dumps").mkdir()
-    (tmp_path / "warmth").symlink_to(tmp_path / "dumps")
     by_node().write_csv(tmp_path / "dumps/a.csv")
+    (tmp_path / "warmth.csv").symlink_to(tmp_path / "dumps/a.csv")
     assert "leads into input.folder" in gone_without(configured())
 
 
 def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_alone(configured, tmp_path):
-    (tmp_path / "warmth").mkdir()
     table = by_node(("84",)).drop("node")
     wrong = pl.DataFrame({"date": [date(1, 1, 1), date(9999, 12, 31), DAYS[1]], "value": [1.0, 2.0, 1e300]})
-    pl.concat([table, table, wrong[:2]]).write_csv(tmp_path / "warmth/a.csv")
-    wrong.write_csv(tmp_path / "warmth/b.csv")
+    pl.concat([table, table, wrong]).write_csv(tmp_path / "warmth.csv")
     found = one(configured())
     assert found.first_day == (FIRST - ORIGIN).days
     assert found.values.tolist() == [[0, 1, 2, 3]]
 
 
 def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
-    (tmp_path / "warmth").mkdir()
-    by_node(("84",)).drop("node").write_csv(tmp_path / "warmth/a.csv")
+    by_node(("84",)).drop("node").write_csv(tmp_path / "warmth.csv")
     assert one(configured(), DAYS[1]).values.tolist() == [[0, 1]]
 
 
@@ -208,8 +233,7 @@ def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatc
 
 
 def test_a_file_that_ends_the_process_that_reads_it_is_gone_without(configured, tmp_path, monkeypatch):
-    (tmp_path / "warmth").mkdir()
-    by_node().write_csv(tmp_path / "warmth/a.csv")
+    by_node().write_csv(tmp_path / "warmth.csv")
     assert read_covariates(configured(), DAYS[-1]).read == (one(configured()),)
     monkeypatch.setattr(reading, "MOST_SECONDS", 0.0)
     assert "the process that reads it ended over it" in gone_without(configured(), None)
@@ -218,7 +242,7 @@ def test_a_file_that_ends_the_process_that_reads_it_is_gone_without(configured, 
 @pytest.mark.parametrize("place", ["dumps", "dumps/region=84", "trusted/x.csv"])
 def test_a_private_place_is_refused(configured, place):
     with pytest.raises(ConfigurationError, match=r"1: path must not lie in \w+\.folder, which is private"):
-        configured(ENTRY.replace('path = "warmth"', f'path = "{place}"'))
+        configured(entry_at(place))
 
 
 @pytest.mark.parametrize(
@@ -230,6 +254,15 @@ def test_a_private_place_is_refused(configured, place):
         (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be after how many days"),
         (ENTRY + ENTRY, "[[covariates]] 2: name must not be that of another covariate; got 'warmth'"),
         (ENTRY + 'nodes = ["99"]\n', "1: nodes must be of the hierarchy, such as '84'; got '99'"),
+        (
+            ENTRY.replace(f'sha256 = "{UNKNOWN}"\n', ""),
+            "1: sha256 is missing; it must be, of a file, what `sha256sum` prints",
+        ),
+        (
+            ENTRY.replace(UNKNOWN, "1f"),
+            "1: sha256 must be of a file, what `sha256sum` prints: 64 hexadecimal",
+        ),
+        (ENTRY.replace(".csv", ""), "1: sha256 is for a .parquet or .csv file; got the path 'warmth'"),
         (ENTRY + "level = 2\n", "[[covariates]] 1: level must be in [0, 1]; got 2"),
     ],
 )
@@ -248,7 +281,7 @@ def test_other_mechanisms_take_none(configured):
 def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
     hashes = {
         configured(text).configuration_hash
-        for text in (ENTRY, ENTRY.replace('path = "warmth"', 'path = "elsewhere"'))
+        for text in (ENTRY, ENTRY.replace('path = "warmth.csv"', 'path = "elsewhere.csv"'))
     }
     assert len(hashes) == 1
     assert configured("").configuration_hash not in hashes
@@ -261,7 +294,7 @@ def test_estimates_hold_as_many_numbers_as_memory_has(configured, monkeypatch):
     monkeypatch.setattr(checks, "MOST_GROUPS", 1)
     configured(ENTRY + "level = 0\n")
     with pytest.raises(ConfigurationError) as caught:
-        configured(ENTRY + "level = 1\n" + ENTRY.replace("warmth", "wind"))
+        configured(ENTRY + "level = 1\n" + ENTRY.replace('"warmth"', '"wind"'))
     assert "[[covariates]] may have at most 3 series of nodes together" in str(caught.value)
     assert "got 2 for each of 3 nodes: leave some out" in str(caught.value)
     assert "level must be one of at most 1 nodes, or be left out; got 1, which has 2" in str(caught.value)
@@ -269,4 +302,4 @@ def test_estimates_hold_as_many_numbers_as_memory_has(configured, monkeypatch):
 
 def test_a_dry_run_says_what_nights_would_go_without(configured):
     (warning, *_) = dry_run(configured(), DAYS).warnings
-    assert warning.startswith("covariate warmth: warmth must be a .parquet or .csv file")
+    assert warning.startswith("covariate warmth: warmth.csv must be the path of another stream")

@@ -12,18 +12,17 @@ from tasks.release import draw
 from tasks.release.day import Status
 from tasks.release.records.statement import statement_of
 from tests.failing import raising
-from tests.tasks.covariates.test_public_series import ENTRY, INFORMED
+from tests.tasks.covariates.test_public_series import INFORMED, hashed
 from tests.tasks.monitoring.conftest import Watched
 
 pytestmark = pytest.mark.slow
 
 DAY, NEXT, LAST = (date(2016, 6, day) for day in (1, 2, 3))
-FILE = "warmth/days.csv"
+FILE = "warmth.csv"
 
 
 def write_days(folder, first, last):
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
-    (folder / "warmth").mkdir(exist_ok=True)
     rows = "".join(f"{day},{10 + day.day % 7}\n" for day in days)
     (folder / FILE).write_text(f"date,value\n{rows}")
 
@@ -44,8 +43,8 @@ def two_nights(installation, first, second):
 @pytest.fixture
 def nights(tmp_path):
     """Two nights, the second with a covariate that it must not read."""
-    (tmp_path / "optstream.toml").write_text(INFORMED + ENTRY)
     write_days(tmp_path, DAY - timedelta(days=30), DAY)
+    (tmp_path / "optstream.toml").write_text(INFORMED + hashed(tmp_path))
     installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
     installation.simulate(DAY, NEXT)
     installation.once(two_nights, DAY, NEXT)
@@ -72,7 +71,7 @@ def test_a_night_says_what_it_used_and_the_watch_what_it_lacked(nights):
     assert lacking["values_sha256"] == "none"
     ((day, words),) = missing(nights)
     assert day == NEXT
-    assert "covariate warmth: 'days.csv' leads into input.folder, which is private" in words
+    assert "covariate warmth: warmth.csv leads into input.folder, which is private" in words
 
 
 def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatch):
@@ -114,5 +113,5 @@ def test_what_was_used_is_said_though_it_is_configured_no_more(nights):
 
 def test_lineage_names_the_covariate_and_its_source(nights):
     inputs = nights.lineage()[-1]["inputs"]
-    (warmth,) = [one for one in inputs if one["name"].endswith("warmth")]
+    (warmth,) = [one for one in inputs if one["name"].endswith("warmth.csv")]
     assert warmth["facets"]["documentation"]["description"] == "the weather service"

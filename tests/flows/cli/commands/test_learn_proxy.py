@@ -120,6 +120,6 @@ def test_a_region_is_read_by_its_name_and_a_broken_dump_is_said(config):
 def test_it_says_that_covariates_are_no_part_of_it(config, monkeypatch):
     monkeypatch.setattr(evaluate, "learn", lambda *of: {})
     assert "[[covariates]]" not in learn(config).output
-    entry = '\n[[covariates]]\nname = "warmth"\npath = "warmth.csv"\nsource = "the weather service"\n'
+    entry = '\n[[covariates]]\nname = "warmth"\npath = "warmth"\nsource = "the weather service"\n'
     config.write_text(config.read_text() + entry)
     assert "# [[covariates]] are not part of it" in learn(config).output
