@@ -34,7 +34,7 @@ def hashed(folder, text=ENTRY):
     for name in ("warmth.csv", "warmth.parquet"):
         if (file := folder / name).is_file():
             text = text.replace("warmth.csv", name)
-            text = text.replace(UNKNOWN, hashlib.sha256(file.read_bytes()[: 2**20]).hexdigest())
+            text = text.replace(UNKNOWN, hashlib.sha256(file.open("rb").read(2**20)).hexdigest())
     return text
 
 
