@@ -9,6 +9,10 @@ from optstream.storage.parquet_limits import Limits
 LIMITS = Limits(rows=2**31, columns=10_000)
 """What the footer of one file of a dump may claim; a day may have many files."""
 
+MOST_ROWS = 2**32
+"""Of all files of a day: so many readings of `MOST_METERED_UNITS` add up exactly in an int64."""
+MOST_METERED_UNITS = 2**30
+
 LARGEST_FILE = 2**36
 """Bytes of one file of a dump."""
 
@@ -18,13 +22,14 @@ FILE_FAULTS = {
     "other_hash": "must have the SHA-256 that the list of files gives; deliver it again",
     "damaged_page": "must have pages that fit their checksums; deliver it again",
     "too_much": f"must claim {LIMITS.words}; split it into several",
+    "too_many_rows": f"is one of files of more than {MOST_ROWS:,} rows a day in all; have several streams",
     "columns": "must hold these columns; correct [input], or its changes by date, or the dump",
     "other_schema": 'must have the customer column if and only if [input] schema is "metered"; correct the '
     "schema",
     "timestamp_type": "must be a date with time",
     "value_type": "must be a column of numbers that can be counted exactly (text is not)",
-    "customer_type": "must be text or integers",
-    "region_type": "must be text or integers",
+    "customer_type": "must be text or whole numbers",
+    "region_type": "must be text or whole numbers",
     "clock": 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone, day = '
     '"fixed" wall-clock timestamps without one',
 }
@@ -60,12 +65,9 @@ RAW = {
 RAW_METERED = {
     "no_customer": "rows without a customer",
     "two_leaves": "rows of a customer who has others at this step in another leaf",
-    "rows_at_a_step": "the most rows of one step",
-    "rows_countable": "how many rows a step may have for an exact sum over leaves and steps",
 }
 """Further columns where [input] schema is "metered"."""
 _ALARMING = {"infinite", "out_of_bounds"}
-_ALARMING_METERED = {"duplicates", "absent", "two_leaves", "infinite", "out_of_bounds"}
 """What has a public rule instead: it depends on readings, and raises an alarm only."""
 
 PRIVATE_PERIOD = {
@@ -113,5 +115,4 @@ def structural(columns: dict[str, str], *, metered: bool = False) -> frozenset[s
     """Return the columns that may stop a day, each of which a built-in suite must judge."""
     if columns is RELEASE:
         return frozenset(columns) - {*KEYS, "highest", "total"}
-    alarming = _ALARMING_METERED if metered else _ALARMING
-    return frozenset(columns) - {*KEYS, *alarming}
+    return frozenset({"file_fault"}) if metered else frozenset(columns) - {*KEYS, *_ALARMING}

@@ -1,14 +1,12 @@
 """The suite of the raw readings: what stops a day, and what only raises an alarm.
 
-For metered input null, duplicates and infinities have a public rule and only alarm; for aggregated input a
-null or a duplicate is the supplier's fault, and structural.
+Of metered input only files can stop a day: what a customer's rows do changes counts and alarms, never whether
+a day appears (docs/privacy.md, Lemma 2c). Of aggregated input a row is a step, and steps are structural.
 """
 
 from functools import cache
 
 from great_expectations.expectations import (
-    Expectation,
-    ExpectColumnPairValuesAToBeGreaterThanB,
     ExpectColumnPairValuesToBeEqual,
     ExpectColumnValuesToBeBetween,
     ExpectColumnValuesToBeNull,
@@ -35,15 +33,32 @@ def none_of(
     )
 
 
-def equal(column: str, other: str, says: str, about: str = "") -> ExpectColumnPairValuesToBeEqual:
-    """Return the expectation that two columns are equal, which stops a day."""
+def equal(
+    column: str, other: str, says: str, about: str = "", severity: FailureSeverity = STOPS
+) -> ExpectColumnPairValuesToBeEqual:
+    """Return the expectation that two columns are equal."""
     return ExpectColumnPairValuesToBeEqual(
-        column_A=column, column_B=other, severity=STOPS, meta=_meta(says, about)
+        column_A=column, column_B=other, severity=severity, meta=_meta(says, about)
     )
 
 
-_FIRST: tuple[Expectation, ...] = (
-    ExpectColumnValuesToBeNull(column="file_fault", severity=STOPS, meta={"says": FILE_FAULTS}),
+_FILES = ExpectColumnValuesToBeNull(column="file_fault", severity=STOPS, meta={"says": FILE_FAULTS})
+_CLAMPED = (
+    none_of("infinite", "was infinite: clamped to the public bounds", "value", ALARMS),
+    none_of("out_of_bounds", "was outside the public bounds: clamped", "value", ALARMS),
+)
+_ROWS = (
+    ("unknown_region", "must be a leaf of the hierarchy", "region margin"),
+    ("no_timestamp", "must not be null", "timestamp"),
+    (
+        "outside_day",
+        "must lie inside the day; this may be a dump of another day, or in another time zone",
+        "timestamp",
+    ),
+    ("off_grid", "must be the start of a step", "timestamp"),
+)
+_AGGREGATED = (
+    _FILES,
     ExpectColumnValuesToBeBetween(
         column="rows",
         min_value=1,
@@ -51,45 +66,26 @@ _FIRST: tuple[Expectation, ...] = (
         severity=STOPS,
         meta={"says": "must hold at least one row"},
     ),
-    none_of("unknown_region", "must be a leaf of the hierarchy", "region margin"),
-    none_of("no_timestamp", "must not be null", "timestamp"),
-    none_of(
-        "outside_day",
-        "must lie inside the day; this may be a dump of another day, or in another time zone",
-        "timestamp",
-    ),
-    none_of("off_grid", "must be the start of a step", "timestamp"),
+    *(none_of(*rule) for rule in _ROWS),
     equal("steps_found", "steps_expected", "every step of the day must have a row", "timestamp"),
-)
-_LAST = (
-    none_of("infinite", "was infinite: clamped to the public bounds", "value", ALARMS),
-    none_of("out_of_bounds", "was outside the public bounds: clamped", "value", ALARMS),
-)
-
-
-_AGGREGATED = (
     none_of("duplicates", "must be there once for each step", "timestamp"),
     none_of("absent", "must not be null or NaN", "value"),
+    *_CLAMPED,
 )
 _METERED = (
-    none_of("no_customer", "must not be null", "customer"),
-    ExpectColumnPairValuesAToBeGreaterThanB(
-        column_A="rows_countable",
-        column_B="rows_at_a_step",
-        severity=STOPS,
-        meta={
-            "says": "has too many rows for an exact sum; choose a coarser privacy.resolution",
-            "about": "value",
-        },
-    ),
+    _FILES,
+    *(none_of(column, f"{says}: not counted", about, ALARMS) for column, says, about in _ROWS),
+    none_of("no_customer", "must not be null: not counted", "customer", ALARMS),
+    equal("steps_found", "steps_expected", "had no row: counted as 0", "timestamp", ALARMS),
     none_of("two_leaves", "was in several leaves at one step: none of these rows counts", "customer", ALARMS),
     none_of("duplicates", "had several rows at one step: the first was kept", "customer", ALARMS),
     none_of("absent", "was null or NaN: counted as 0", "value", ALARMS),
+    *_CLAMPED,
 )
 
 
 @cache
 def raw_contract(*, metered: bool) -> Contract:
     """Return the contract of one schema, the most telling expectations first."""
-    suite = (*_FIRST, *(_METERED if metered else _AGGREGATED), *_LAST)
+    suite = _METERED if metered else _AGGREGATED
     return Contract("raw", suite, structural(raw_columns(metered=metered), metered=metered))

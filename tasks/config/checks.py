@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from data_contracts.frames import MOST_METERED_UNITS
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.covariates.covariate_columns import MOST_GROUPS
 from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
@@ -215,11 +216,16 @@ def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None)
             yield f'sampling.{key} must be left out for method "equally_spaced": it is for "l1"'
 
 
-def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
+def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None) -> Iterator[str]:
     low, high = privacy.bounds
     if low >= high:
         yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
     largest = max(abs(low), abs(high)) / privacy.resolution
+    if source is not None and source.schema_ == "metered" and largest > MOST_METERED_UNITS:
+        yield (
+            "privacy.bounds must be at most 2^30 units of privacy.resolution for metered input, so that no "
+            "number of customers makes a sum too large; choose a coarser resolution"
+        )
     if not countable_up_to(max(abs(low), abs(high)), privacy.resolution):
         yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
     if privacy.counts and privacy.resolution != 1:
@@ -298,7 +304,7 @@ CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]],
     (_joint_noise, ["mechanism", "stream", "trees"], []),
     (_revisions, ["mechanism", "release"], []),
     (_sampling, ["privacy", "sampling"], ["mechanism"]),
-    (_bounds, ["stream", "privacy", "trees"], []),
+    (_bounds, ["stream", "privacy", "trees"], ["input"]),
     (_budget, ["budget", "trees"], []),
     (margin_problems, ["hierarchy"], ["budget", "input", "mechanism", "privacy"]),
     (factor_problems, ["input", "privacy"], []),

@@ -9,7 +9,7 @@ from tasks.config import Settings
 from tasks.ingest import reading as kinds
 from tasks.ingest.arrival.files import size_of
 from tasks.ingest.reading import KINDS
-from tasks.ingest.row_expressions import NO_STEP, customer_of, leaf_of, reading_of, scan, step_of
+from tasks.ingest.row_expressions import NO_STEP, leaf_of, reading_of, scan, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.ingest.spread import Spread, by_part, without_ledger
 
@@ -39,7 +39,7 @@ def cells_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | N
         for name, of in COUNTED.items()
     ]
     cells = pl.concat([pl.DataFrame(schema=CELLS), *found])
-    return with_days(cells.with_columns(counts, no_customer=pl.lit(0, pl.Int64)).drop("kind"), files)
+    return with_days(cells.with_columns(counts).drop("kind"), files)
 
 
 def by_step_of(cells: pl.DataFrame) -> pl.DataFrame:
@@ -93,21 +93,6 @@ def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
         rows="rows",
         units="units",
     )
-
-
-def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """How many rows of each cell have no customer, where some do, as cells that count nothing else."""
-    found = [pl.DataFrame(schema={**KEY, "no_customer": pl.Int64})]
-    for file in files:
-        rows = scan(file).select(
-            file=pl.lit(file.number, pl.UInt32),
-            leaf=leaf_of(file),
-            step=step_of(file).cast(pl.Int32),
-            nobody=customer_of(file).is_null(),
-        )
-        counted = rows.filter("nobody").group_by(*KEY).agg(no_customer=pl.len().cast(pl.Int64))
-        found.append(counted.collect(engine="streaming"))
-    return with_days(pl.concat(found), files)
 
 
 def with_days(frame: pl.DataFrame, files: Sequence[SourceFile]) -> pl.DataFrame:

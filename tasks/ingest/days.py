@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from data_contracts.frames import MOST_ROWS
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import Dump
@@ -95,4 +96,6 @@ def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
                 name = f"{folder}/{path.name}"
                 file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves)
                 files.append(inspect(file, dump.day, settings, dump.hashes.get(path, "")))
+        if sum(file.rows for file in files if file.day == number) > MOST_ROWS:
+            files[-1] = replace(files[-1], broken="too_many_rows")
     return files

@@ -2,13 +2,10 @@
 
 from collections.abc import Sequence
 from datetime import date
-from fractions import Fraction
-from math import floor
 
 import polars as pl
 
 from data_contracts.frames import FILE_FAULTS, raw_columns
-from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config import Settings
 from tasks.ingest.cells import with_days
 from tasks.ingest.row_expressions import NO_LEAF, NO_TIMESTAMP, OFF_GRID, OUTSIDE
@@ -22,8 +19,11 @@ CELL_RULES = {
     "absent": (pl.col("absent") > 0) & (pl.col("step") >= 0),
     "infinite": (pl.col("infinite") > 0) & (pl.col("step") >= 0),
     "out_of_bounds": (pl.col("out_of_bounds") > 0) & (pl.col("step") >= 0),
-    "no_customer": pl.col("no_customer") > 0,
 }
+
+
+DROPPED_RULES = ("no_customer", "duplicates", "two_leaves")
+"""Why metered rows of a step do not count."""
 
 
 def metrics_of(
@@ -40,18 +40,10 @@ def metrics_of(
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
     grid = grid.join(_file_faults(files), on=["day", "leaf"], how="left", maintain_order="left")
     if settings.metered:
-        limits = [
-            abs(floor(bound / settings.privacy.resolution + Fraction(1, 2)))
-            for bound in settings.privacy.bounds
-        ]
-        # Public facts only: how many rows there are, and how large each may be.
-        countable = LARGEST_UNITS * 2**12 // max(*limits, 1) * 1000 // 1001
         grid = grid.with_columns(
             duplicates=pl.col("dropped_duplicates"),
             two_leaves=pl.col("dropped_two_leaves"),
-            rows_countable=pl.lit(countable, pl.Int64)
-            // pl.len().over("day").cast(pl.Int64)
-            // pl.col("steps_expected"),
+            no_customer=pl.col("dropped_no_customer"),
         )
     else:
         grid = grid.with_columns(duplicates=pl.col("repeated"))
@@ -86,12 +78,9 @@ def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
         pl.col("rows").sum(),
         inside.sum().cast(pl.Int64).alias("steps_found"),
         (pl.col("rows").filter(inside) - 1).sum().alias("repeated"),
-        pl.col("rows").max().alias("rows_at_a_step"),
     ]
     for name, broken in CELL_RULES.items():
-        counted = (
-            pl.col(name) if name in ("absent", "infinite", "out_of_bounds", "no_customer") else pl.col("rows")
-        )
+        counted = pl.col(name) if name in ("absent", "infinite", "out_of_bounds") else pl.col("rows")
         counts.append(counted.filter(broken).sum().alias(name))
     return by_step.lazy().group_by("day", "leaf").agg(counts).collect(engine="streaming")
 
@@ -99,7 +88,6 @@ def _cell_counts(by_step: pl.DataFrame) -> pl.DataFrame:
 def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.DataFrame:
     rows = with_days(dropped, files)
     counts = [
-        pl.col("rows").filter(pl.col("rule") == name).sum().alias(f"dropped_{name}")
-        for name in ("duplicates", "two_leaves")
+        pl.col("rows").filter(pl.col("rule") == name).sum().alias(f"dropped_{name}") for name in DROPPED_RULES
     ]
     return rows.group_by("day", "leaf").agg(counts)

@@ -120,6 +120,20 @@ def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> p
     return pl.concat(found).group_by(*KEY, "rule").agg(pl.col("rows", "units").sum())
 
 
+def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """The rows without a customer, which count for nothing: a row for each cell that has any, as `dropped_of`
+    returns them.
+    """
+    found = [pl.DataFrame(schema=DROPPED)]
+    for file in files:
+        rows = rows_of(file, settings, scan(file)).filter(pl.col("customer").is_null())
+        counted = rows.group_by(*KEY).agg(
+            rule=pl.lit("no_customer"), rows=pl.len().cast(pl.Int64), units=pl.col("units").sum()
+        )
+        found.append(counted.collect(engine="streaming"))
+    return pl.concat(found)
+
+
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
     """Their rows of one file, with what they count: nobody else's reading is counted again."""
     own = scan_numbered(file, settings).join(

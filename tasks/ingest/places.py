@@ -7,7 +7,7 @@ import polars as pl
 
 from tasks.config import Settings
 from tasks.ingest.cells import with_days
-from tasks.ingest.metrics import CELL_RULES
+from tasks.ingest.metrics import CELL_RULES, DROPPED_RULES
 from tasks.ingest.schema import SourceFile
 
 
@@ -69,7 +69,7 @@ def _broken_cells(
         yield rule, suspect.filter(broken).select(key)
     inside = by_step.filter(pl.col("step") >= 0)
     yield "duplicates", inside.filter(pl.col("rows") > 1).select(key)
-    for rule in ("duplicates", "two_leaves"):
+    for rule in DROPPED_RULES:
         own = with_days(dropped.filter(pl.col("rule") == rule), files).select(key)
         if not own.is_empty():
             yield rule, own

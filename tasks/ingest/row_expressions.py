@@ -43,7 +43,7 @@ def leaf_of(file: SourceFile) -> pl.Expr:
 def _named_leaf(file: SourceFile) -> pl.Expr:
     # an integer and the same digits as text name the same leaf
     columns = [one for one in (file.layout.region, file.layout.margin) if one is not None]
-    name = pl.concat_str([pl.col(column).cast(pl.String) for column in columns], separator=BETWEEN)
+    name = pl.concat_str([_text(file, column) for column in columns], separator=BETWEEN)
     return name.cast(_type_of(file.leaves), strict=False).to_physical().cast(pl.UInt32)
 
 
@@ -53,9 +53,17 @@ def _type_of(leaves: tuple[str, ...]) -> pl.DataTypeExpr:
     return pl.Enum(leaves).to_dtype_expr()
 
 
+def _text(file: SourceFile, column: str) -> pl.Expr:
+    """A name as text; of a float that is no whole number null: it names nobody."""
+    name = pl.col(column)
+    if column in file.floats:
+        name = pl.when(name == name.floor()).then(name).cast(pl.Int64, strict=False)
+    return name.cast(pl.String)
+
+
 def step_of(file: SourceFile) -> pl.Expr:
     """The step of each row, int64; negative: why it has none."""
-    stamp = pl.col(file.layout.timestamp).to_physical() - file.start
+    stamp = pl.col(file.layout.timestamp).to_physical().cast(pl.Int64) - file.start
     step = stamp // file.length
     known = pl.lit(True) if file.layout.region is None else _named_leaf(file).is_not_null()
     return (
@@ -73,7 +81,7 @@ def step_of(file: SourceFile) -> pl.Expr:
 
 def customer_of(file: SourceFile) -> pl.Expr:
     """The customer as text, so that numbers in one file and text in another name the same one."""
-    return pl.col(file.layout.customer).cast(pl.String)
+    return _text(file, file.layout.customer)
 
 
 def reading_of(file: SourceFile, settings: Settings) -> Reading:

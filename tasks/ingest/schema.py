@@ -28,7 +28,9 @@ class SourceFile:
 
     number: index in the chunk. day, leaf: indices; of a file with the rows of every leaf the first leaf's.
     leaves: those of its day, which `leaf` counts. layout: of its day. start, length: the day's first step and
-    a step's length in the timestamp column's own unit. value, customer: the columns' types. found: of a file
+    a step's length in the timestamp column's own unit. value, customer: the columns' types. rows:
+    as the footer claims. floats: columns that name customers or leaves by floats, as writers do whole numbers
+    of which some are absent. found: of a file
     without the right columns those that it has, where they are few: many may be a customer's each, and their
     names are nobody's to show.
     """
@@ -46,6 +48,8 @@ class SourceFile:
     length: int = 1
     value: Any = None
     customer: Any = None
+    rows: int = 0
+    floats: frozenset[str] = frozenset()
     found: tuple[str, ...] = ()
 
 
@@ -78,15 +82,19 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         return replace(file, broken="other_schema", found=_few(schema))
     stamp, value = schema[columns.timestamp], schema[columns.value]
     customer = schema[columns.customer] if settings.metered else None
+    # where every row lacks a value, a writer gives the column no type: of metered input no row decides
+    if stamp == pl.Null and settings.metered:
+        zone = "UTC" if settings.calendar.day == "elapsed" else None
+        stamp = pl.Datetime("us", zone)
+    if value == pl.Null and settings.metered:
+        value = pl.Float64()
     if not isinstance(stamp, pl.Datetime):
         return replace(file, broken="timestamp_type")
-    if value == pl.Null and settings.metered:
-        value = pl.Float64()  # a region whose readings are all absent: each counts as 0
     if not countable(value):
         return replace(file, broken="value_type")
-    if customer is not None and not _names(customer):
+    if customer is not None and not _names(customer, settings.metered):
         return replace(file, broken="customer_type")
-    if not all(_names(schema[one]) for one in of_leaf):
+    if not all(_names(schema[one], settings.metered) for one in of_leaf):
         return replace(file, broken="region_type")
     read = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else []), *of_leaf]
     if not pages_are_whole(file.path, read):
@@ -101,6 +109,8 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         length=settings.calendar.step_minutes * 60 * unit,
         value=value,
         customer=customer,
+        rows=claims.rows,
+        floats=frozenset(one for one in read if schema[one].is_float()) - {columns.value},
     )
 
 
@@ -109,9 +119,10 @@ def _few(schema: pl.Schema) -> tuple[str, ...]:
     return tuple(schema) if len(schema) <= MOST_SHOWN else ()
 
 
-def _names(dtype: pl.DataType) -> bool:
+def _names(dtype: pl.DataType, metered: bool) -> bool:
     """Whether a column of this type can name somebody or something."""
-    return dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
+    known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
+    return known or (metered and (dtype.is_float() or dtype == pl.Null))
 
 
 @lru_cache(maxsize=1024)

@@ -14,9 +14,9 @@ from optstream.errors import ConfigurationError
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import Dump
 from tasks.ingest.arrival.files import size_of
-from tasks.ingest.cells import by_step_of, cells_of, nobody_of, with_days
+from tasks.ingest.cells import by_step_of, cells_of, with_days
 from tasks.ingest.metrics import metrics_of
-from tasks.ingest.people import DROPPED, dropped_of, seen_of
+from tasks.ingest.people import DROPPED, dropped_of, nobody_of, seen_of
 from tasks.ingest.places import Places, places_of
 from tasks.ingest.row_expressions import is_readable
 from tasks.ingest.schema import UNREADABLE, SourceFile
@@ -53,8 +53,7 @@ def summed(
     if spread is not None and not settings.metered:
         return _in_parts(files, dumps, settings, spread) or summed(files, dumps, settings)
     cells = cells_of(sound(files), settings, spread)
-    dropped, nameless = _people(files, settings, spread)
-    cells = pl.concat([cells, nobody_of(nameless, settings)], how="diagonal").fill_null(0)
+    dropped = _people(files, settings, spread)
     return _of_leaves(lambda every: every, files, cells, dropped, [dump.day for dump in dumps], settings)
 
 
@@ -166,25 +165,19 @@ def _of_leaves(
     return Summed(metrics, units, places)
 
 
-def _people(
-    files: Sequence[SourceFile], settings: Settings, spread: Spread | None
-) -> tuple[pl.DataFrame, list[SourceFile]]:
-    """The metered rows that do not count, and the files that may have rows of nobody.
+def _people(files: Sequence[SourceFile], settings: Settings, spread: Spread | None) -> pl.DataFrame:
+    """The metered rows that do not count: of nobody, of one customer in several leaves, or repeated.
 
     Day by day, for the customers of one day fit in memory. Of a day that is refused for a file, nothing
     is dropped.
     """
-    dropped, nameless = [pl.DataFrame(schema=DROPPED)], []
+    dropped = [pl.DataFrame(schema=DROPPED)]
     for day in sorted({file.day for file in files}) if settings.metered else ():
         own = [file for file in files if file.day == day]
-        whole = sound(own)
-        if len(whole) < len(own):
-            nameless += whole
-            continue
-        seen = seen_of(own, settings, spread)
-        nameless += seen.nameless
-        dropped.append(dropped_of(own, seen, settings))
-    return pl.concat(dropped), nameless
+        if len(sound(own)) == len(own):
+            seen = seen_of(own, settings, spread)
+            dropped += [dropped_of(own, seen, settings), nobody_of(seen.nameless, settings)]
+    return pl.concat(dropped)
 
 
 def _units(

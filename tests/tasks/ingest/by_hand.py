@@ -47,8 +47,8 @@ def ingest_by_hand(
             counted, kind = _count(row.reading, bounds, resolution)
             counts[leaf][kind] += 1
             if row.customer is None:
-                units[leaf][row.step] += counted
-            elif n_homes[row.customer, row.step] > 1:
+                continue  # nobody's: not counted
+            if n_homes[row.customer, row.step] > 1:
                 counts[leaf]["two_leaves"] += 1
             elif (row.customer, row.step) in seen:
                 counts[leaf]["duplicates"] += 1
