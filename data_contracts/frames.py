@@ -25,7 +25,7 @@ FILE_FAULTS = {
     "value_type": "must be a column of numbers that can be counted exactly (text is not)",
     "customer_type": "must be text or integers",
     "region_type": "must be text or integers",
-    "clock": 'must name every step where the clock changes, this year or the next: in UTC where stream.day is '
+    "clock": "must name every step where the clock changes, this year or the next: in UTC where stream.day is "
     '"elapsed", by the wall clock without a time zone where it is "fixed", which no release may precede',
 }
 """Why a file cannot be read, the most telling first."""

@@ -220,8 +220,8 @@ class Calendar:
         """
         if self.skips(day_of(period)):
             raise ParameterError(
-                f"{day_of(period)} was no day in {self.time_zone}, whose clock went from the day before it to "
-                "the one after: nothing is due for it, and nothing can be released"
+                f"{day_of(period)} was no day in {self.time_zone}, whose clock went from the day before it "
+                "to the one after: nothing is due for it, and nothing can be released"
             )
         if isinstance(period, Hour) != (self.period == "hour"):
             example = "2016-02-14T13" if self.period == "hour" else "2016-02-14"

@@ -9,7 +9,6 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
-
 from tasks.config import Settings
 from tasks.doctor.finding import Finding, note, warning, wrong
 from tasks.operations.permissions import OTHERS, mode_of, quoted

@@ -55,6 +55,6 @@ def _back_up_ledger(installation):
 
 @contextmanager
 def _connected(url):
-    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    engine = create_engine(url.set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.begin() as connection:
         yield connection

@@ -1,11 +1,10 @@
-"""Days around changes of the clock that no configuration of today has, through the whole chain of a release."""
+"""Days around changes of the clock that no configuration of today has, through the whole chain."""
 
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.stream import days_from
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.release.day import Status
 
@@ -23,7 +22,8 @@ CHANGES = [
 @pytest.mark.parametrize(("zone", "step", "day"), CHANGES)
 @pytest.mark.parametrize("name", sorted(MECHANISMS))
 def test_a_day_is_released_or_nothing_of_it_is_charged(installation, name, zone, step, day):
-    installation.change_mechanism(name)
+    if name != "OptStream":  # which it has
+        installation.change_mechanism(name)
     installation.configure("Europe/Paris", zone)
     installation.configure('"30min"', f'"{step}"')
     installation.now = datetime(2026, 7, 1, tzinfo=UTC)
@@ -37,4 +37,5 @@ def test_a_day_is_released_or_nothing_of_it_is_charged(installation, name, zone,
         whole.append(one)
     installation.simulate(*whole)
     done = installation.release(*whole)
-    assert {one: work.outcome.message for one, work in done.items() if work.outcome.status is not Status.PUBLISHED} == {}
+    told = {one: work.outcome for one, work in done.items()}
+    assert [one for one in told.values() if one.status is not Status.PUBLISHED] == []
