@@ -25,8 +25,9 @@ FILE_FAULTS = {
     "value_type": "must be a column of numbers that can be counted exactly (text is not)",
     "customer_type": "must be text or integers",
     "region_type": "must be text or integers",
-    "clock": "must name every step where the clock changes, this year or the next: in UTC where stream.day is "
-    '"elapsed", by the wall clock without a time zone where it is "fixed", which no release may precede',
+    "clock": 'the clock changes this year or the next: day = "elapsed" needs timestamps with a time zone, '
+    'day = "fixed" wall-clock timestamps without one: deliver those, for stream.day stays once days are '
+    "released",
 }
 """Why a file cannot be read, the most telling first."""
 FAULTY_COLUMNS = {

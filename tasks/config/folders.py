@@ -18,8 +18,8 @@ class Folders(Section):
     """The sections that name places, and each place.
 
     contracts: None where there are no suites of users. folder: where relative paths start, that of the
-    configuration file, which is `file`; both absolute. ledger_folder: where that of `ledger.url` starts, which
-    a population's file may say.
+    configuration file, which is `file`; both absolute. ledger_folder: where that of `ledger.url` starts,
+    which a population's file may say.
     """
 
     stream: Stream

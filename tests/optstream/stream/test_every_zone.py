@@ -86,10 +86,10 @@ def test_a_day_that_a_zone_skipped_is_no_period(zone, day):
 
 @pytest.mark.parametrize(
     "name",
-    (
+    [
         *("localtime", "posixrules", "Factory", "posix/Europe/Paris", "right/Europe/Paris"),
         *("/etc/localtime", "../Paris", "", "europe/paris/", 1, None),
-    ),
+    ],
 )
 def test_a_name_that_each_machine_reads_otherwise_is_no_time_zone(name):
     with pytest.raises(ParameterError, match="IANA"):
