@@ -22,6 +22,8 @@ ALWAYS = {
 HEARTBEAT = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"
 HEARTBEAT_SECONDS, LEAST_HEARTBEAT_SECONDS = 60, 30
 """Between two heartbeats of a scheduled run; the least is Prefect's."""
+ANSWER_SECONDS = 10
+"""For a server to say that it is there."""
 DEFAULTS = {
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",  # no server is started that nobody asked for
     "PREFECT_LOGGING_LOG_PRINTS": "false",
@@ -58,8 +60,10 @@ def connect(trusted_folder: Path) -> str | None:
 def answers() -> bool:
     """Whether the server of PREFECT_API_URL replies, and lets this process in."""
     from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-    with get_client(sync_client=True) as client:
+    once = temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0})
+    with once, get_client(sync_client=True, httpx_settings={"timeout": ANSWER_SECONDS}) as client:
         return client.api_healthcheck() is None
 
 
