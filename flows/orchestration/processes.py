@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.orchestration.environment import ALWAYS, answers, environment
+from flows.orchestration.environment import ALWAYS, answers, environment, import_prefect
 from flows.orchestration.listening import listen
 from flows.orchestration.warm import warm_start
 from optstream.errors import ConfigurationError
@@ -133,6 +133,7 @@ def own_server(settings: Settings) -> Iterator[Child]:
         os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
         for name in ("NO_PROXY", "no_proxy"):
             os.environ[name] = ",".join(filter(None, [os.environ.get(name), LOOPBACK]))
+        import_prefect()
         # the pages are copied there: where the package lies may not be writable
         own = OF_THE_SERVER | {"PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent)}
         added = {name: value for name, value in own.items() if name not in os.environ}

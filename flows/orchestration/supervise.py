@@ -42,17 +42,17 @@ class Supervisor:
     def check(self) -> None:
         """Raise ConfigurationError if the server did not answer, or a value did not change, for too long."""
         now = monotonic()
-        if now - self._answered > self.hang_seconds:
-            raise ConfigurationError(
-                f"the Prefect server did not answer for {now - self._answered:.0f} s{self._problem}: it "
-                "hangs, or its database is locked; start `optstream serve` again"
-            )
-        for name, (_, since) in list(self._values.items()):
-            if now - since > self.hang_seconds:
-                raise ConfigurationError(
-                    f"the Prefect server saw no {name} of the worker for {now - since:.0f} s: the worker "
-                    "hangs, or the server's database is locked; start `optstream serve` again"
-                )
+        silent = {name: now - since for name, (_, since) in list(self._values.items())}
+        unanswered = now - self._answered
+        if max(unanswered, *silent.values(), 0.0) <= self.hang_seconds:
+            return
+        what = f"did not answer for {unanswered:.0f} s{self._problem}: it hangs, or"
+        if unanswered < self.hang_seconds / 2:
+            name = max(silent, key=lambda one: silent[one])
+            what = f"saw no {name} of the worker for {silent[name]:.0f} s: the worker hangs, or the server or"
+        raise ConfigurationError(
+            f"the Prefect server {what} its database is locked; start `optstream serve` again"
+        )
 
     def stop(self) -> None:
         """Look no more."""

@@ -11,8 +11,8 @@ from flows.cli.console import Terminal
 from flows.cli.options import Json, examples, new_app
 from flows.cli.several import Configs, Done, each_stream, files_of
 from flows.cli.show.stream_view import show_view
-from flows.orchestration.environment import connect, environment
-from optstream.errors import ConfigurationError, OptStreamError
+from flows.orchestration.environment import NoServerError, connect, environment
+from optstream.errors import OptStreamError
 from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import StreamView
@@ -65,7 +65,7 @@ def _watch(settings: Settings, terminal: Terminal) -> Done:
     failed: OptStreamError | None = None
     try:
         server = connect(settings.trusted_folder)
-    except ConfigurationError as error:
+    except NoServerError as error:
         server, failed = None, error
     from flows.orchestration.watch import NotToldError, watch_here  # prefect has read its settings now
 
