@@ -9,7 +9,7 @@ import errno
 import os
 import resource
 import socket
-from typing import Any
+from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -18,25 +18,27 @@ from optstream.errors import ConfigurationError
 HEAD_SECONDS = 10.0
 """In which the head of a request has to arrive, counted from the connection or the response before it."""
 REQUEST_SECONDS = 300.0
-"""In which its response has to be taken: the slowest page takes some seconds."""
+"""In which it has to be answered: the slowest page takes some seconds."""
 MOST_WAITING = 500
 """Connections without a request under way; of more the oldest is closed."""
+MOST_SILENT_SOCKETS = 20
+"""WebSockets whose client has not even said its password yet. Prefect handles 100 requests at once."""
 MOST_FILES = 65_536
 
 
 class BoundedProtocol(H11Protocol):
     """HTTP/1.1 with a limit of time for each head and each response, and of connections that wait."""
 
-    _waiting: "dict[BoundedProtocol, None]" = {}  # noqa: RUF012 - of the process, the oldest first
+    # of the process, the oldest first
+    _waiting: ClassVar[dict["BoundedProtocol", None]] = {}
+    _silent: ClassVar[dict["BoundedProtocol", None]] = {}
     _timer: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a connection; close the oldest of those that wait if there are too many."""
         super().connection_made(transport)
-        self._wait()
-        most = min(MOST_WAITING, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4)
-        if len(self._waiting) > most:
-            next(iter(self._waiting))._abort()
+        self._wait(self._waiting, min(MOST_WAITING, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
     def data_received(self, data: bytes) -> None:
         """Take bytes of a request; a whole head ends the waiting."""
@@ -45,9 +47,29 @@ class BoundedProtocol(H11Protocol):
             self._work()
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        """Leave the connection to another protocol, which pings."""
-        self._forget()
+        """Leave the connection to another protocol, and wait for the first thing that the client says."""
         super().handle_websocket_upgrade(event)
+        self._wait(self._silent, MOST_SILENT_SOCKETS)
+        other: Any = self.transport.get_protocol()
+        receive = other.data_received
+
+        def first(data: bytes) -> None:
+            self._forget()
+            other.data_received = receive
+            receive(data)
+
+        other.data_received = first
+
+    def pause_writing(self) -> None:
+        """A client that takes nothing for long is gone."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(HEAD_SECONDS, self._abort)
+
+    def resume_writing(self) -> None:
+        """It has taken what there was."""
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
 
     def on_response_complete(self) -> None:
         """Wait for the next head, unless that has come already."""
@@ -55,20 +77,24 @@ class BoundedProtocol(H11Protocol):
         if self._is_under_way():
             self._work()
         elif not self.transport.is_closing():
-            self._wait()
+            self._wait(self._waiting, MOST_WAITING)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection."""
         self._forget()
+        if self._stalled is not None:
+            self._stalled.cancel()
         super().connection_lost(exc)
 
     def _is_under_way(self) -> bool:
         return self.cycle is not None and not self.cycle.response_complete
 
-    def _wait(self) -> None:
+    def _wait(self, group: dict["BoundedProtocol", None], most: int) -> None:
         self._forget()
-        self._waiting[self] = None
+        group[self] = None
         self._timer = self.loop.call_later(HEAD_SECONDS, self._abort)
+        if len(group) > most:
+            next(iter(group))._abort()
 
     def _work(self) -> None:
         if self in self._waiting:
@@ -77,6 +103,7 @@ class BoundedProtocol(H11Protocol):
 
     def _forget(self) -> None:
         self._waiting.pop(self, None)
+        self._silent.pop(self, None)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -69,8 +69,10 @@ class Child:
         """Keep at most twice LARGEST_LOG: the child, which appends, goes on at the start of an empty file."""
         with suppress(OSError):
             if self.log.stat().st_size > LARGEST_LOG:
+                old = self.log.with_suffix(".log.old")
                 try:
-                    shutil.copyfile(self.log, self.log.with_suffix(".log.old"))
+                    with self.log.open("rb") as said, open(old, "wb", opener=private_opener) as kept:
+                        shutil.copyfileobj(said, kept)
                 finally:
                     os.truncate(self.log, 0)
 

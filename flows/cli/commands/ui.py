@@ -68,6 +68,8 @@ def ui(
         uvicorn.Config(
             application(looks, password_of(home), _now),
             http=BoundedProtocol,
+            ws="none",
+            backlog=64,  # so many are taken at once, before one can be closed
             log_level="warning",
             access_log=False,
             server_header=False,
