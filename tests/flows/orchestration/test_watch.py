@@ -266,7 +266,7 @@ def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, to
     """By a cron of every minute, in processes as `serve` starts them; the first one is made up for."""
     settings = load_settings(here / "optstream.toml")
     text = settings.file.read_text()
-    settings.file.write_text(f'{text}[schedule]\nwatch_cron = "* * * * *"\n')
+    settings.file.write_text(f'{text}[schedule]\ncron = "* * * * *"\nwatch_cron = "* * * * *"\n')
     settings = load_settings(settings.file)
     release(settings, *last_three(settings)[:2])
     long_ago = datetime.now(UTC) - timedelta(hours=1)
