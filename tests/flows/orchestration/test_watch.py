@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email import message_from_string
 from pathlib import Path
@@ -283,8 +284,11 @@ def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, to
 
 def watches_of(settings):
     """The processes that watch a stream."""
-    words = b"watch\0--config\0" + bytes(settings.file)
-    return [one for one in descendants(os.getpid()) if words in Path(f"/proc/{one}/cmdline").read_bytes()]
+    words, found = b"watch\0--config\0" + bytes(settings.file), []
+    for one in descendants(os.getpid()):
+        with suppress(OSError):  # it ended
+            found += [one] if words in Path(f"/proc/{one}/cmdline").read_bytes() else []
+    return found
 
 
 def test_a_server_that_is_stopped_keeps_no_watch_from_looking(here, told, monkeypatch):
