@@ -1,6 +1,6 @@
 """Options that several commands share, and how dates are read."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from csv import reader
 from datetime import date
 from fractions import Fraction
@@ -69,10 +69,11 @@ def _in_range(period: date, text: str) -> date:
     return period
 
 
-def periods_asked(settings: Settings, asked: Iterable[date]) -> list[date]:
+def periods_asked(settings: Settings, asked: Collection[date]) -> list[date]:
     """The periods of the stream that were asked for, rising: where they are hours, a day stands for its own.
 
-    Raises WordsError for an hour where periods are days, or one that its day does not have.
+    Raises WordsError for an hour where periods are days, one that its day does not have, and days of which
+    the zone skipped each.
     """
     found = set[date]()
     try:
@@ -81,6 +82,8 @@ def periods_asked(settings: Settings, asked: Iterable[date]) -> list[date]:
             for period in own:
                 settings.calendar.check_period(period)
             found.update(own)
+        for one in asked if not found else ():
+            settings.calendar.check_period(one)
     except ParameterError as error:
         raise WordsError(str(error)) from None
     return sorted(found)

@@ -26,11 +26,12 @@ from flows.orchestration.calls import (
     configured,
     in_prefect,
     no_heartbeat,
+    persevering,
     with_prefect,
 )
 from flows.orchestration.release import ONCE, release_days, revised, run_of, told
 from flows.orchestration.run_names import backfill_name, tags_of
-from optstream.errors import ConfigurationError, OptStreamError, ParameterError
+from optstream.errors import ConfigurationError, LedgerUnavailableError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import period_from
 from tasks.config import Settings
@@ -168,13 +169,22 @@ def _run(
     done: list[Ended] = []
     for chunk, future in zip(chunks, futures, strict=True):
         try:
-            ended = future.result() if future else here(*chunk)
+            ended = _of_month(future, partial(here, *chunk))
         except Exception as error:  # noqa: BLE001 - a month that fails stops no other, and says where
             told = str(error) if isinstance(error, OptStreamError) else unexpected(error)
             ended = [Requested(period_from(day)).ended(Status.FAILED, told) for day in chunk[2]]
         progress.took(ended)
         done += ended
     return done
+
+
+def _of_month(future: Any, here: Callable[[], list[Ended]]) -> list[Ended]:
+    """Wait for a month, or release it here; also where the ledger's database failed it elsewhere."""
+    if future is not None:
+        with suppress(LedgerUnavailableError):
+            ended: list[Ended] = future.result()
+            return ended
+    return persevering(here)
 
 
 def held_by_others(

@@ -13,12 +13,15 @@ from prefect.context import FlowRunContext
 from prefect.runtime import task_run
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
+from optstream.errors import LedgerUnavailableError
 from tasks.config import Settings, load_settings
 from tasks.release.day import Ended, Stage, Status
 from tasks.release.run import Run
 
 RETRIES, PAUSE_SECONDS = 2, 2
 """Of the steps where a repeat is harmless."""
+PAUSES = (2.0, 10.0)
+"""Seconds before work is repeated that the ledger's database refused."""
 FLOW: dict[str, Any] = {"persist_result": False, "retries": 0, "validate_parameters": False}
 """Of every flow: no result on disk, and no repeat, which could draw noise again."""
 Value = TypeVar("Value")
@@ -80,6 +83,16 @@ def in_one_run() -> AbstractContextManager[None]:
 def no_heartbeat() -> AbstractContextManager[Any]:
     """Send no heartbeats, for flows that somebody watches: their thread holds up the end of a short one."""
     return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+
+
+def persevering(work: Callable[[], Value]) -> Value:
+    """Do what is safe to repeat, some times more where the ledger's database does not answer."""
+    for pause in PAUSES:
+        try:
+            return work()
+        except LedgerUnavailableError:
+            sleep(pause)
+    return work()
 
 
 def taken(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:

@@ -1,10 +1,11 @@
-"""What a Prefect server is told of a stream: its deployments, and the automation that ends dead runs.
+"""What a Prefect server is told of a stream: its night's deployment, and the automation that ends dead runs.
 
 The documents are those of `prefect.yaml` and `automations.yaml`, for those who run a Prefect of their own.
 """
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -40,61 +41,48 @@ def work_pool_of(settings: Settings) -> str:
     return f"optstream-{settings.stream.name}"
 
 
-def deployment_documents(
+def night_document(
     settings: Settings,
     config: str,
     work_pool: str,
     heartbeat: int = HEARTBEAT_SECONDS,
     command: str | None = None,
-) -> list[dict[str, Any]]:
-    """The deployments, as prefect.yaml writes them. config: the one parameter of both flows, a path.
+) -> dict[str, Any]:
+    """The deployment of a stream's night, as prefect.yaml writes it. config: its one parameter, a path.
     command: by which the worker starts a run; Prefect's own if None.
 
     Raises ConfigurationError where the night would begin after its end.
     """
     zone = settings.stream.time_zone
-    entries = {
-        "flows.orchestration.nightly.nightly": (
-            "release what is complete of the newest days",
-            looks_of(settings),
-        ),
-        "flows.orchestration.watch.watch_stream": (
-            "tell of what is late, missing or failed",
-            (settings.scheduling.watch_cron,),
-        ),
-    }
-    return [
-        {
-            "name": settings.stream.name,
-            "description": f"Stream {settings.stream.name}: {description}.",
-            "tags": list(tags_of(settings.stream.name)),
-            "entrypoint": entrypoint,
-            "parameters": {"config": config},
-            "schedules": [{"cron": cron, "timezone": zone} for cron in crons],
-            "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
-            "work_pool": {
-                "name": work_pool,
-                "job_variables": {
-                    "env": {**ALWAYS, HEARTBEAT: str(heartbeat)},
-                    **({"command": command} if command else {}),
-                },
+    return {
+        "name": settings.stream.name,
+        "description": f"Stream {settings.stream.name}: release what is complete of the newest days.",
+        "tags": list(tags_of(settings.stream.name)),
+        "entrypoint": "flows.orchestration.nightly.nightly",
+        "parameters": {"config": config},
+        "schedules": [{"cron": cron, "timezone": zone} for cron in looks_of(settings)],
+        "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
+        "work_pool": {
+            "name": work_pool,
+            "job_variables": {
+                "env": {**ALWAYS, HEARTBEAT: str(heartbeat)},
+                **({"command": command} if command else {}),
             },
-        }
-        for entrypoint, (description, crons) in entries.items()
-    ]
+        },
+    }
 
 
-def documents_of_all(
+def night_of_all(
     streams: Sequence[Settings],
     work_pool: str,
     heartbeat: int = HEARTBEAT_SECONDS,
     command: str | None = None,
-) -> list[dict[str, Any]]:
-    """The deployments of several streams: one night for all, in this order, and each one's watch."""
-    own = [deployment_documents(one, str(one.file), work_pool, heartbeat, command) for one in streams]
-    looks = {(each["cron"], each["timezone"]): each for night, _ in own for each in night["schedules"]}
+) -> dict[str, Any]:
+    """The deployment of several streams: one night for all, in this order."""
+    own = [night_document(one, str(one.file), work_pool, heartbeat, command) for one in streams]
+    looks = {(each["cron"], each["timezone"]): each for night in own for each in night["schedules"]}
     names = [one.stream.name for one in streams]
-    night = own[0][0] | {
+    return own[0] | {
         "name": name_of_all(streams),
         "description": f"Streams {', '.join(names)}: release what is complete of the newest days.",
         "tags": list(dict.fromkeys(tag for name in names for tag in tags_of(name))),
@@ -102,7 +90,6 @@ def documents_of_all(
         "parameters": {"configs": [str(one.file) for one in streams]},
         "schedules": list(looks.values()),
     }
-    return [night, *(watch for _, watch in own)]
 
 
 def name_of_all(streams: Sequence[Settings]) -> str:
@@ -141,16 +128,19 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
     }
 
 
-def register(documents: list[dict[str, Any]], zombies: Mapping[str, Any]) -> None:
+def register(night: dict[str, Any], zombies: Mapping[str, Any], streams: Sequence[str] = ()) -> None:
     """Tell the server of PREFECT_API_URL; what it knew by the same names is replaced. Raises
     ConfigurationError if the pool is there and not of type process.
+
+    streams: whose watches were deployments until version 0.2, and are no more.
     """
     with get_client(sync_client=True) as client:
-        for pool in {document["work_pool"]["name"] for document in documents}:
-            _need_pool(client, pool)
+        _need_pool(client, night["work_pool"]["name"])
         _replace_automation(client, zombies)
-    for document in documents:
-        _deploy(document)
+        for stream in streams:
+            with suppress(ObjectNotFound):
+                client.delete_deployment(client.read_deployment_by_name(f"optstream-watch/{stream}").id)
+    _deploy(night)
 
 
 def close_runs(stream: str) -> int:

@@ -5,6 +5,7 @@ The operator's own PREFECT_… variables win, but for telemetry, which is always
 """
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ ALWAYS = {
 HEARTBEAT = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"
 HEARTBEAT_SECONDS, LEAST_HEARTBEAT_SECONDS = 60, 30
 """Between two heartbeats of a scheduled run; the least is Prefect's."""
+ANSWER_SECONDS = 10
+"""For a server to say that it is there."""
 DEFAULTS = {
     "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",  # no server is started that nobody asked for
     "PREFECT_LOGGING_LOG_PRINTS": "false",
@@ -33,6 +36,12 @@ DEFAULTS = {
     "PREFECT_SERVER_UI_V2_ENABLED": "false",  # the new pages fetch from third parties
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
 }
+SET_HERE = {*ALWAYS, *DEFAULTS, "PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"}
+"""Variables that are rarely the operator's own."""
+
+
+class NoServerError(ConfigurationError):
+    """No server answers at PREFECT_API_URL."""
 
 
 def connect(trusted_folder: Path) -> str | None:
@@ -42,24 +51,63 @@ def connect(trusted_folder: Path) -> str | None:
     # where it is imported already, it has read all but what its child processes will
     os.environ.update(ALWAYS if "prefect" in sys.modules else environment(trusted_folder, os.environ))
     make_private_folder(trusted_folder)  # where Prefect makes its home on import
-    from prefect.settings import get_current_settings
-
-    url = get_current_settings().api.url
+    url = import_prefect()
     if url is not None:
         check_address(url)
         if not answers():
-            raise ConfigurationError(
+            raise NoServerError(
                 "no server answers at PREFECT_API_URL: start it (`prefect server start`), or unset the "
                 "variable to run without one"
             )
     return url
 
 
+def import_prefect() -> str | None:
+    """Have Prefect read its settings; return the address of its API, or None.
+
+    Raises ConfigurationError, which shows no value, where it cannot use a variable or a line of a profile.
+    """
+    try:
+        from prefect import flow  # noqa: F401 - which configures logging
+        from prefect.settings import get_current_settings
+
+        api = get_current_settings().api
+    except Exception as error:  # noqa: BLE001 - pydantic's, its settings', logging's, or a broken import
+        raise ConfigurationError(_unusable(error, os.environ)) from None
+    if api.request_timeout <= 0:
+        raise ConfigurationError("PREFECT_API_REQUEST_TIMEOUT must be above 0: correct it, or unset it")
+    return api.url
+
+
+def _unusable(error: Exception, current: Mapping[str, str]) -> str:
+    from pydantic import ValidationError
+
+    problems = []
+    if isinstance(error, ValidationError):
+        for one in error.errors(include_input=False, include_url=False):
+            field = "_".join(map(str, one["loc"]))
+            named = [name for name in sorted(current) if _names(name, field)]
+            # a validator of Prefect's own may quote the value, which may be a secret
+            rule = "" if one["type"] in ("value_error", "assertion_error") else f": {one['msg']}"
+            if one["type"] != "default_factory_not_called":  # which follows from another
+                problems.append(f"{' or '.join(named) or f'{error.title}.{field}'}{rule}")
+    field = (re.findall(r'for field "(\w+)"', str(error)) or [""])[0]  # as pydantic's settings say it
+    mine = [name for name in sorted(current) if _names(name, field) and name not in SET_HERE]
+    said = "; ".join(problems) or f"{' or '.join(mine) or 'one of its profile'} ({type(error).__name__})"
+    return f"Prefect cannot use a setting: {said}. Correct it, or unset it, and run again"
+
+
+def _names(variable: str, field: str) -> bool:
+    return variable.startswith("PREFECT_") and variable.lower().endswith(field.lower())
+
+
 def answers() -> bool:
     """Whether the server of PREFECT_API_URL replies, and lets this process in."""
     from prefect.client.orchestration import get_client
+    from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-    with get_client(sync_client=True) as client:
+    once = temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0})
+    with once, get_client(sync_client=True, httpx_settings={"timeout": ANSWER_SECONDS}) as client:
         return client.api_healthcheck() is None
 
 

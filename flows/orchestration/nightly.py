@@ -1,21 +1,25 @@
 """The flows that the schedule runs: a backfill of the newest days, of one stream or of several in turn."""
 
-from contextlib import closing, nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from prefect import flow, tags
 from prefect.states import Completed
 
 from flows.orchestration.backfill import backfill
-from flows.orchestration.calls import configured, in_one_run
+from flows.orchestration.calls import configured, in_one_run, persevering
 from flows.orchestration.heartbeats import SCHEDULED
 from flows.orchestration.run_names import night_name, nights_name, stream_of, tags_of
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
+from tasks.config import Settings
+from tasks.monitoring.ended import note_end
 from tasks.operations.permissions import check_trusted
 from tasks.planning.backfill_plan import plan_backfill
-from tasks.planning.nightly import UnreleasedError, days_of_night, night_of
+from tasks.planning.nightly import Night, UnreleasedError, days_of_night, night_of
 from tasks.planning.nothing_to_do import pages_are_made
 from tasks.release.run import terms_of
 from tasks.storage.failures import unexpected
@@ -27,28 +31,44 @@ def nightly(config: str) -> Any:
 
     Its parameter is a path: Prefect stores it in clear. Ends as a state whose message says what was done.
     Raises UnreleasedError if a day failed, or is late: nothing of it is published, and no part of it either.
+    Repeated where the ledger's database did not answer: the ledger knows how far the look came.
     """
-    with configured(config) as settings:
+    with configured(config) as settings, noted(settings):
         check_trusted(settings)
-        with closing(open_ledger(settings.ledger_url)) as ledger:
-            ledger.enrol(terms_of(settings), datetime.now(UTC))
-            days = days_of_night(settings, ledger, datetime.now(UTC))
-            plan = plan_backfill(settings, ledger, days) if days else None
-        ended = []
-        if plan and (plan.to_run or (plan.over and not pages_are_made(settings))):
-            given_up = [
-                str(period)
-                for day in settings.watching.accepted_gaps
-                for period in settings.calendar.periods_of(day)
-            ]
-            by_hour = settings.stream.period == "hour"
-            release = backfill.fn if by_hour else backfill
-            with in_one_run() if by_hour else nullcontext():
-                ended = release(str(settings.file), str(plan.first), str(plan.last), without=given_up)
-        night = night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
+        night = persevering(partial(looked, settings))
     if night.left:
         raise UnreleasedError("; ".join(night.left))
     return Completed(message=night.words)
+
+
+@contextmanager
+def noted(settings: Settings) -> Iterator[None]:
+    """Keep when the block ended, however it did."""
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # of a full disk: then it is late
+            note_end(settings, "look", datetime.now(UTC))
+
+
+def looked(settings: Settings) -> Night:
+    """Look once, and say what was done."""
+    with closing(open_ledger(settings.ledger_url)) as ledger:
+        ledger.enrol(terms_of(settings), datetime.now(UTC))
+        days = days_of_night(settings, ledger, datetime.now(UTC))
+        plan = plan_backfill(settings, ledger, days) if days else None
+    ended = []
+    if plan and (plan.to_run or (plan.over and not pages_are_made(settings))):
+        given_up = [
+            str(period)
+            for day in settings.watching.accepted_gaps
+            for period in settings.calendar.periods_of(day)
+        ]
+        by_hour = settings.stream.period == "hour"
+        release = backfill.fn if by_hour else backfill
+        with in_one_run() if by_hour else nullcontext():
+            ended = release(str(settings.file), str(plan.first), str(plan.last), without=given_up)
+    return night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
 
 
 @flow(name="optstream-nights", flow_run_name=nights_name, **SCHEDULED)

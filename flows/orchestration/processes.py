@@ -10,7 +10,6 @@ import os
 import secrets
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -19,7 +18,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.orchestration.environment import ALWAYS, answers, environment
+from flows.orchestration.environment import ALWAYS, answers, environment, import_prefect
+from flows.orchestration.listening import listen
 from flows.orchestration.warm import warm_start
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
@@ -57,23 +57,38 @@ class Child:
     process: "subprocess.Popen[bytes]"
 
     def check(self) -> None:
-        """Raise ConfigurationError if it ended."""
+        """Bound the log; raise ConfigurationError if it ended."""
+        self.bound_log()
         code = self.process.poll()
         if code is not None:
             raise ConfigurationError(
                 f"the {self.name} ended with code {code}: see {self.log}, and start `optstream serve` again"
             )
 
+    def bound_log(self) -> None:
+        """Keep at most twice LARGEST_LOG: the child, which appends, goes on at the start of an empty file."""
+        with suppress(OSError):
+            if self.log.stat().st_size > LARGEST_LOG:
+                old = self.log.with_suffix(".log.old")
+                try:
+                    with self.log.open("rb") as said, open(old, "wb", opener=private_opener) as kept:
+                        shutil.copyfileobj(said, kept)
+                finally:
+                    os.truncate(self.log, 0)
 
-@contextmanager
-def module(
-    name: str, log: Path, stop_seconds: float, added: Mapping[str, str], *words: str
-) -> Iterator[Child]:
-    """Run a module with these words, its standard error added to the log, `added` to its environment; on
-    leaving ask it to end, and kill it if it has not.
-    """
-    if log.exists() and log.stat().st_size > LARGEST_LOG:
-        log.replace(log.with_suffix(".log.old"))
+    def end(self, seconds: float) -> None:
+        """Ask it to end, and kill it if it has not in so many seconds."""
+        self.process.terminate()
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def begin(name: str, log: Path, added: Mapping[str, str], *words: str) -> Child:
+    """Run a module with these words, its standard error added to the log, `added` to its environment."""
+    make_private_folder(log.parent)
     bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
     with open(log, "ab", opener=private_opener) as said:
         process = subprocess.Popen(
@@ -85,15 +100,21 @@ def module(
             umask=0o077,
             start_new_session=True,  # Ctrl-C is for `serve`, which ends the worker first
         )
+    child = Child(name, log, process)
+    child.bound_log()
+    return child
+
+
+@contextmanager
+def module(
+    name: str, log: Path, stop_seconds: float, added: Mapping[str, str], *words: str
+) -> Iterator[Child]:
+    """Begin a module, and end it on leaving."""
+    child = begin(name, log, added, *words)
     try:
-        yield Child(name, log, process)
+        yield child
     finally:
-        process.terminate()
-        try:
-            process.wait(stop_seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        child.end(stop_seconds)
 
 
 @contextmanager
@@ -114,11 +135,20 @@ def own_server(settings: Settings) -> Iterator[Child]:
         os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
         for name in ("NO_PROXY", "no_proxy"):
             os.environ[name] = ",".join(filter(None, [os.environ.get(name), LOOPBACK]))
+        import_prefect()
         # the pages are copied there: where the package lies may not be writable
         own = OF_THE_SERVER | {"PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent)}
         added = {name: value for name, value in own.items() if name not in os.environ}
         added["PREFECT_SERVER_UI_API_URL"] = url
-        words = ("prefect", "server", "start", "--host", LOOPBACK, "--port", str(port))
+        words = (
+            "flows.orchestration.prefect_server",
+            "server",
+            "start",
+            "--host",
+            LOOPBACK,
+            "--port",
+            str(port),
+        )
         with module("Prefect server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
             deadline = time.monotonic() + START_SECONDS
             while not answers():
@@ -129,10 +159,11 @@ def own_server(settings: Settings) -> Iterator[Child]:
             yield server
 
 
-def worker_of(settings: Settings, work_pool: str) -> AbstractContextManager[Child]:
-    """Run a worker of a process pool; its runs are processes of this machine."""
+def worker_of(settings: Settings, work_pool: str, name: str) -> AbstractContextManager[Child]:
+    """Run a worker of a process pool under a name; its runs are processes of this machine."""
     log = settings.serve_folder / f"worker-{settings.stream.name}.log"
-    words = ("worker", "start", "--pool", work_pool, "--type", "process", "--install-policy", "never")
+    words: tuple[str, ...] = ("worker", "start", "--pool", work_pool, "--name", name)
+    words += ("--type", "process", "--install-policy", "never")
     return module("Prefect worker", log, WORKER_STOP_SECONDS, {}, "prefect", *words)
 
 
@@ -181,14 +212,7 @@ def password_of(home: Path) -> str:
 
 def _free_port(wanted: int | None, key: str = "[schedule] port") -> int:
     """A port of loopback that nobody listens on now. Raises ConfigurationError if it must be one that is."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was just released is free
-        try:
-            probe.bind((LOOPBACK, wanted or 0))
-        except OSError:
-            raise ConfigurationError(
-                f"port {wanted} of {LOOPBACK} is taken: end what listens there, or set another {key}"
-            ) from None
+    with listen(LOOPBACK, wanted or 0, key) as probe:
         return int(probe.getsockname()[1])
 
 

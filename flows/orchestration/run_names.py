@@ -39,11 +39,6 @@ def nights_name() -> str:
     return f"{streams} night"
 
 
-def watch_name() -> str:
-    """ "french-load watch"."""
-    return f"{_stream(flow_run.parameters)} watch"
-
-
 def span_of(days: list[str]) -> str:
     """One day, or the first and the last."""
     if not days:

@@ -1,4 +1,4 @@
-"""The watch as a flow, to be run every hour: looks at a stream, and tells of each alarm once. Wiring only."""
+"""The watch: looks at a stream, and tells of each alarm once. Wiring only; no run of a Prefect server."""
 
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -7,20 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, get_run_logger, tags
-from prefect.artifacts import create_table_artifact
 from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.events import emit_event
+from prefect.settings import PREFECT_API_REQUEST_TIMEOUT, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from prefect.utilities.asyncutils import run_coro_as_sync
 
 from flows.orchestration import notifications
-from flows.orchestration.calls import no_heartbeat
-from flows.orchestration.heartbeats import SCHEDULED
-from flows.orchestration.run_names import tags_of, watch_name
+from flows.orchestration.environment import ANSWER_SECONDS
 from optstream.errors import ConfigurationError, OptStreamError
-from tasks.config import Settings, load_settings
+from tasks.config import Settings
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import Alarm, Kind, StreamView
 from tasks.monitoring import watch as look_at
@@ -35,6 +32,7 @@ from tasks.monitoring.alarms.told import (
     seen,
     write_told,
 )
+from tasks.monitoring.ended import note_end
 from tasks.monitoring.words import lines_of
 from tasks.operations.permissions import check_trusted
 from tasks.storage.failures import unexpected
@@ -44,10 +42,6 @@ BLOCKS = (notifications.AppriseUrl, CustomWebhookNotificationBlock)
 """Imported, so that blocks of these types can be loaded by name."""
 EVENTS = "events"
 """The channel that every server has."""
-MOST_ROWS = 100
-"""Of the artifact."""
-LONGEST_SECONDS = 1800
-"""A watch that hangs would hold the one place of its deployment, and keep all later ones from looking."""
 
 
 @dataclass(frozen=True)
@@ -69,18 +63,29 @@ class NotToldError(OptStreamError):
         self.watched = watched
 
 
-@flow(name="optstream-watch", flow_run_name=watch_name, timeout_seconds=LONGEST_SECONDS, **SCHEDULED)
-def watch_stream(config: str) -> Watched:
-    """Look at the stream that the configuration describes; tell each channel what it has not heard yet.
+def watch_here(settings: Settings, *, events: bool = True) -> Watched:
+    """Look at a stream once; tell each channel what it has not heard yet, and keep that this was done.
 
-    The channels are Prefect's events and those of [watch] notify. Changes nothing but the note of who was
-    told. Raises NotToldError, after all others were told, if a channel cannot be, or
-    if that cannot be noted; ConfigurationError if there is nothing to go by.
+    The channels are those of [watch] notify, and Prefect's events unless there is no server for them. Raises
+    NotToldError, after all others were told, if a channel cannot be, or if that cannot be noted.
     """
-    settings = _settings(Path(config))
-    watched, failed = _look_and_tell(settings, (EVENTS, *settings.watching.notify))
-    _keep_artifact(settings, watched)
-    return _all_told(watched, failed)
+    hasty = {PREFECT_API_REQUEST_TIMEOUT: ANSWER_SECONDS, PREFECT_CLIENT_MAX_RETRIES: 0}
+    with temporary_settings(hasty):  # of a server that hangs
+        watched, failed = _look_and_tell(settings, (EVENTS,) * events + settings.watching.notify)
+    with suppress(OSError):  # of a full disk: then it is late
+        note_end(settings, "watch", datetime.now(UTC))
+    if failed:
+        raise NotToldError("; ".join(failed), watched)
+    return watched
+
+
+def tell_unreadable(config: Path) -> None:
+    """Emit that a configuration cannot be read: its other channels stand in it."""
+    words = (
+        f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
+        "`optstream status` says why"
+    )
+    _emit(f"optstream.alarm.{Kind.BLIND}", Alarm(Kind.BLIND, config.stem, words))
 
 
 def _look_and_tell(settings: Settings, channels: Sequence[str]) -> tuple[Watched, list[str]]:
@@ -97,25 +102,6 @@ def _look_and_tell(settings: Settings, channels: Sequence[str]) -> tuple[Watched
         told, failed = _tell_all(settings, memory, channels)
         failed += filter(None, [logged])
     return Watched(view, alarms, told), failed
-
-
-def _all_told(watched: Watched, failed: Sequence[str]) -> Watched:
-    if failed:
-        raise NotToldError("; ".join(failed), watched)
-    return watched
-
-
-def _settings(config: Path) -> Settings:
-    """The configuration; whose other channels stand in it, so if it cannot be read events alone say so."""
-    try:
-        return load_settings(config)
-    except OptStreamError:
-        words = (
-            f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
-            "`optstream status` says why"
-        )
-        _emit(f"optstream.alarm.{Kind.BLIND}", Alarm(Kind.BLIND, config.stem, words))
-        raise
 
 
 @contextmanager
@@ -224,24 +210,3 @@ def subject_of(stream: str, news: Notification) -> str:
 def body_of(news: Notification) -> str:
     """A line for each alarm, neighbouring days together, then what is over."""
     return "\n".join([*lines_of(news.new), *lines_of(news.over, "over: ")])
-
-
-def _keep_artifact(settings: Settings, watched: Watched) -> None:
-    counts = {} if isinstance(watched.view, OptStreamError) else watched.view.counts
-    days = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no days"
-    said = f"Stream {settings.stream.name}: {days}; {len(watched.alarms)} alarms"
-    get_run_logger().info("%s", said)
-    create_table_artifact(
-        key="optstream-watch",
-        table=[alarm.to_document() for alarm in watched.alarms[-MOST_ROWS:]],
-        description=said,
-    )
-
-
-def watch_here(settings: Settings, *, in_flow: bool = True) -> Watched:
-    """Look and tell as `watch_stream`; not in_flow: without a run of the server, and so without events."""
-    if not in_flow:
-        return _all_told(*_look_and_tell(settings, settings.watching.notify))
-    with no_heartbeat(), tags(*tags_of(settings.stream.name)):
-        watched: Watched = watch_stream(str(settings.file))
-    return watched

@@ -23,7 +23,7 @@ from tasks.contracts.results import folder_of
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
-from tasks.ui.snapshot import Snapshot
+from tasks.ui.snapshot import Snapshot, overdue
 from tasks.ui.views.day_page import day_page
 from tasks.ui.views.node_detail import MOST_DAYS, Span
 from tasks.ui.views.node_page import MOST_FOUND, curve_of, find_nodes, node_page
@@ -93,10 +93,20 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
     def metrics(_: Request) -> Response:
         return Response(metrics_text(looks.snapshots, clock()), media_type=PROMETHEUS)
 
-    def health(_: Request) -> Response:
-        if looks.is_alive:
-            return PlainTextResponse("ok\n")
-        return PlainTextResponse("no look at the streams ended lately\n", 503)
+    def health(request: Request) -> Response:
+        late = {found.stream: overdue(found, clock()) for found in looks.snapshots}
+        works = sorted({work for some in late.values() for work in some})
+        said = [] if looks.is_alive else ["the streams were not looked at lately"]
+        said += [f"no {work} ended when it should have, by [schedule]" for work in works]
+        lines = said or ["ok"]
+        if request.state.is_known:  # when a look ended depends on what was read and drawn
+            lines += [
+                f"{found.stream}: last {work} ended {at.isoformat(timespec='seconds')}"
+                + (", overdue" if work in late[found.stream] else "")
+                for found in looks.snapshots
+                for work, at in found.ended.items()
+            ]
+        return PlainTextResponse("\n".join(lines) + "\n", 503 if said else 200)
 
     def static(request: Request) -> Response:
         name = request.path_params["name"]

@@ -20,7 +20,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 OPEN = "/healthz"
-"""The only address that asks for no password; it says "ok", or that no look ended lately."""
+"""The only address that asks for no password; it says "ok" or what is overdue, and when to who has one."""
 
 
 class Guard:
@@ -42,7 +42,9 @@ class Guard:
                     headers.setdefault(name, value)
             await send(message)
 
-        inside = scope["path"] == OPEN or self._knows(HTTPConnection(scope).headers.get("authorization", ""))
+        is_known = self._knows(HTTPConnection(scope).headers.get("authorization", ""))
+        scope.setdefault("state", {})["is_known"] = is_known
+        inside = scope["path"] == OPEN or is_known
         answer = self.app if inside else _refusal()
         await answer(scope, receive, with_headers)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import URL, Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
@@ -21,7 +21,9 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def open_ledger(url: str, *, busy_timeout_seconds: float = 30.0, database_time: bool = False) -> "Ledger":
+def open_ledger(
+    url: str | URL, *, busy_timeout_seconds: float = 30.0, database_time: bool = False
+) -> "Ledger":
     """Open the ledger at an SQLAlchemy URL; make it, or upgrade its schema, where needed.
 
     SQLite: missing files are made with mode 0600 and missing folders with 0700; write-ahead log, every commit

@@ -16,6 +16,10 @@ ORIGIN = date(2000, 1, 1)
 DayKind = Literal["elapsed", "fixed"]
 
 
+FOLLOWS_A_MACHINE = ("localtime", "posixrules", "Factory", "posix/", "right/")
+"""Names of the time zone data that are no zone: what they mean is each machine's, or counts leap seconds."""
+
+
 def days_from(first: date, last: date) -> list[date]:
     """Return every day from the first to the last.
 
@@ -69,8 +73,10 @@ class Calendar:
                 'a shorter step, or period "day"'
             )
         try:
+            if self.time_zone.startswith(FOLLOWS_A_MACHINE):
+                raise ValueError
             ZoneInfo(self.time_zone)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError, AttributeError, TypeError) as error:
             raise ParameterError(
                 f'time_zone of Calendar must be an IANA name such as "Europe/Paris"; got {self.time_zone!r}'
             ) from error
@@ -127,12 +133,28 @@ class Calendar:
             raise ParameterError(
                 f"{moved} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes, "
                 f"for its clock moves by part of one, and {period} begins within a step; use a shorter step, "
-                'or day "fixed"'
+                'or day "fixed" where nothing was released yet'
             )
         return steps
 
     def _elapsed_between(self, first: date, last: date) -> timedelta:
         return _midnight(last, self.time_zone) - _midnight(first, self.time_zone)
+
+    def steps_over(self, first: date, last: date) -> range:
+        """Return the steps of all days from the first to the last, whole or not.
+
+        Args:
+            first: First day.
+            last: Last day, included.
+
+        Returns:
+            Running indices; of a day that begins or ends within a step, that step too.
+        """
+        if self.day == "fixed":
+            return range(self.first_step(first), self.first_step(last + timedelta(days=1)))
+        step = timedelta(minutes=self.step_minutes)
+        end = self._elapsed_between(ORIGIN, last + timedelta(days=1))
+        return range(self._elapsed_between(ORIGIN, first) // step, -(-end // step))
 
     def step_of_day(self, period: date) -> int:
         """Return how many steps of its day lie before a period.
@@ -165,14 +187,26 @@ class Calendar:
             day: Local day.
 
         Returns:
-            The day itself; or its hours, in turn: 23 or 25 where the clock changes.
+            The day itself; or its hours, in turn: 23 or 25 where the clock changes. None of a day that the
+            zone skipped, as one did that changed sides of the date line.
 
         Raises:
             ParameterError: The clock moves by part of an hour that day.
         """
         if self.period == "day":
-            return (day,)
+            return () if self.skips(day) else (day,)
         return _hours(day, self.time_zone if self.day == "elapsed" else None)
+
+    def skips(self, day: date) -> bool:
+        """Return whether the zone's clock went over a whole day.
+
+        Args:
+            day: Local day.
+
+        Returns:
+            Never for "fixed" slots, which are delivered all the same.
+        """
+        return self.day == "elapsed" and not self._elapsed_between(day, day + timedelta(days=1))
 
     def check_period(self, period: date) -> None:
         """Refuse what is no period of this calendar.
@@ -184,6 +218,11 @@ class Calendar:
             ParameterError: A day where periods are hours, or an hour where they are days, or one that its day
                 does not have.
         """
+        if self.skips(day_of(period)):
+            raise ParameterError(
+                f"{day_of(period)} was no day in {self.time_zone}, whose clock went from the day before it "
+                "to the one after: nothing is due for it, and nothing can be released"
+            )
         if isinstance(period, Hour) != (self.period == "hour"):
             example = "2016-02-14T13" if self.period == "hour" else "2016-02-14"
             raise ParameterError(
@@ -205,7 +244,7 @@ class Calendar:
         Raises:
             ParameterError: As `periods_of`.
         """
-        days = days_from(day_of(first), day_of(last))
+        days = [day for day in days_from(day_of(first), day_of(last)) if not self.skips(day)]
         if self.period == "day":
             return days
         hours = [hour for day in days for hour in self.periods_of(day)]
@@ -227,7 +266,12 @@ class Calendar:
             ParameterError: As `first_step`.
         """
         if not isinstance(period, Hour):
-            return period + timedelta(days=n_periods)
+            day, one = period, timedelta(days=1 if n_periods > 0 else -1)
+            for _ in range(abs(n_periods)):
+                day += one
+                while self.skips(day):
+                    day += one
+            return day
         return self.period_from_step(self.first_step(period) + n_periods * self.usual_steps)
 
     def period_at(self, instant: datetime) -> date:
@@ -254,7 +298,10 @@ class Calendar:
 
     def _period_of(self, local: datetime) -> date:
         if self.period == "day":
-            return local.date()
+            day, after = local.date(), local.date() + timedelta(days=1)
+            # where the clock went back past midnight, the day has begun all the same
+            begun = self.day == "elapsed" and local.astimezone(UTC) >= _midnight(after, self.time_zone)
+            return after if begun else day
         return Hour(local.date(), local.hour, bool(local.fold) and self.day == "elapsed")
 
     def begins_at(self, period: date) -> datetime:

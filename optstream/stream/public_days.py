@@ -141,7 +141,8 @@ def _days_between(calendar: Calendar, first: int, last: int) -> tuple[NDArray[np
     """Return the first steps of the days from one step's to another's, and of the next; and their numbers."""
     start, end = (calendar.local_time(step).date() for step in (first, last))
     days = [start + timedelta(days=number) for number in range((end - start).days + 2)]
-    origins = np.array([calendar.first_step(day) for day in days], dtype=np.int64)
+    # days that begin within a step are never released: between two that are, they only lie in the way
+    origins = np.array([calendar.steps_over(day, day).start for day in days], dtype=np.int64)
     return origins, np.array([(day - ORIGIN).days for day in days], dtype=np.int64)
 
 

@@ -41,7 +41,7 @@ RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", 
 
 
 def cross_checks(
-    sections: Mapping[str, Any], parents: Mapping[str, str | None] | None, folder: Path
+    sections: Mapping[str, Any], parents: Mapping[str, str | None] | None, folder: Path, ledger_folder: Path
 ) -> list[str]:
     """Return the problems between keys; a check whose sections are not themselves valid is left out."""
     trees, problems = _trees(parents, sections.get("hierarchy"))
@@ -49,7 +49,7 @@ def cross_checks(
     for check, needed, optional in CHECKS:
         if known.keys() >= set(needed):
             problems += check(*(known[name] for name in needed), *(known.get(name) for name in optional))
-    return [*problems, *zone_checks(sections, folder)]
+    return [*problems, *zone_checks(sections, folder, ledger_folder)]
 
 
 def _trees(parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None) -> tuple[Trees, list[str]]:

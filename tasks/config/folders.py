@@ -2,6 +2,7 @@
 
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from optstream.catalogue.backends import Location
 from tasks.config.paths import absolute, located, resolve_ledger_url
@@ -9,12 +10,16 @@ from tasks.config.tables.base import Section
 from tasks.config.tables.published import Published
 from tasks.config.tables.sections import Contracts, Input, Ledger, Stream, Trusted
 
+if TYPE_CHECKING:
+    from sqlalchemy import URL
+
 
 class Folders(Section):
     """The sections that name places, and each place.
 
     contracts: None where there are no suites of users. folder: where relative paths start, that of the
-    configuration file, which is `file`; both absolute.
+    configuration file, which is `file`; both absolute. ledger_folder: where that of `ledger.url` starts,
+    which a population's file may say.
     """
 
     stream: Stream
@@ -25,6 +30,7 @@ class Folders(Section):
     contracts: Contracts | None = None
     folder: Path
     file: Path
+    ledger_folder: Path
 
     @property
     def input_folder(self) -> Location:
@@ -162,6 +168,6 @@ class Folders(Section):
         return self.trusted_folder / "lineage"
 
     @property
-    def ledger_url(self) -> str:
+    def ledger_url(self) -> "URL":
         """The SQLAlchemy URL: a secret. An SQLite path is absolute."""
-        return resolve_ledger_url(self.ledger.url.get_secret_value(), self.folder)
+        return resolve_ledger_url(self.ledger.url.get_secret_value(), self.ledger_folder)

@@ -44,7 +44,9 @@ def load_settings(path: Path) -> Settings:
     if "hierarchy" in sections:
         nodes, wrong = read_hierarchy(sections["hierarchy"], folder)
         problems += wrong
-    problems += cross_checks(sections, nodes and nodes.parents, folder)
+    of_population = population is not None and "url" in population.tables["ledger"] and not url
+    ledger_folder = population.file.parent if population and of_population else folder
+    problems += cross_checks(sections, nodes and nodes.parents, folder, ledger_folder)
     problems += _stage_problems(document, named)
     problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
@@ -55,7 +57,12 @@ def load_settings(path: Path) -> Settings:
         sections["features_"] = sections.pop("features")
     parents, facts = nodes or ({}, {})
     return Settings(
-        **sections, parents=tuple(parents.items()), node_facts=facts, folder=folder, file=path.absolute()
+        **sections,
+        parents=tuple(parents.items()),
+        node_facts=facts,
+        folder=folder,
+        file=path.absolute(),
+        ledger_folder=ledger_folder,
     )
 
 

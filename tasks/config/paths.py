@@ -35,8 +35,11 @@ def lies_within(place: Location, other: Location) -> bool:
     return place.is_relative_to(other)
 
 
-def resolve_ledger_url(text: str, folder: Path) -> str:
-    """The URL with a relative SQLite path taken from `folder`. Raises ConfigurationError, not echoing it."""
+def resolve_ledger_url(text: str, folder: Path) -> "URL":
+    """The URL with a relative SQLite path taken from `folder`. Raises ConfigurationError, not echoing it.
+
+    It is never text again: a folder whose name has a `?` would be cut off there.
+    """
     url = _parsed(text)
     if url is None:
         raise ConfigurationError(f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)")
@@ -45,16 +48,22 @@ def resolve_ledger_url(text: str, folder: Path) -> str:
         database = url.database
         if not database or database == ":memory:" or database.startswith("file:"):
             raise ConfigurationError(f"{LEGAL}; a ledger in memory would forget what was spent")
-        url = url.set(database=str(absolute(database, folder)))
+        if database.startswith("~"):
+            raise ConfigurationError(f"{LEGAL}; ~ stands for no folder here: write the path out")
+        if url != url.create(url.drivername, database=database):
+            raise ConfigurationError(
+                f"{LEGAL}; one of SQLite is sqlite:/// and a path, without a host (three slashes, not two) "
+                "and without a query: a path with a ? in it can be given relative to the configuration"
+            )
+        url = url.set(drivername=backend, database=str(absolute(database, folder)))
     elif backend != "postgresql":
         raise ConfigurationError(f"{LEGAL}; got another kind of database (not shown: it may hold a password)")
-    return url.render_as_string(hide_password=False)
+    return url
 
 
-def ledger_database(url: str) -> Path | None:
+def ledger_database(url: "URL") -> Path | None:
     """The SQLite file of a resolved URL; None for a server."""
-    parsed = _parsed(url)
-    return Path(str(parsed.database)) if parsed and parsed.get_backend_name() == "sqlite" else None
+    return Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
 
 
 def _parsed(text: str) -> "URL | None":

@@ -15,6 +15,7 @@ SHAPES_NOTHING: dict[str, Any] = {
     "contracts": True,
     "folder": True,
     "file": True,
+    "ledger_folder": True,
     "input": {"folder", "raw_retention_days", "time_limit"},
     "published": {
         "folder",

@@ -11,15 +11,21 @@ from tasks.config.paths import absolute, ledger_database, lies_within, located, 
 from tasks.config.tables.covariates import COVARIATES
 
 
-def zone_checks(sections: Mapping[str, Any], folder: Path) -> list[str]:
+def zone_checks(sections: Mapping[str, Any], folder: Path, ledger_folder: Path) -> list[str]:
     """The problems with the places that these sections name; only valid ones are compared."""
-    ledger = list(_ledger(sections["ledger"], folder)) if "ledger" in sections else []
+    ledger, database = list[str](), None
+    if "ledger" in sections:
+        try:
+            url = resolve_ledger_url(sections["ledger"].url.get_secret_value(), ledger_folder)
+            database = ledger_database(url)
+        except ConfigurationError as error:
+            ledger = [str(error)]
     places = list(_places(sections, folder))
     if places:
         return [*ledger, *places]
     return [
         *ledger,
-        *_zones(sections, folder),
+        *_zones(sections, folder, database),
         *_signing_key(sections, folder),
         *_covariates(sections, folder),
     ]
@@ -77,13 +83,6 @@ def _named_in(place: Path) -> Path:
     return place.parent.resolve() / place.name
 
 
-def _ledger(ledger: Any, folder: Path) -> Iterator[str]:
-    try:
-        resolve_ledger_url(ledger.url.get_secret_value(), folder)
-    except ConfigurationError as error:
-        yield str(error)
-
-
 def _places(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """URLs are what they can be, and the trusted zone is on this machine."""
     for key, text in _named(sections, "input", "published", "trusted").items():
@@ -101,7 +100,7 @@ def _places(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
                 yield f"{key}: {error}"
 
 
-def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+def _zones(sections: Mapping[str, Any], folder: Path, database: Path | None) -> Iterator[str]:
     """Nothing private may lie where readers look."""
     if "published" not in sections:
         return
@@ -110,9 +109,6 @@ def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     private: dict[str, Location] = {key: located(text, folder) for key, text in named.items()}
     if (log := getattr(sections.get("watch"), "log", None)) is not None:
         private["watch.log"] = absolute(log, folder)
-    database = None
-    if "ledger" in sections and not list(_ledger(sections["ledger"], folder)):
-        database = ledger_database(resolve_ledger_url(sections["ledger"].url.get_secret_value(), folder))
     if database is not None:
         private["the file of ledger.url"] = database
     for key, place in private.items():

@@ -9,8 +9,6 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import ProxyHandler, build_opener
 
-from sqlalchemy.engine import make_url
-
 from tasks.config import Settings
 from tasks.doctor.finding import Finding, note, warning, wrong
 from tasks.operations.permissions import OTHERS, mode_of, quoted
@@ -116,7 +114,7 @@ def _ledger(settings: Settings, environment: Mapping[str, str]) -> Iterator[Find
             "it replaces [ledger] url of the configuration: who runs without it meets another ledger",
             "set it wherever the stream is run, or nowhere",
         )
-    url = make_url(settings.ledger_url)
+    url = settings.ledger_url
     over_network = url.get_backend_name() == "postgresql" and not is_loopback(url.host or "localhost")
     if over_network and url.query.get("sslmode") not in ("require", "verify-ca", "verify-full"):
         yield warning(

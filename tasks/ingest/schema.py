@@ -1,5 +1,6 @@
 """What a Parquet file's footer must say before a row of it is read."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache
@@ -9,7 +10,8 @@ import polars as pl
 
 from data_contracts.frames import LARGEST_FILE, LIMITS
 from optstream.catalogue.backends import Location
-from optstream.stream import Calendar
+from optstream.errors import ParameterError
+from optstream.stream import Calendar, days_from
 from tasks.config import Layout, Settings
 from tasks.ingest.arrival.files import claims_in, pages_are_whole, scan_file, sha256_of, size_of
 from tasks.ingest.reading import countable
@@ -99,8 +101,9 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     read = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else []), *of_leaf]
     if not pages_are_whole(file.path, read):
         return replace(file, broken="damaged_page")
-    start = _start(settings.calendar, day, aware=stamp.time_zone is not None)
-    if start is None:
+    aware = stamp.time_zone is not None
+    start = _start(settings.calendar, day, aware=aware)
+    if start is None or not has_even_clock(settings.calendar, day.year, aware=aware):
         return replace(file, broken="clock")
     unit = PER_SECOND[stamp.time_unit]
     return replace(
@@ -123,6 +126,25 @@ def _names(dtype: pl.DataType, metered: bool) -> bool:
     """Whether a column of this type can name somebody or something."""
     known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
     return known or (metered and (dtype.is_float() or dtype == pl.Null))
+
+
+@lru_cache(maxsize=64)
+def has_even_clock(calendar: Calendar, year: int, *, aware: bool) -> bool:
+    """Whether timestamps of this kind name every step of a year and of the next once: else a night that
+    nobody thinks of would be the first to be refused, when `stream.day` cannot be changed any more.
+
+    aware: they have a time zone, as "elapsed" days need where the clock changes; "fixed" ones need none.
+    """
+    if aware == (calendar.day == "elapsed"):
+        return True
+    for day in days_from(date(year, 1, 1), date(year + 1, 12, 31)):
+        lasts = calendar.begins_at(day + timedelta(days=1)).timestamp() - calendar.begins_at(day).timestamp()
+        if lasts == timedelta(days=1).total_seconds():
+            continue  # nothing changes
+        with suppress(ParameterError):  # no whole steps: refused by name, whatever its timestamps are
+            if any(_start(calendar, period, aware=aware) is None for period in calendar.periods_of(day)):
+                return False
+    return True
 
 
 @lru_cache(maxsize=1024)

@@ -74,7 +74,7 @@ def read_horizon(
             raise LedgerError(f"{settings.stream.name} has no release yet: nothing was lost")
         last = day_of(calendar.period_from_step(max(newest)))
     first = last - timedelta(days=n_days - 1)
-    steps = range(calendar.first_step(first), calendar.first_step(last + timedelta(days=1)))
+    steps = calendar.steps_over(first, last)
     spent = ledger.spent_over(terms.grant, steps)
     loss = None
     if not spent.compromised:

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from itertools import dropwhile, takewhile
 
@@ -112,8 +112,8 @@ def _days(
     """Those asked for, or a fortnight of history and the days after it up to the first untouched."""
     if calendar is None:
         return ()
-    first = None if first is None else calendar.periods_of(first)[0]
-    last = None if last is None else calendar.periods_of(last)[-1]
+    first = None if first is None else calendar.periods(first, first + timedelta(days=1))[0]
+    last = None if last is None else calendar.periods(last - timedelta(days=1), last)[-1]
     if newest is not None:
         latest = calendar.period_from_step(newest)
         first = first or min(calendar.after(latest, 1 - DAYS_SHOWN), last or latest)

@@ -200,7 +200,11 @@ def _span(
 ) -> tuple[date | None, date | None]:
     known = set(releases)
     watched = settings.watching.first_day
-    first = min(known, default=None) if watched is None else settings.calendar.periods_of(watched)[0]
+    first = (
+        min(known, default=None)
+        if watched is None
+        else settings.calendar.periods(watched, watched + timedelta(days=1))[0]
+    )
     if first is None:
         return None, None
     last = last_ended(settings, now)

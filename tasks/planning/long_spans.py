@@ -5,9 +5,10 @@ from datetime import date
 from typing import Any
 
 from optstream.catalogue import LongSpan
+from optstream.errors import ParameterError
 from optstream.privacy import Spend
 from optstream.privacy.horizon import HorizonLoss, loss_of_days
-from optstream.stream import days_from
+from optstream.stream import Calendar, days_from
 from tasks.config import Settings
 from tasks.ledger.horizon import DELTA, HORIZONS
 from tasks.release.build_mechanism import mechanism_for
@@ -53,11 +54,14 @@ def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tup
 
 
 def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[Sequence[Spend]]:
-    """Each day's plan, or its hours'. Periods of the same length, parts and tree have one mechanism."""
+    """Each day's plan, or its hours'. Periods of the same length, parts and tree have one mechanism.
+
+    Days that are not whole steps are never released, and have none.
+    """
     calendar, known = settings.calendar, {}
     for day in days:
         planned: list[Spend] = []
-        for period in calendar.periods_of(day):
+        for period in _released(calendar, day):
             n_steps = calendar.n_steps(period)
             parts = tuple(feature.parts for feature in settings.features(period))
             alike = (n_steps, parts, settings.tree_of(period))
@@ -65,3 +69,11 @@ def _plans(settings: Settings, days: Sequence[date], revision: int) -> Iterator[
                 known[alike] = mechanism_for(settings, period, revision)
             planned += known[alike].plan(n_steps, calendar.first_step(period))
         yield planned
+
+
+def _released(calendar: Calendar, day: date) -> tuple[date, ...]:
+    try:
+        calendar.n_steps(day)
+        return calendar.periods_of(day)
+    except ParameterError:
+        return ()

@@ -64,7 +64,7 @@ def due(run: Run, asked: Iterable[date] = ()) -> list[Due]:
     reach, last = timedelta(days=n_days), day_of(period_from(newest.period))
     looked_at = {day_of(day) - timedelta(days=ago) for day in asked for ago in range(n_days + 1)}
     first = min({last - reach - MARGIN, *looked_at})
-    steps = range(calendar.first_step(first), newest.first_step + 1)
+    steps = range(calendar.steps_over(first, first).start, newest.first_step + 1)
     return list(_due(run, steps, looked_at, reach))
 
 
@@ -136,7 +136,8 @@ def check_later(run: Run, due: Due) -> None:
 def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
     """The day as due for this basis; raises LedgerError if what it was made of was taken back or restated."""
     day, calendar = period_from(record.period), run.settings.calendar
-    days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day_of(day) + LONGEST + MARGIN)))
+    reach = calendar.steps_over(day_of(day), day_of(day) + LONGEST + MARGIN)
+    days = _days_at(run, range(calendar.first_step(day), reach.stop))
     after = tuple(_smoothed(run, days, day, run.ledger.guarantee_number(run.stream)))
     for length in range(len(after) + 1):
         if _basis(day, record.measurements_hash, after[:length]) == basis:

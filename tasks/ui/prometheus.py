@@ -13,12 +13,15 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from tasks.monitoring import Kind, Severity, State
+from tasks.monitoring.ended import Work
 from tasks.ui.runs import StreamRun, length_of
 from tasks.ui.snapshot import Night, Snapshot
 
 HELP = {
     "optstream_look_success": "1 if the newest look at the stream succeeded, else 0.",
     "optstream_look_timestamp_seconds": "When the stream was last seen.",
+    "optstream_night_look_ended_timestamp_seconds": "When the last look of a night ended, whatever it did.",
+    "optstream_watch_ended_timestamp_seconds": "When the last watch of the stream ended.",
     "optstream_last_success_timestamp_seconds": "When a day of the stream was last published.",
     "optstream_newest_day_age_seconds": "Since the newest published day ended.",
     "optstream_days": "Days of the stream by their state.",
@@ -30,6 +33,11 @@ HELP = {
     "optstream_alarms": "Alarms and warnings by kind, without those that depend on readings.",
 }
 """Every metric, by name; docs/grafana.json asks for no other."""
+METRICS: dict[Work, str] = {
+    "look": "optstream_night_look_ended_timestamp_seconds",
+    "watch": "optstream_watch_ended_timestamp_seconds",
+}
+"""Of when a piece of scheduled work ended last."""
 
 
 def metrics_text(snapshots: Sequence[Snapshot], now: datetime) -> bytes:
@@ -68,6 +76,8 @@ Sample = tuple[str, tuple[str, ...], float]
 def samples(snapshot: Snapshot, now: datetime) -> Iterable[Sample]:
     """Yield name, labels beside the stream's, and value of each metric of one stream."""
     yield "optstream_look_success", (), float(snapshot.problem is None)
+    for work, at in snapshot.ended.items():
+        yield METRICS[work], (), at.timestamp()
     view, settings = snapshot.view, snapshot.settings
     if view is None or settings is None:
         return

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import get_args
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -12,14 +14,18 @@ from optstream.ledger import Ledger
 from optstream.privacy import PrivacyModel
 from optstream.stream import period_from
 from tasks.config import Settings, load_settings
+from tasks.config.tables.schedule import next_fire
 from tasks.contracts.results import folder_of
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import StreamView, watch
 from tasks.monitoring.alarms.alarm import Key
 from tasks.monitoring.alarms.told import read_told
+from tasks.monitoring.deadlines import max_runtime
+from tasks.monitoring.ended import LONGEST_WATCH, Work, last_end
 from tasks.monitoring.published_files import kept_figures
 from tasks.operations.permissions import check_trusted
 from tasks.planning.dry_run import level_warnings
+from tasks.planning.nightly import looks_of
 from tasks.reports.operator import DataDoc, data_docs
 from tasks.storage.failures import unexpected
 from tasks.ui.growth import Growth, growth_of
@@ -53,7 +59,8 @@ class Snapshot:
     nothing by the configuration, as a dry run says it. surprises: regions beside their history, by published
     figures. growth: what ledger and folders take. docs: Great Expectations' pages of the last weeks; a link
     is a file's name. runs: the last ones that the orchestrator knows; None where none was asked.
-    runs_problem: why it was asked in vain, if so.
+    runs_problem: why it was asked in vain, if so. ended: when the last look of a night and the last watch
+    ended, of those that ever did.
     """
 
     file: Path
@@ -72,6 +79,7 @@ class Snapshot:
     docs: tuple[DataDoc, ...] = ()
     runs: tuple[StreamRun, ...] | None = None
     runs_problem: str | None = None
+    ended: Mapping[Work, datetime] = field(default_factory=dict)
 
 
 def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
@@ -113,8 +121,31 @@ def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> 
             surprises,
             growth,
             docs,
+            ended=_ended(settings),
         )
-    return replace(before or Snapshot(file, file.stem, now), problem=problem)
+    before = before or Snapshot(file, file.stem, now)
+    ended = before.ended if before.settings is None else _ended(before.settings)
+    return replace(before, problem=problem, ended=ended)
+
+
+def overdue(found: Snapshot, now: datetime) -> tuple[Work, ...]:
+    """The scheduled works that ended once, and by their crons should have again.
+
+    A look has [watch] max_runtime from the hour at which it is due, a watch twice its longest time.
+    """
+    settings = found.settings
+    if settings is None:
+        return ()
+    crons = {"look": looks_of(settings), "watch": (settings.scheduling.watch_cron,)}
+    patience = {"look": max_runtime(settings), "watch": 2 * LONGEST_WATCH}
+    zone = ZoneInfo(settings.stream.time_zone)
+    due = {work: next_fire(crons[work], at.astimezone(zone)) for work, at in found.ended.items()}
+    return tuple(work for work, at in due.items() if at is not None and at + patience[work] < now)
+
+
+def _ended(settings: Settings) -> dict[Work, datetime]:
+    found = {work: last_end(settings, work) for work in get_args(Work)}
+    return {work: at for work, at in found.items() if at is not None}
 
 
 def _warnings(settings: Settings, day: date, before: Snapshot | None) -> tuple[str, ...]:

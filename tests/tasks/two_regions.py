@@ -183,7 +183,7 @@ class Installation:
         outside of the folder may be part of the state: where a ledger lies already, or on PostgreSQL, `build`
         is called each time.
         """
-        if not self.settings.ledger_url.startswith("sqlite:") or (self.folder / "trusted").exists():
+        if self.settings.ledger_url.get_backend_name() != "sqlite" or (self.folder / "trusted").exists():
             return build(self, *days)
         modes = sorted(
             (path.relative_to(self.folder), path.stat().st_mode) for path in self.folder.rglob("*")

@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
@@ -27,9 +29,11 @@ from flows.orchestration.processes import (
     warm_runs_of,
     worker_of,
 )
+from flows.orchestration.supervise import Supervisor, notify_systemd, pulse_of, systemd_address, watching
 from flows.ui.prefect_log_in import add_log_in
 from optstream.errors import ConfigurationError
 from tasks.config import Settings, load_settings
+from tasks.config.tables.schedule import next_fire
 from tasks.operations.permissions import check_trusted
 from tasks.planning.nightly import looks_of
 from tasks.storage.private_files import make_private_folder
@@ -70,9 +74,11 @@ def serve(
     """Run the stream every night, and its watch every hour.
 
     Until Ctrl-C or SIGTERM. Starts a Prefect server on this machine's loopback, unless one is named, a
-    worker, and the operators' pages. Exit code 2 if server or worker ends: have systemd start it again
-    (docs/schedule.md). Several streams have one night, in which each is released in turn.
+    worker, and the operators' pages. Several streams have one night, in which each is released in turn.
+    Exit code 2 if it cannot begin, or if server or worker ends or hangs: have systemd start it again
+    (docs/schedule.md).
     """
+    systemd = systemd_address()
     streams, terminal = _streams(config), Terminal()
     for one in streams:
         check_trusted(one)
@@ -84,8 +90,9 @@ def serve(
         signal.signal(number, _stop)
     api = api or os.environ.get("PREFECT_API_URL")
     with ExitStack() as running:
+        make_private_folder(settings.serve_folder)
+        running.enter_context(watching(streams))
         if api:
-            make_private_folder(settings.serve_folder)
             os.environ["PREFECT_API_URL"] = api
             os.environ.setdefault("PREFECT_HOME", str(settings.serve_folder))
             connect(settings.trusted_folder)
@@ -97,16 +104,25 @@ def serve(
         if any(one.stream.period == "hour" for one in streams):  # a night need not begin within seconds
             warm, starts = running.enter_context(warm_runs_of(settings))
         pool = _register(streams, work_pool, heartbeat, starts, own=not api)
-        children.append(running.enter_context(worker_of(settings, pool)))
+        worker = f"{settings.stream.name}-{socket.gethostname()}-{os.getpid()}"
+        children.append(running.enter_context(worker_of(settings, pool, worker)))
+        supervisor = Supervisor(pulse_of(pool, worker))
+        running.callback(supervisor.stop)
         pages = running.enter_context(pages_of(streams, port))
         may_end = {pages: "nights go on"} | ({warm: "runs begin in fresh processes"} if warm else {})
         terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
         _tell(streams, terminal, pool, heartbeat, own=not api)
+        notify_systemd(systemd, "READY=1")
+        running.callback(notify_systemd, systemd, "STOPPING=1")
         while True:
             for child in children:
                 child.check()
-            for child in [one for one in may_end if one.process.poll() is not None]:
-                terminal.say(f"the {child.name} ended: see {child.log}; {may_end.pop(child)}")
+            supervisor.check()
+            for child in list(may_end):
+                child.bound_log()
+                if child.process.poll() is not None:
+                    terminal.say(f"the {child.name} ended: see {child.log}; {may_end.pop(child)}")
+            notify_systemd(systemd, "WATCHDOG=1")
             time.sleep(LOOK_SECONDS)
 
 
@@ -141,12 +157,13 @@ def _register(
     settings, names = streams[0], {one.stream.name for one in streams}
     if len(streams) == 1:
         pool = work_pool or deployments.work_pool_of(settings)
-        documents = deployments.deployment_documents(settings, str(settings.file), pool, heartbeat, starts)
+        night = deployments.night_document(settings, str(settings.file), pool, heartbeat, starts)
     else:
         names.add(name := deployments.name_of_all(streams))
         pool = work_pool or f"optstream-{name}"
-        documents = deployments.documents_of_all(streams, pool, heartbeat, starts)
-    deployments.register(documents, deployments.zombie_document(heartbeat))
+        night = deployments.night_of_all(streams, pool, heartbeat, starts)
+    watched = [one.stream.name for one in streams]
+    deployments.register(night, deployments.zombie_document(heartbeat), watched)
     if own:
         for name in names:
             deployments.close_runs(name)
@@ -164,12 +181,15 @@ def _tell(streams: Sequence[Settings], terminal: Terminal, pool: str, heartbeat:
     if own and password.exists():
         terminal.say(f"user and password: {password}")
     zone = ZoneInfo(settings.stream.time_zone)
-    night = ("optstream-nightly", settings.stream.name)
+    flow, name = "optstream-nightly", settings.stream.name
     if len(streams) > 1:
-        night = ("optstream-nights", name_of_all(streams))
-    for flow, name in (night, *(("optstream-watch", one.stream.name) for one in streams)):
-        begins = next_run(flow, name).astimezone(zone)
-        terminal.say(f"{flow}/{name}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
+        flow, name = "optstream-nights", name_of_all(streams)
+    begins = next_run(flow, name).astimezone(zone)
+    terminal.say(f"{flow}/{name}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
+    for one in streams:
+        fire = next_fire([one.scheduling.watch_cron], datetime.now(ZoneInfo(one.stream.time_zone)))
+        when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
+        terminal.say(f"watch of {one.stream.name}: {when} ({one.stream.time_zone})")
     seconds = MISSED_HEARTBEATS * heartbeat
     terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
     for one in streams:

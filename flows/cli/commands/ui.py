@@ -14,6 +14,7 @@ import uvicorn
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, examples, new_app
 from flows.orchestration.environment import connect
+from flows.orchestration.listening import BoundedProtocol, listen, raise_open_files
 from flows.orchestration.processes import LOOPBACK, PAGES_PORT, password_of
 from flows.ui.application import application
 from flows.ui.looking import Looks, RunsOf
@@ -54,17 +55,21 @@ def ui(
 
     Until Ctrl-C or SIGTERM. Reads only. Runs are shown where PREFECT_API_URL names a server.
     Asks for the password of `optstream serve`. /metrics is for
-    Prometheus, /healthz says whether the streams are looked at.
+    Prometheus, /healthz says whether the streams are looked at. Exit code 2 if it cannot begin, such as where
+    its port is taken.
     """
     files = configurations_of(config or [DEFAULT_CONFIG])
     settings, terminal = readable(files), Terminal()
     home = settings[0].serve_folder
+    raise_open_files()
+    listening = listen(host, port, "--port")
     looks, stop = Looks(files, every, _now, textfile, _runs(settings[0])), Event()
     server = uvicorn.Server(
         uvicorn.Config(
             application(looks, password_of(home), _now),
-            host=host,
-            port=port,
+            http=BoundedProtocol,
+            ws="none",
+            backlog=64,  # so many are taken at once, before one can be closed
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -76,7 +81,7 @@ def ui(
     terminal.say("Ctrl-C or SIGTERM ends it")
     Thread(target=looks.run, args=(stop,), daemon=True).start()
     try:
-        server.run()
+        server.run([listening])
     finally:
         stop.set()
 

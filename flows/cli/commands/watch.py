@@ -1,16 +1,19 @@
 """`optstream status` and `optstream watch`: look, show, and notify."""
 
+import os
+from contextlib import suppress
 from datetime import UTC, datetime
+from pathlib import Path
 
 import typer
 
 from flows.cli.console import Terminal
 from flows.cli.options import Json, examples, new_app
-from flows.cli.several import Configs, Done, each_stream
+from flows.cli.several import Configs, Done, each_stream, files_of
 from flows.cli.show.stream_view import show_view
-from flows.orchestration.environment import connect
+from flows.orchestration.environment import NoServerError, connect, environment
 from optstream.errors import OptStreamError
-from tasks.config import Settings
+from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import StreamView
 from tasks.monitoring import watch as watch_stream
@@ -38,20 +41,38 @@ def _status(settings: Settings, terminal: Terminal) -> Done:
 def watch(config: Configs = None, as_json: Json = False) -> None:
     """Print the status, and notify of what is new or over.
 
-    Looks once, as the hourly watch does. Exit code 1 if there is any alarm.
+    Looks once, as the hourly watch does, also where the Prefect server does not answer. Exit code 1 if there
+    is any alarm.
     """
+    for file in files_of(config) if os.environ.get("PREFECT_API_URL") else ():
+        try:
+            load_settings(file)
+        except OptStreamError:
+            _tell_unreadable(file)
     raise typer.Exit(each_stream(config, as_json, _watch))
 
 
+def _tell_unreadable(file: Path) -> None:
+    # its trusted folder is not known; events need no home
+    os.environ.update(environment(file.absolute().parent, os.environ))
+    from flows.orchestration.watch import tell_unreadable  # prefect has read its settings now
+
+    with suppress(Exception):  # the command itself says what is wrong
+        tell_unreadable(file)
+
+
 def _watch(settings: Settings, terminal: Terminal) -> Done:
-    server = connect(settings.trusted_folder)
+    failed: OptStreamError | None = None
+    try:
+        server = connect(settings.trusted_folder)
+    except NoServerError as error:
+        server, failed = None, error
     from flows.orchestration.watch import NotToldError, watch_here  # prefect has read its settings now
 
-    failed = None
     try:
-        watched = watch_here(settings, in_flow=server is not None)
+        watched = watch_here(settings, events=server is not None)
     except NotToldError as error:
-        watched, failed = error.watched, error
+        watched, failed = error.watched, failed or error
     for channel, news in watched.told.items():
         terminal.say(f"told {channel}: {len(news.new)} new, {len(news.over)} over")
     if isinstance(watched.view, OptStreamError):

@@ -30,7 +30,6 @@ IMPORTED = (
     "prefect.flow_engine",
     "prefect._internal.metrics",
     "flows.orchestration.nightly",
-    "flows.orchestration.watch",
     "prefect.task_engine",
     "tasks.contracts.judging",
     "tasks.ingest.validate",

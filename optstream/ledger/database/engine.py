@@ -35,7 +35,7 @@ KEPT: dict[str, Any] = {
 logging.getLogger("sqlalchemy.pool.impl.QueuePool.ledger").setLevel(logging.CRITICAL)
 
 
-def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
+def open_engine(url: str | URL, busy_timeout_seconds: float) -> Engine:
     """Return an engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
 
     Raises LedgerError, never echoing the URL (it may hold a password), for a URL that cannot be used, a
@@ -135,6 +135,11 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
         raise LedgerError(
             "the ledger must outlive the program: give a file, as in sqlite:///trusted/ledger.sqlite"
         )
+    if address != URL.create(address.drivername, database=address.database):
+        raise LedgerError(
+            "the ledger's URL must be sqlite:/// and a path, without a host and without a query: it would "
+            "name another file than the one that is guarded here"
+        )
     # absolute, for a program may change its folder while the ledger is open
     file = Path(str(address.database)).absolute()
     _make_private(file)
@@ -145,7 +150,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
             "the others, and keep copies in their place"
         )
     engine = create_engine(
-        address.set(database=str(file)), **KEPT, connect_args={"timeout": busy_timeout_seconds}
+        URL.create("sqlite", database=str(file)), **KEPT, connect_args={"timeout": busy_timeout_seconds}
     )
 
     def connected(connection: Any, _record: object) -> None:

@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection as End
 from sqlite3 import OperationalError
 from typing import NamedTuple
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import URL, Connection, Engine, select
 
 from optstream.errors import LedgerError
 from optstream.ledger.database.engine import open_engine, reading
@@ -116,7 +116,7 @@ def _tell(ends: Sequence[End], words: Sequence[object]) -> None:
         end.send(word)
 
 
-def _serve(url: str, end: End) -> None:
+def _serve(url: URL, end: End) -> None:
     """A process's life: open snapshots until told to read, then read and report."""
     # what is in cycles may wait for its end: to look for it among millions of rows takes 2 % of the time
     gc.disable()
@@ -138,7 +138,7 @@ def _serve(url: str, end: End) -> None:
 
 @contextmanager
 def _spawned(engine: Engine, n_processes: int) -> Iterator[list[End]]:
-    context, url = get_context("spawn"), engine.url.render_as_string(hide_password=False)
+    context, url = get_context("spawn"), engine.url
     ends, processes = [], []
     try:
         for _ in range(n_processes):

@@ -16,6 +16,11 @@ UNUSABLE = (
     "must be a GeoJSON FeatureCollection of polygons, each with the node as its id or its property node"
 )
 
+NO_NODE = (
+    "must have the area of at least one node: none of its features has a node as its id or its property "
+    "node, written as in the hierarchy"
+)
+
 
 def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, tuple[Ring, ...]], list[str]]:
     """Return the area of each node that the file has, rings of corners (longitude, latitude) with those of
@@ -40,6 +45,8 @@ def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, tuple[Ring
         return {}, [f"hierarchy.areas: {error}"]
     except (OSError, ArithmeticError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return {}, [f"hierarchy.areas {UNUSABLE}"]
+    if not areas:
+        return {}, [f"hierarchy.areas {NO_NODE}"]
     return areas, []
 
 

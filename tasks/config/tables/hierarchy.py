@@ -135,10 +135,21 @@ def _read_file(path: Path) -> pl.DataFrame | str:
             table = pl.read_csv(path, infer_schema=False, glob=False)
         else:
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
-        # strict: a parent column of numbers is text as it stands
+        if not all(_names_nodes(table.schema.get(one)) for one in ("node", "parent")):
+            return (
+                "must have text or whole numbers as node and parent: 1.0, true or a date is read otherwise "
+                "than dumps and readers write it"
+            )
+        # a column of whole numbers is text as it stands
         kinds: dict[str, type[pl.DataType]] = {"node": pl.String, "parent": pl.String, "name": pl.String}
         kinds |= {"latitude": pl.Float64, "longitude": pl.Float64}
         wanted = [name for name in kinds if name in table.columns or name in ("node", "parent")]
         return table.select(pl.col(name).cast(kinds[name]) for name in wanted)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
         return UNUSABLE
+
+
+def _names_nodes(kind: pl.DataType | None) -> bool:
+    """Whether the column has codes that have one spelling; also of none, and of one that is missing."""
+    texts = (pl.String, pl.Categorical, pl.Enum, pl.Null)
+    return kind is None or kind.is_integer() or kind in texts

@@ -113,8 +113,6 @@ def _read_population(file: Path, document: Mapping[str, Any]) -> Population:
     if problems:
         raise refused(f"the population file {file}", problems)
     folder = file.absolute().parent
-    if isinstance(url := tables["ledger"].get("url"), str):
-        tables["ledger"]["url"] = resolve_ledger_url(url, folder)
     return Population(
         file.absolute(), tables, tuple(absolute(path, folder).resolve() for path in dict.fromkeys(streams))
     )
@@ -138,10 +136,11 @@ def _merged(
         if not table or not isinstance(own, dict):
             continue
         for key in sorted(table.keys() & own.keys()):
-            said = own[key]
-            if name == "ledger" and isinstance(said, str):
+            said, there = own[key], table[key]
+            if name == "ledger" and isinstance(said, str) and isinstance(there, str):
                 said = resolve_ledger_url(said, file.parent)
-            if said != table[key]:
+                there = resolve_ledger_url(there, population.file.parent)
+            if said != there:
                 shows = "" if name == "ledger" else f"; got {shown(said)} beside {shown(table[key])}"
                 problems.append(
                     f"{name}.{key} is another in {population.file}{shows}: say it once, there, for all "

@@ -52,9 +52,11 @@ def test_a_ledger_locked_for_longer_than_its_timeout(bench, point):
     held = []
 
     def lock(world):
-        url = world.settings.ledger_url.replace("postgresql:", "postgresql+psycopg:")
+        url = world.settings.ledger_url
+        is_file = url.get_backend_name() == "sqlite"
+        url = url if is_file else url.set(drivername="postgresql+psycopg")
         connection = create_engine(url, poolclass=NullPool).connect()
-        if url.startswith("sqlite"):
+        if is_file:
             connection.connection.dbapi_connection.isolation_level = None
             connection.exec_driver_sql("BEGIN EXCLUSIVE")
         else:

@@ -168,7 +168,8 @@ def lock(turn: Turn, fault: Fault) -> str:
     if stage.cluster is None:
         program, where = LOCK_SQLITE, str(stage.world.folder / "trusted" / "ledger.sqlite")
     else:
-        program, where = LOCK_POSTGRESQL, stage.world.settings.ledger_url
+        url = stage.world.settings.ledger_url
+        program, where = LOCK_POSTGRESQL, url.render_as_string(hide_password=False)
     holder = subprocess.Popen(
         [sys.executable, "-c", program, where, str(fault.seconds)], stderr=subprocess.DEVNULL
     )

@@ -78,7 +78,7 @@ def charged(world: World) -> list[tuple[str, int, str, Spend]]:
             rows = connection.execute(SPENDS).fetchall()
         connection.close()
     else:
-        with psycopg.connect(world.settings.ledger_url) as server:
+        with psycopg.connect(address.render_as_string(hide_password=False)) as server:
             rows = server.execute(SPENDS).fetchall()
     return [(period, revision, state, json.loads(document)) for period, revision, state, document in rows]
 

@@ -10,7 +10,7 @@ import yaml
 
 from flows.orchestration.deployments import (
     MISSED_HEARTBEATS,
-    deployment_documents,
+    night_document,
     register,
     work_pool_of,
     zombie_document,
@@ -44,16 +44,15 @@ def test_the_files_say_what_serve_registers(settings):
     pool = work_pool_of(settings)
     document = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())
     assert document["pull"] == []
-    assert document["deployments"] == deployment_documents(settings, "{{ $OPTSTREAM_CONFIG }}", pool)
+    assert document["deployments"] == [night_document(settings, "{{ $OPTSTREAM_CONFIG }}", pool)]
     automations = yaml.safe_load((CHECKOUT / "automations.yaml").read_text())["automations"]
     assert automations == [zombie_document()]
 
 
 def test_silence_is_several_heartbeats_long(settings):
     for seconds in (30, 60, 300):
-        (nightly, watch) = deployment_documents(settings, "here", "pool", seconds)
-        for document in (nightly, watch):
-            assert document["work_pool"]["job_variables"]["env"][HEARTBEAT] == str(seconds)
+        document = night_document(settings, "here", "pool", seconds)
+        assert document["work_pool"]["job_variables"]["env"][HEARTBEAT] == str(seconds)
         assert zombie_document(seconds)["trigger"]["within"] == MISSED_HEARTBEATS * seconds
     assert MISSED_HEARTBEATS >= 2
 
@@ -61,7 +60,7 @@ def test_silence_is_several_heartbeats_long(settings):
 def test_no_parameter_or_variable_is_a_secret(settings, monkeypatch):
     monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "postgresql://user:secret@host/ledger")
     loaded = load_settings(settings.file)
-    assert "secret" not in str(deployment_documents(loaded, "here", "pool"))
+    assert "secret" not in str(night_document(loaded, "here", "pool"))
 
 
 @pytest.mark.nightly
@@ -74,7 +73,7 @@ def test_a_server_takes_both_the_same(settings, prefect_api):
     automation = ["automation", "create", "--from-file", "automations.yaml"]
     prefect(*automation, api=prefect_api, home=settings.folder)
     by_file = known()
-    register(deployment_documents(settings, str(settings.file), pool), zombie_document())
+    register(night_document(settings, str(settings.file), pool), zombie_document())
     assert known() == by_file
     assert len(by_file["nightly"]["schedules"]) == len(looks_of(settings))
     assert by_file["nightly"]["concurrency_limit"] == (1, "CANCEL_NEW")
@@ -85,7 +84,7 @@ def test_a_server_takes_both_the_same(settings, prefect_api):
     )
     settings.file.write_text(text)
     changed = load_settings(settings.file)
-    register(deployment_documents(changed, str(settings.file), pool), zombie_document(30))
+    register(night_document(changed, str(settings.file), pool), zombie_document(30))
     assert known()["nightly"]["schedules"] == [("*/5 2-4 * * *", "Europe/Paris", True)]
     assert known()["automations"] == [(True, 90.0)]
 
@@ -111,7 +110,7 @@ def known():
 
     with get_client(sync_client=True) as client:
         found = {}
-        for name in ("nightly", "watch"):
+        for name in ("nightly",):
             one = client.read_deployment_by_name(f"optstream-{name}/french-load")
             kept = one.model_dump(include=set(KEPT), mode="json")
             limit = one.global_concurrency_limit.limit, one.concurrency_options.collision_strategy.value

@@ -6,7 +6,7 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowFilter, FlowRunFilter
 
-from flows.orchestration.deployments import deployment_documents, documents_of_all, name_of_all
+from flows.orchestration.deployments import name_of_all, night_document, night_of_all
 from flows.orchestration.nightly import nights
 from flows.orchestration.run_names import tags_of
 from tasks.monitoring.deadlines import last_ended
@@ -53,18 +53,17 @@ def test_one_night_releases_all_and_one_that_fails_stops_no_other(products, pref
     assert {name: len(runs_of(name)) - before[name] for name in NAMES} == {"electricity": 1, "gas": 2}
 
 
-def test_a_server_is_told_of_one_night_and_of_each_streams_watch(products):
+def test_a_server_is_told_of_one_night(products):
     streams = [products[name].settings for name in NAMES]
-    night, *watches = documents_of_all(streams, "pool")
-    own = [deployment_documents(one, str(one.file), "pool") for one in streams]
-    assert watches == [watch for _, watch in own]
+    night = night_of_all(streams, "pool")
+    own = [night_document(one, str(one.file), "pool") for one in streams]
     assert name_of_all(streams) == night["name"] == "people"
     assert night["parameters"] == {"configs": [str(one.file) for one in streams]}
     assert night["tags"] == ["optstream", "stream:electricity", "stream:gas"]
     # the same hours are one look; other hours are looked at too
-    assert night["schedules"] == own[0][0]["schedules"]
+    assert night["schedules"] == own[0]["schedules"]
     products["gas"].configure("[input]", '[schedule]\ncron = "15 2 * * *"\n[input]')
-    night, *_ = documents_of_all([streams[0], products["gas"].settings], "pool")
+    night = night_of_all([streams[0], products["gas"].settings], "pool")
     found = {one["cron"] for one in night["schedules"]}
-    assert found > {one["cron"] for one in own[0][0]["schedules"]}
+    assert found > {one["cron"] for one in own[0]["schedules"]}
     assert any(cron.startswith("15 ") for cron in found)

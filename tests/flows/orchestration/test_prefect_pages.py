@@ -26,7 +26,6 @@ from prefect.settings import get_current_settings
 from flows.cli.console import Terminal
 from flows.orchestration.backfill import run_backfill
 from flows.orchestration.release import run_days
-from flows.orchestration.watch import watch_here
 from tasks.config import load_settings
 from tests.browser import Visit, visit
 from tests.faults.world import configured, deliver
@@ -52,7 +51,7 @@ class Keeps(logging.Handler):
 
 @pytest.fixture(scope="module")
 def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
-    """The runs of a night, a backfill and a watch, newest first, and the settings."""
+    """The runs of a night and a backfill, newest first, and the settings."""
     here = tmp_path_factory.mktemp("shown")
     here.joinpath("optstream.toml").write_text(configured())
     settings = load_settings(here / "optstream.toml")
@@ -62,7 +61,6 @@ def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
         patch.setattr(logging.getLogger("prefect.flow_runs"), "handlers", [keeps := Keeps()])
         run_days(settings, DAYS[:1], Terminal(as_json=True))
         run_backfill(settings, DAYS[1], DAYS[2], lambda works: None)
-        watch_here(settings)
         with get_client(sync_client=True) as client:
             named = FlowRunFilter(name=FlowRunFilterName(like_=settings.stream.name))
             runs = client.read_flow_runs(flow_run_filter=named, sort=FlowRunSort.START_TIME_DESC, limit=5)
@@ -110,7 +108,6 @@ def open_and_read(browser: Any, path: str, until: str, name: str) -> tuple[str, 
 
 def test_runs_are_named_by_stream_and_days_and_tagged(shown):
     assert set(shown["runs"]) == {
-        "two-regions watch",
         "two-regions 2016-05-31",
         "two-regions 2016-06-01",
         "two-regions backfill 2016-05-31 to 2016-06-01",
@@ -186,7 +183,6 @@ OTHERS = pytest.mark.parametrize(
             "optstream-backfill",
             ("Backfill of stream", "100%"),
         ),
-        ("two-regions watch", "optstream-watch", ("Stream two-regions", "published")),
     ],
 )
 

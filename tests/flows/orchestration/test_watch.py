@@ -5,26 +5,35 @@ starts at most an hour after an alarm is due.
 """
 
 import json
+import os
 import shutil
+import socket
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email import message_from_string
+from pathlib import Path
 from urllib.request import Request, urlopen
 
 import pytest
 
 from flows.orchestration.release import released
+from flows.orchestration.supervise import watching
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
 from tasks.monitoring.deadlines import last_ended
+from tasks.monitoring.ended import last_end, note_end
 from tasks.release.day import Requested
 from tasks.release.run import Run, enrol
 from tasks.storage.private_files import exclusive_in
 from tests.faults.world import configured, deliver
 from tests.flows.command import invoke
 from tests.flows.listeners import mail_server, webhook
+from tests.flows.served import CHECKOUT, descendants, until
 
 STREAM = "two-regions"
 
@@ -137,13 +146,6 @@ def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(here, to
     assert told.messages[1]["subject"] == f"optstream {STREAM}: 2 over"
     assert len(told.messages) == 2
     assert len(events_of(prefect_api, "optstream.resolved.", since, 2)) == 2
-    assert artifact("optstream-watch").startswith(f"Stream {STREAM}: 3 published; 0 alarms")
-
-
-def artifact(key):
-    from prefect.artifacts import Artifact
-
-    return Artifact.get(key).description
 
 
 @pytest.mark.nightly
@@ -202,14 +204,12 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
 
 @pytest.mark.nightly
 def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefect_api):
-    from flows.orchestration.watch import watch_stream
-
     spoilt = here / "spoilt.toml"
     spoilt.write_text("[stream")
     since = datetime.now(UTC)
     for _ in range(2):
         with pytest.raises(ConfigurationError, match="is not TOML"):
-            watch_stream(str(spoilt))
+            invoke("watch", "--config", str(spoilt))
     emitted = events_of(prefect_api, "optstream.alarm.blind", since, 2)
     assert [event["payload"]["stream"] for event in emitted] == ["spoilt", "spoilt"]
     assert "optstream status" in emitted[0]["payload"]["words"]
@@ -264,17 +264,52 @@ def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
 
 @pytest.mark.nightly
 def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, told):
-    """It would hold the one place of its deployment, and no other would ever look."""
-    from flows.orchestration.watch import watch_stream
+    """By a cron of every minute, in processes as `serve` starts them; the first one is made up for."""
+    settings = load_settings(here / "optstream.toml")
+    text = settings.file.read_text()
+    settings.file.write_text(f'{text}[schedule]\ncron = "* * * * *"\nwatch_cron = "* * * * *"\n')
+    settings = load_settings(settings.file)
+    release(settings, *last_three(settings)[:2])
+    long_ago = datetime.now(UTC) - timedelta(hours=1)
+    note_end(settings, "watch", long_ago)
+    with exclusive_in(settings.watch_folder):
+        with watching([settings], timedelta(seconds=20)):
+            until("it begins", lambda: watches_of(settings), 30)
+            until("it is killed", lambda: not watches_of(settings), 60)
+        assert (last_end(settings, "watch"), told.messages) == (long_ago, [])
+    with watching([settings]):
+        until("the next one ends", lambda: last_end(settings, "watch") > long_ago, 120)
+    assert len(told.messages) == 1
 
+
+def watches_of(settings):
+    """The processes that watch a stream."""
+    words, found = b"watch\0--config\0" + bytes(settings.file), []
+    for one in descendants(os.getpid()):
+        with suppress(OSError):  # it ended
+            found += [one] if words in Path(f"/proc/{one}/cmdline").read_bytes() else []
+    return found
+
+
+def test_a_server_that_is_stopped_keeps_no_watch_from_looking(here, told, monkeypatch):
+    """It notes what it found, says that no server answers, and the next watch tells."""
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
-    assert 0 < watch_stream.timeout_seconds < timedelta(hours=1).total_seconds()
-    with exclusive_in(settings.watch_folder), pytest.raises(TimeoutError):
-        watch_stream.with_options(timeout_seconds=1)(str(settings.file))
-    assert told.messages == []
-    watch(settings)
-    assert len(told.messages) == 1
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        environment = {**os.environ, "PREFECT_API_URL": f"http://127.0.0.1:{silent.getsockname()[1]}/api"}
+        done = subprocess.run(
+            [sys.executable, "-m", "flows.cli.main", "watch"],
+            cwd=here,
+            env=environment | {"PYTHONPATH": str(CHECKOUT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert "alarm: missing:" in done.stdout
+    assert "error: no server answers at PREFECT_API_URL" in done.stderr
+    assert last_end(settings, "watch") is not None
+    assert set(watch(settings).told) == {"events", "custom-webhook/watch-test"}
 
 
 def test_the_command_shows_tells_and_exits_with_1_while_there_are_alarms(here, told):
@@ -299,7 +334,7 @@ def test_without_a_server_it_looks_and_leaves_the_events_to_the_next_watch(here,
 
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
-    watched = watch_here(settings, in_flow=False)
+    watched = watch_here(settings, events=False)
     assert watched.alarms
     assert set(watched.told) == {"custom-webhook/watch-test"}
     assert set(watch(settings).told) == {"events"}

@@ -1,3 +1,5 @@
+import stat
+from contextlib import closing
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
@@ -5,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from optstream.errors import ConfigurationError
+from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
+from tasks.config.paths import ledger_database
 from tasks.release.build_mechanism import mechanism_for
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
@@ -22,7 +26,7 @@ def test_the_example_is_a_usable_configuration(load, tmp_path):
     assert settings.privacy.population == "french-customers"
     assert settings.input_of(date(2025, 1, 15)).marker == "_SUCCESS"
     assert settings.input_folder == tmp_path / "dumps"
-    assert settings.ledger_url == f"sqlite:///{tmp_path}/trusted/ledger.sqlite"
+    assert str(settings.ledger_url) == f"sqlite:///{tmp_path}/trusted/ledger.sqlite"
     assert [folder.parent for folder in (settings.staging_folder, settings.lineage_folder)] == [
         tmp_path / "trusted"
     ] * 2
@@ -227,7 +231,7 @@ def test_a_missing_key_and_a_missing_section_are_told(refusal):
 def test_a_password_is_never_shown(load, refusal, monkeypatch):
     url = "postgresql://clerk:hunter2@host/grants"
     settings = load(("sqlite:///trusted/ledger.sqlite", url))
-    assert settings.ledger_url == url
+    assert settings.ledger_url.render_as_string(hide_password=False) == url
     assert "hunter2" not in repr(settings) + str(settings) + repr(settings.ledger)
     mistakes = [
         ("sqlite:///trusted/ledger.sqlite", "mysql://clerk:hunter2@host/grants"),
@@ -258,7 +262,7 @@ def test_the_environment_replaces_the_ledgers_address_however_its_name_is_writte
 ):
     """Else a run would charge another ledger, where nothing was spent yet."""
     monkeypatch.setenv(name, "sqlite:///elsewhere.sqlite")
-    assert load().ledger_url == f"sqlite:///{tmp_path}/elsewhere.sqlite"
+    assert str(load().ledger_url) == f"sqlite:///{tmp_path}/elsewhere.sqlite"
 
 
 def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
@@ -360,3 +364,31 @@ def test_dumps_below_the_published_url_are_refused(refusal):
         ('folder = "published"', 'folder = "memory://bucket/public"'),
     )
     assert "input.folder must not lie in published.folder" in said
+
+
+@pytest.mark.parametrize("name", ["what?", "a#b", "50%25", "two words", "q?mode=memory&uri=true"])
+def test_the_ledger_lies_in_the_folder_whatever_its_name_holds(tmp_path, name):
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "optstream.toml").write_text(EXAMPLE)
+    url = load_settings(folder / "optstream.toml").ledger_url
+    assert ledger_database(url) == folder / "trusted" / "ledger.sqlite"
+    with closing(open_ledger(url)) as ledger:
+        assert ledger.terms("anything") is None
+    assert stat.S_IMODE((folder / "trusted" / "ledger.sqlite").stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(
+            "sqlite:///x.sqlite?mode=memory&uri=true",
+            "sqlite:///file:x?uri=true",
+            "sqlite://trusted/x.sqlite",
+        ),
+        *("sqlite:///~/x.sqlite", "sqlite:///:memory:", "sqlite://", "sqlite:///file:x"),
+    ],
+)
+def test_an_sqlite_url_is_a_path_and_no_more(refusal, url):
+    assert "ledger.url" in refusal(("sqlite:///trusted/ledger.sqlite", url))

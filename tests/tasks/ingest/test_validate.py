@@ -1,13 +1,16 @@
 """Bad dumps: what stops a day, what only alarms, and what the messages say (never a reading)."""
 
 import json
+import shutil
 import traceback
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 import pytest
 
 from optstream.errors import ContractError
+from optstream.measurement.linear import open_private_period
+from tasks.ingest.arrival.parts import EVERY
 from tasks.ingest.validate import validate
 
 pytestmark = pytest.mark.slow
@@ -97,6 +100,9 @@ BAD_ROWS = [
         f"{PART}, {STAMP}: must be the start of a step",
     ),
     (lambda rows: changed(rows, 3, timestamp=None), f"{PART}, {STAMP}: must not be null"),
+    (lambda rows: rows.clear(), f"{FOLDER}: must hold at least one row"),
+]
+BAD_FILES = [
     (lambda rows: rows.cast({"load": pl.String}), f"{PART}, {LOAD}: must be a column of numbers"),
     (lambda rows: rows.with_columns(load=pl.lit("secret")), f"{PART}, {LOAD}: must be a column of numbers"),
     (
@@ -106,7 +112,6 @@ BAD_ROWS = [
     (lambda rows: rows.drop("timestamp"), f"{PART}, columns 'timestamp' and 'load': must hold these columns"),
     (lambda rows: rows.cast({"timestamp": pl.String}), f"{PART}, {STAMP}: must be a date with time"),
     (lambda rows: rows.cast({"timestamp": pl.Date}), f"{PART}, {STAMP}: must be a date with time"),
-    (lambda rows: rows.clear(), f"{FOLDER}: must hold at least one row"),
 ]
 
 
@@ -150,8 +155,8 @@ def test_a_delivery_in_another_time_zone_is_told_of_once(small):
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_structure_stops_a_day(small, days, schema):
-    """Aggregated input may besides not be null or repeated; metered input has a public rule instead."""
-    faults = BAD_ROWS if schema == "metered" else [*BAD_ROWS, *AGGREGATED]
+    """Of metered input that is files alone; aggregated rows are steps, and may not be null or repeated."""
+    faults = BAD_FILES if schema == "metered" else [*BAD_FILES, *BAD_ROWS, *AGGREGATED]
     for judged, told in judged_together(small(schema=schema), days, faults):
         assert_stopped(judged, told)
 
@@ -242,15 +247,54 @@ def test_metered_input_has_a_public_rule_instead(small, days):
         assert "alarms" not in repr(judged)
 
 
-def test_metered_rows_need_a_customer(small, days):
-    who = f"{PART}, column 'customer_id'"
-    faults = [
-        (lambda rows: changed(rows, 5, customer_id=None), f"{who}, step 5 (02:30) of 48: must not be null"),
-        (lambda rows: rows.with_columns(customer_id=pl.lit(1.5)), f"{who}: must be text or integers"),
-        (lambda rows: rows.drop("customer_id"), "must have the customer column if and only if"),
-    ]
-    for judged, told in judged_together(small(schema="metered"), days, faults):
-        assert_stopped(judged, told)
+def test_metered_files_need_a_column_of_customers(small):
+    judged = verdict(small(schema="metered"), small(schema="metered").metered("a", 1.0).drop("customer_id"))
+    assert_stopped(judged, "must have the customer column if and only if")
+
+
+def every(rows, **columns):
+    """The rows, with the same in all of them, of no type where that is null."""
+    return rows.with_columns(**{name: pl.lit(value) for name, value in columns.items()})
+
+
+UNUSABLE = [
+    ("off_grid", lambda rows: every(rows).with_columns(pl.col("timestamp") + timedelta(seconds=1))),
+    ("outside_day", lambda rows: every(rows, timestamp=datetime(1970, 1, 1, tzinfo=UTC))),
+    ("outside_day", lambda rows: rows.with_columns(pl.col("timestamp") + half_hours(48))),
+    ("no_timestamp", lambda rows: every(rows, timestamp=None)),
+    ("no_customer", lambda rows: every(rows, customer_id=None)),
+    ("no_customer", lambda rows: every(rows, customer_id=0.5)),
+    ("unknown_region", lambda rows: every(rows, zone="nowhere")),
+    ("unknown_region", lambda rows: every(rows, zone=None)),
+    ("unknown_region", lambda rows: every(rows, zone=1.5)),
+    ("steps_found", lambda rows: rows[1:]),
+    ("steps_found", lambda rows: rows.clear()),
+    ("absent", lambda rows: every(rows, load=None)),
+]
+
+
+@pytest.mark.parametrize("folders", ["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])
+@pytest.mark.parametrize("alone", [True, False], ids=["alone in a leaf", "among others"])
+def test_rows_of_a_customer_never_stop_a_metered_day(small, folders, alone):
+    """Whatever one customer's rows are, the day appears, and each sum moves by what it can use of them."""
+    stream = small(schema="metered", marker=folders)
+    for metric, spoil in UNUSABLE:
+        if metric == "unknown_region" and not folders:
+            continue
+        shutil.rmtree(stream.settings.input_folder, ignore_errors=True)
+        rows = {"84": [stream.metered("a", 1.0)], "11": [] if alone else [stream.metered("b", 2.0)]}
+        one = spoil(stream.metered("one", 4.0).with_columns(zone=pl.lit("11")))
+        for number, (leaf, own) in enumerate(rows.items()):
+            folder = EVERY if folders else leaf
+            for other in own:
+                stream.write(folder, other.with_columns(zone=pl.lit(leaf)), name=f"{number}.parquet")
+        stream.write(EVERY if folders else "11", one, name="one.parquet")
+        (judged,) = stream.judge()
+        assert judged.error is None, (metric, judged.error)
+        sums = open_private_period(judged.period)
+        left = {"steps_found": len(one)}.get(metric, 0)
+        assert sums.sum(axis=1).tolist() == [48_000, (0 if alone else 96_000) + 4000 * left], metric
+        assert judged.alarms or (metric == "steps_found" and not alone)
 
 
 def test_files_that_are_not_parquet_stop_their_days_only(small, days):
@@ -279,7 +323,7 @@ def test_48_slots_do_not_make_a_day_on_which_the_clock_changes(small, schema):
         stamps = pl.Series([midnight + half_hours(step) for step in range(48)])
         write_day(stream, rows.with_columns(timestamp=stamps), day)
     for judged in stream.judge(SPRING, AUTUMN):
-        assert_stopped(judged, "the clock changes on this day")
+        assert_stopped(judged, "the clock changes")
 
 
 @pytest.mark.parametrize(("day", "kept"), [(SPRING, 46), (AUTUMN, 48)])
@@ -292,7 +336,7 @@ def test_a_day_has_the_steps_that_its_contract_says(small, day, kept):
     fixed.write("84", instants, day)
     fixed.write("11", pl.DataFrame({"timestamp": wall, "load": [1.0] * 48}), day)
     (judged,) = fixed.judge(day)
-    assert_stopped(judged, 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone')
+    assert_stopped(judged, 'day = "elapsed" needs timestamps with a time zone')
     elapsed = small()
     short = pl.concat(
         [instants[:kept], instants[kept - 1 :].with_columns(pl.col("timestamp") + half_hours(60))]

@@ -49,6 +49,13 @@ def snapshot(settings):
             for number, day in enumerate(days)
             if day.state is State.PUBLISHED
         }
-        return Snapshot(Path(f"{name}.toml"), name, AT, settings, view, **{"nights": nights, **changes})
+        return Snapshot(
+            Path(f"{name}.toml"),
+            name,
+            AT,
+            settings,
+            view,
+            **{"nights": nights, "ended": {"look": AT, "watch": AT}, **changes},
+        )
 
     return make

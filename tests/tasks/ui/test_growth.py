@@ -4,6 +4,8 @@ import os
 from datetime import timedelta
 from types import SimpleNamespace
 
+from sqlalchemy import make_url
+
 from tasks.ui.growth import EVERY, NEW, Part, growth_of
 from tasks.ui.words import size_in_words
 from tests.tasks.ui.conftest import AT
@@ -17,7 +19,9 @@ def put(path, size, age):
 
 def settings_of(folder, url="sqlite:///{}/trusted/ledger.sqlite"):
     published, trusted = folder / "published", folder / "trusted"
-    return SimpleNamespace(published_folder=published, trusted_folder=trusted, ledger_url=url.format(folder))
+    return SimpleNamespace(
+        published_folder=published, trusted_folder=trusted, ledger_url=make_url(url.format(folder))
+    )
 
 
 def test_parts_by_size_with_what_is_new(tmp_path):

@@ -126,7 +126,7 @@ def test_a_stop_that_comes_when_the_run_is_over_changes_nothing_of_how_it_ended(
 
 @pytest.mark.parametrize("name", ["s", "none"])
 def test_a_warm_process_that_hangs_or_is_not_there_is_not_waited_for_without_end(tmp_path, name):
-    """Nights and watch are both forked from it: nobody would be told."""
+    """Nights are forked from it."""
     waits = f"""
 import pathlib, runpy
 main = runpy.run_path({warm_start.__file__!r})["main"]

@@ -22,7 +22,7 @@ def test_each_stream_has_what_the_file_says_and_an_alpha_of_its_own(products, tm
         assert one.privacy.population == "people"
         assert (one.model.epsilon, one.model.window_length) == (1, 48)
         assert one.stream.time_zone == "Europe/Paris"
-        assert one.ledger_url == f"sqlite:///{tmp_path}/ledger/ledger.sqlite"
+        assert str(one.ledger_url) == f"sqlite:///{tmp_path}/ledger/ledger.sqlite"
     # whose alpha is the budget's has none of its own, in the ledger's terms as without the file
     assert terms_of(electricity).budget_alpha is None
     assert terms_of(gas).budget_alpha == electricity.model.alpha == 1

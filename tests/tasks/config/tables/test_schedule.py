@@ -1,7 +1,11 @@
 """The table [schedule]: a stream may go without it, its keys are checked, and no release depends on it."""
 
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 
+from tasks.config.tables.schedule import next_fire
 from tests.tasks.config.refused import refused
 from tests.tasks.two_regions import CONFIGURATION
 
@@ -71,3 +75,18 @@ def test_wrong_keys_are_named_with_their_legal_range(load, lines, message):
 
 def test_a_night_may_begin_later_where_days_are_late_later(load):
     assert load('[schedule]\ncron = "0 12 * * *"\n[watch]\nlate_after = "12:01"').schedule
+
+
+def test_a_cron_fires_next_when_cron_says_by_the_clock_of_its_zone():
+    zone = ZoneInfo("Europe/Paris")
+    for cron, after, fires in (
+        ("5 * * * *", "2026-03-01T00:05", "2026-03-01T01:05"),
+        ("*/20 3-9/3 * * *", "2026-03-01T03:41", "2026-03-01T06:00"),
+        ("0 0 31 12 *", "2026-03-01T00:00", "2026-12-31T00:00"),
+        ("1 1 * * 7", "2026-03-01T01:01", "2026-03-08T01:01"),
+        ("1 1 5 * 1", "2026-03-03T00:00", "2026-03-05T01:01"),
+        ("30 2 * * *", "2026-03-28T02:30", "2026-03-30T02:30"),  # an hour that the 29th does not have
+        ("1 1 29 2 *", "2026-03-01T00:00", None),
+    ):
+        found = next_fire([cron], datetime.fromisoformat(after).replace(tzinfo=zone))
+        assert (found and f"{found:%Y-%m-%dT%H:%M}") == fires, cron

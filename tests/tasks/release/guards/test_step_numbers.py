@@ -49,7 +49,7 @@ def another_stream(installation, folder):
     """One of the same privacy budget."""
     other = Installation(folder, installation.now)
     text = (installation.folder / "optstream.toml").read_text().replace('"two-regions"', '"other"')
-    text = text.replace("sqlite:///trusted/ledger.sqlite", installation.settings.ledger_url)
+    text = text.replace("sqlite:///trusted/ledger.sqlite", str(installation.settings.ledger_url))
     (other.folder / "optstream.toml").write_text(text)
     return other
 

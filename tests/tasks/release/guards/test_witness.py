@@ -22,7 +22,7 @@ def other_stream(installation, tmp_path_factory, name="other"):
     """An installation of its own: stream, population, ledger and folders."""
     other = Installation(tmp_path_factory.mktemp("other"), installation.now)
     text = (installation.folder / "optstream.toml").read_text()
-    text = text.replace(installation.settings.ledger_url, "sqlite:///trusted/ledger.sqlite")
+    text = text.replace(str(installation.settings.ledger_url), "sqlite:///trusted/ledger.sqlite")
     text = text.replace('"two-regions"', f'"{name}"').replace('"people"', '"other-people"')
     (other.folder / "optstream.toml").write_text(text)
     other.simulate(FIRST, SECOND)

@@ -30,7 +30,7 @@ def back_up(installation, *folders):
 
 def _back_up_ledger(installation):
     url = installation.settings.ledger_url
-    if url.startswith("sqlite"):
+    if url.get_backend_name() == "sqlite":
         copy = installation.copy_ledger()
         # several may be made, and brought back in any order
         copy = copy.rename(copy.with_name(f"older-{len([*copy.parent.glob('older-*.sqlite')])}.sqlite"))
@@ -55,6 +55,6 @@ def _back_up_ledger(installation):
 
 @contextmanager
 def _connected(url):
-    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    engine = create_engine(url.set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.begin() as connection:
         yield connection

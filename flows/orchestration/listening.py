@@ -1,0 +1,150 @@
+"""How a server of ours listens: an address that can be had, and connections that cost little.
+
+uvicorn limits how long a connection may idle after a response, and nothing before the first one. So whoever
+opens connections and sends no request, without a password, would keep them all.
+"""
+
+import asyncio
+import errno
+import os
+import resource
+import socket
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from optstream.errors import ConfigurationError
+
+HEAD_SECONDS = 10.0
+"""In which the head of a request has to arrive, counted from the connection or the response before it."""
+REQUEST_SECONDS = 300.0
+"""In which it has to be answered: the slowest page takes some seconds."""
+MOST_WAITING = 500
+"""Connections without a request under way; of more the oldest is closed."""
+MOST_SILENT_SOCKETS = 20
+"""WebSockets whose client has not even said its password yet. Prefect handles 100 requests at once."""
+MOST_FILES = 65_536
+
+
+class BoundedProtocol(H11Protocol):
+    """HTTP/1.1 with a limit of time for each head and each response, and of connections that wait."""
+
+    # of the process, the oldest first
+    _waiting: ClassVar[dict["BoundedProtocol", None]] = {}
+    _silent: ClassVar[dict["BoundedProtocol", None]] = {}
+    _timer: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection; close the oldest of those that wait if there are too many."""
+        super().connection_made(transport)
+        self._wait(self._waiting, min(MOST_WAITING, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of a request; a whole head ends the waiting."""
+        super().data_received(data)
+        if self._is_under_way():
+            self._work()
+
+    def handle_websocket_upgrade(self, event: Any) -> None:
+        """Leave the connection to another protocol, and wait for the first thing that the client says."""
+        super().handle_websocket_upgrade(event)
+        self._wait(self._silent, MOST_SILENT_SOCKETS)
+        other: Any = self.transport.get_protocol()
+        receive = other.data_received
+
+        def first(data: bytes) -> None:
+            self._forget()
+            other.data_received = receive
+            receive(data)
+
+        other.data_received = first
+
+    def pause_writing(self) -> None:
+        """A client that takes nothing for long is gone."""
+        super().pause_writing()
+        self._stalled = self.loop.call_later(HEAD_SECONDS, self._abort)
+
+    def resume_writing(self) -> None:
+        """It has taken what there was."""
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next head, unless that has come already."""
+        super().on_response_complete()
+        if self._is_under_way():
+            self._work()
+        elif not self.transport.is_closing():
+            self._wait(self._waiting, MOST_WAITING)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._forget()
+        if self._stalled is not None:
+            self._stalled.cancel()
+        super().connection_lost(exc)
+
+    def _is_under_way(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait(self, group: dict["BoundedProtocol", None], most: int) -> None:
+        self._forget()
+        group[self] = None
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._abort)
+        if len(group) > most:
+            next(iter(group))._abort()
+
+    def _work(self) -> None:
+        if self in self._waiting:
+            self._forget()
+            self._timer = self.loop.call_later(REQUEST_SECONDS, self._abort)
+
+    def _forget(self) -> None:
+        self._waiting.pop(self, None)
+        self._silent.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _abort(self) -> None:
+        self._forget()
+        self.transport.abort()
+
+
+def raise_open_files() -> None:
+    """Raise this process's soft limit of open files, often 1,024, towards the hard one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def listen(host: str, port: int, key: str) -> socket.socket:
+    """Return a socket that listens; port 0 is a free one. key: the option or key that names the port.
+
+    Raises ConfigurationError, with a remedy, where the address cannot be had.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        return socket.create_server(address[:2], family=family, backlog=2048)
+    except OSError as error:  # socket.gaierror, too
+        raise ConfigurationError(_problem(error, host, port, key)) from None
+    except UnicodeError:
+        raise ConfigurationError(f"{host!r:.80} is no name of a host: give --host one") from None
+
+
+def _problem(error: OSError, host: str, port: int, key: str) -> str:
+    if isinstance(error, socket.gaierror):
+        return f"no address is known for {host!r:.80}: give --host a name or an address of this machine"
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is taken: end what listens there, or set another {key}"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"port {port} of {host} is for privileged processes: set {key} to 1024 or more"
+    if error.errno == errno.EADDRNOTAVAIL:
+        return f"{host} is no address of this machine: give --host one that is, such as 127.0.0.1"
+    reason = os.strerror(error.errno) if error.errno else type(error).__name__
+    return f"port {port} of {host} cannot be listened at ({reason}): set another {key} or --host"

@@ -1,0 +1,173 @@
+"""Connections without a password that never become a request: many of them stop neither server."""
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+from base64 import b64encode
+from contextlib import ExitStack, contextmanager
+from urllib.error import URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+import pytest
+
+from flows.orchestration import listening
+from optstream.errors import ConfigurationError
+from tests.flows.served import CHECKOUT, until
+from tests.tasks.two_regions import CONFIGURATION
+
+MANY = 400
+SOFT_LIMIT = 256
+"""Of open files: fewer than there are connections, as the 1,024 of a service are for 2,000."""
+REFUSED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+HALF_OPEN = {
+    "nothing is sent": [b""],
+    "half a line": [b"GET / HT"],
+    "a head that does not end": [b"GET / HTTP/1.1\r\nHost: x\r\nX-A: 1\r\n"],
+    "a head after a refused request": [REFUSED, b"GET / HTTP/1.1\r\nHost: x\r\n"],
+    "a body that does not come": [
+        b"POST /api/flows/filter HTTP/1.1\r\nHost: x\r\nContent-Length: 900\r\n\r\n{"
+    ],
+    "a socket that says nothing": [
+        b"GET /api/events/in HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Protocol: prefect\r\n\r\n"
+    ],
+    "half a chunk": [b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n1"],
+}
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
+
+
+@contextmanager
+def running(folder, words, **variables):
+    """A server with few open files; its log."""
+    log = folder / "log"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    with log.open("wb") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *words],
+            cwd=folder,
+            env=environment | {"PYTHONPATH": str(CHECKOUT)} | variables,
+            stdout=said,
+            stderr=said,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (SOFT_LIMIT, hard)),
+        )
+    try:
+        yield log
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def pages(folder, port):
+    (folder / "optstream.toml").write_text(CONFIGURATION)
+    return running(
+        folder, ["flows.cli.main", "ui", "--port", str(port)], PREFECT_SERVER_API_AUTH_STRING="me:secret"
+    )
+
+
+def prefect_server(folder, port):
+    words = ["flows.orchestration.prefect_server", "server", "start", "--host", "127.0.0.1"]
+    return running(
+        folder,
+        [*words, "--port", str(port)],
+        PREFECT_HOME=str(folder),
+        PREFECT_SERVER_API_AUTH_STRING="me:secret",
+        PREFECT_SERVER_ANALYTICS_ENABLED="false",
+    )
+
+
+SERVERS = {"pages": (pages, "/healthz"), "Prefect server": (prefect_server, "/api/health")}
+
+
+def answers(port, path):
+    headers = {"Authorization": f"Basic {b64encode(b'me:secret').decode()}"}
+    try:
+        with build_opener(ProxyHandler({})).open(
+            Request(f"http://127.0.0.1:{port}{path}", headers=headers), timeout=10
+        ) as answer:
+            return answer.status == 200
+    except (URLError, OSError):
+        return False
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_many_half_open_requests_stop_no_server_and_fill_no_log(tmp_path, name):
+    run, path = SERVERS[name]
+    port = free_port()
+    with run(tmp_path, port) as log:
+        until("it answers", lambda: answers(port, path), 120)
+        before = log.stat().st_size
+        for kind, parts in HALF_OPEN.items():
+            with ExitStack() as stack:
+                opened = [
+                    stack.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+                    for _ in range(MANY)
+                ]
+                for each in opened:
+                    for part in parts:
+                        try:
+                            each.sendall(part)
+                        except OSError:  # it was closed
+                            break
+                assert answers(port, path), kind
+                until(f"{kind}: they are closed", lambda opened=opened: all(map(closed, opened)), 60)
+        assert log.stat().st_size - before < 100_000
+
+
+def closed(connection):
+    """Whether the other side has closed it; takes what it said before."""
+    connection.setblocking(False)
+    try:
+        while connection.recv(65_536):
+            pass
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def test_an_address_that_cannot_be_had_is_refused_with_a_remedy():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for host, wanted, words in (
+            ("127.0.0.1", port, rf"port {port} of 127.0.0.1 is taken: .* set another --port"),
+            ("localhost", port, "is taken"),
+            ("192.0.2.1", 0, "is no address of this machine"),
+            ("no-such-host.invalid", 0, "no address is known"),
+            ("a" * 70 + ".b", 0, "no name of a host|no address is known"),
+        ):
+            with pytest.raises(ConfigurationError, match=words) as raised:
+                listening.listen(host, wanted, "--port")
+            assert raised.value.__cause__ is None
+
+
+def test_a_port_for_privileged_processes_is_refused_with_a_remedy(tmp_path):
+    """By a process without privileges; where all ports are free for all (as in some containers) it has it."""
+    script = (
+        "from flows.orchestration.listening import listen\n"
+        "from optstream.errors import ConfigurationError\n"
+        "try:\n    listen('127.0.0.1', 81, '--port')\nexcept ConfigurationError as error:\n    print(error)\n"
+    )
+    done = subprocess.run(
+        [
+            "setpriv",
+            "--bounding-set=-net_bind_service",
+            "--inh-caps=-net_bind_service",
+            sys.executable,
+            "-c",
+            script,
+        ],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "is for privileged processes: set --port to 1024 or more" in done.stdout, done.stderr
