@@ -5,7 +5,7 @@ from inspect import isclass, isfunction
 
 PACKAGES = (
     "optstream.privacy",
-    "optstream.privacy.leakage",
+    "studies.leakage",
     "optstream.noise",
     "optstream.stream",
     "optstream.measurement",
@@ -16,8 +16,8 @@ PACKAGES = (
     "optstream.mechanisms.series",
     "optstream.catalogue",
     "optstream.ledger",
-    "optstream.audit",
-    "optstream.evaluation",
+    "studies.audit",
+    "studies.evaluation",
     "optstream.errors",
 )
 HEAD = """\

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
-from benchmarks.harness.prefect_server import running_server
 from flows.ui.looking import Looks
+from studies.benchmarks.harness.prefect_server import running_server
 from tasks.config import Settings, load_settings
 from tests.browser import find_chromium, running_chromium, visit
 from tests.flows.ui.conftest import opened

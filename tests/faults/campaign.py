@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-from benchmarks.harness.prefect_server import running_server
+from studies.benchmarks.harness.prefect_server import running_server
 from tests.faults.bench import Bench, open_bench
 from tests.faults.flow.flow_kills import kill_flows
 from tests.faults.judge import Judge

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.prefect_server import LOOPBACK, free_port, running_server
 from flows.orchestration.environment import environment
+from studies.benchmarks.harness.prefect_server import LOOPBACK, free_port, running_server
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
 
 PORT = free_port()

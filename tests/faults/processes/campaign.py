@@ -19,7 +19,7 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.harness.prefect_server import running_server
+from studies.benchmarks.harness.prefect_server import running_server
 from tests.faults.fork_server import die_with_parent
 from tests.faults.kept import Kept
 from tests.faults.points.attacks import Tally

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from benchmarks.harness.prefect_server import free_port
 from flows.orchestration.environment import ALWAYS, DEFAULTS, connect, environment
 from optstream.errors import ConfigurationError
+from studies.benchmarks.harness.prefect_server import free_port
 from tasks.doctor.surroundings import ask_server
 
 UNASKED = """

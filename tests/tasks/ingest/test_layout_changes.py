@@ -9,8 +9,8 @@ import pytest
 
 from optstream.errors import ContractError, DumpError
 from optstream.measurement.linear import open_private_period
+from studies.papers.advice import public_days
 from tasks.ingest import LateDumpError, discover
-from tasks.studies.evaluation.advice import public_days
 from tests.tasks.ingest.test_by_hand import Row, ingest_by_hand
 
 pytestmark = pytest.mark.slow

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.inputs.fixture import lay_out_published
 from optstream.catalogue import read_catalogue, withdraw
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.nodes import NodeFacts
+from studies.benchmarks.inputs.fixture import lay_out_published
 from tasks.reports import PublicFacts, public_facts
 from tasks.reports.summaries import Summaries
 from tasks.reports.write import write_public_page

@@ -1,0 +1,133 @@
+"""The public series: each reading lands at its day, region and step, and in its dump, as it was delivered."""
+
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from optstream.errors import DumpError
+from studies.benchmarks.backfill import lay_out_load
+from studies.papers.data import LOAD, LOAD_COLUMNS, read_load, read_rows
+from tasks.config import load_settings
+from tests.tasks.release.streams.meters import lay_out_meters, meters_configuration, zones
+
+FIRST, LAST = date(2016, 3, 26), date(2016, 3, 28)  # the second day has two slots that do not exist
+STAMPS = [datetime(2016, 3, 26) + timedelta(minutes=30) * slot for slot in range(3 * 48)]
+OFFSETS = {"84": 0.1, "11": 1000.0}
+
+
+def load_rows() -> pl.DataFrame:
+    """Two regions, three days of 48 slots, in an order that is not the dumps'; 32-bit."""
+    rows = [
+        {"timestamp_local": stamp, "region_code": code, "region": "x", "load_mw": slot + offset}
+        for slot, stamp in reversed(list(enumerate(STAMPS)))
+        for code, offset in OFFSETS.items()
+    ]
+    return pl.DataFrame(rows, schema_overrides={"load_mw": pl.Float32, "timestamp_local": pl.Datetime("us")})
+
+
+def with_null(rows: pl.DataFrame) -> pl.DataFrame:
+    """Region 84 has no value in the last slot."""
+    first = pl.int_range(pl.len()) == 0
+    return rows.with_columns(pl.when(first).then(None).otherwise("load_mw").alias("load_mw"))
+
+
+@pytest.fixture
+def load_file(tmp_path: Path) -> Path:
+    load_rows().write_parquet(tmp_path / LOAD)
+    return tmp_path / LOAD
+
+
+@pytest.fixture
+def meter_file(tmp_path: Path) -> Path:
+    rows = [
+        {"customer_id": f"1000{customer}", "timestamp_local": stamp, "energy_kwh": 0.099}
+        for customer in range(12)
+        for stamp in STAMPS[:48]
+    ]
+    pl.DataFrame(rows, schema_overrides={"energy_kwh": pl.Float32}).write_parquet(tmp_path / "meters.parquet")
+    return tmp_path / "meters.parquet"
+
+
+def test_every_reading_lands_at_its_day_leaf_and_step(load_file: Path) -> None:
+    names, values = read_load(load_file, FIRST, LAST)
+    assert names == ("11", "84")
+    expected = [
+        [[round(48 * day + step + offset, 1) for step in range(48)] for offset in (1000.0, 0.1)]
+        for day in range(3)
+    ]
+    assert values.tolist() == expected
+
+
+@pytest.mark.parametrize("spoiled", [with_null(load_rows()), load_rows()[1:]], ids=["null", "row missing"])
+def test_gaps_are_refused(tmp_path: Path, spoiled: pl.DataFrame) -> None:
+    spoiled.write_parquet(tmp_path / "load.parquet")
+    with pytest.raises(DumpError, match="one value for each region and each of 48 slots"):
+        read_load(tmp_path / "load.parquet", FIRST, LAST)
+
+
+def test_every_region_and_day_gets_its_rows(load_file: Path, tmp_path: Path) -> None:
+    assert lay_out_load(load_file.parent, FIRST, LAST - timedelta(days=1), tmp_path / "dumps") == 4
+    for code, offset in OFFSETS.items():
+        for number, day in enumerate((FIRST, LAST - timedelta(days=1))):
+            folder = tmp_path / "dumps" / f"region={code}" / f"date={day}"
+            assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
+            rows = pl.read_parquet(folder / "part-0.parquet", hive_partitioning=False)
+            assert rows.schema == {"timestamp": pl.Datetime("us"), "load_mw": pl.Float64}
+            slots = range(48 * number, 48 * number + 48)
+            assert rows["timestamp"].to_list() == [STAMPS[slot] for slot in slots]
+            assert rows["load_mw"].to_list() == [round(slot + offset, 1) for slot in slots]
+    assert not list((tmp_path / "dumps").glob(f"*/date={LAST}"))
+
+
+def test_a_null_is_the_contracts_to_judge(tmp_path: Path) -> None:
+    with_null(load_rows()).write_parquet(tmp_path / LOAD)
+    lay_out_load(tmp_path, LAST, LAST, tmp_path / "dumps")
+    rows = pl.read_parquet(tmp_path / "dumps" / "region=84" / f"date={LAST}" / "*.parquet")
+    assert (rows.height, rows["load_mw"].null_count()) == (48, 1)
+
+
+def test_laying_out_again_writes_nothing(load_file: Path, tmp_path: Path) -> None:
+    assert [lay_out_load(load_file.parent, FIRST, FIRST, tmp_path / "dumps") for _ in range(2)] == [2, 0]
+
+
+def test_households_keep_their_zone_and_their_readings(meter_file: Path, tmp_path: Path) -> None:
+    lay_out_meters(meter_file, FIRST, FIRST, tmp_path / "dumps")
+    parts = {
+        path.parts[-3].removeprefix("region="): pl.read_parquet(path, hive_partitioning=False)
+        for path in (tmp_path / "dumps").glob("*/*/*.parquet")
+    }
+    assert sum(rows.height for rows in parts.values()) == 12 * 48
+    for zone, rows in parts.items():
+        assert rows.columns == ["customer_id", "timestamp", "energy_kwh"]
+        assert set(zones(rows["customer_id"]).values()) == {zone}
+        assert set(rows["energy_kwh"]) == {0.099}
+    assert len(parts) > 1
+
+
+def test_the_configuration_reads_the_dumps_of_the_meters(meter_file: Path, tmp_path: Path) -> None:
+    dumps = tmp_path / "du mps"
+    lay_out_meters(meter_file, FIRST, FIRST, dumps)
+    (tmp_path / "meters.toml").write_text(meters_configuration(dumps), encoding="utf-8")
+    settings = load_settings(tmp_path / "meters.toml")
+    assert settings.metered
+    assert settings.input_folder == dumps
+    assert [settings.calendar.n_steps(day) for day in (FIRST, date(2016, 10, 2))] == [48, 48]
+    assert {path.name.removeprefix("region=") for path in dumps.iterdir()} <= set(
+        settings.tree_of(date.min).leaves
+    )
+    rows = pl.read_parquet(dumps / "*" / "*" / "*.parquet", hive_partitioning=False)
+    assert {settings.input.timestamp, settings.input.value, settings.input.customer} == set(rows.columns)
+
+
+def test_what_cannot_be_read_is_said(load_file: Path, meter_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(DumpError, match="no rows on 2016-03-29 \\(1 of 2 days\\)"):
+        lay_out_load(load_file.parent, LAST, LAST + timedelta(days=1), tmp_path / "dumps")
+    assert not (tmp_path / "dumps").exists()
+    with pytest.raises(DumpError, match="lacks the column region_code, load_mw"):
+        read_load(meter_file, FIRST, FIRST)
+    (tmp_path / "text.parquet").write_text("no Parquet")
+    for name in ("text.parquet", "nowhere.parquet"):
+        with pytest.raises(DumpError, match="cannot be read; name the folder with --data"):
+            read_rows(tmp_path / name, LOAD_COLUMNS, FIRST, FIRST)
