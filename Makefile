@@ -66,7 +66,7 @@ coverage: $(BIN)/.installed  ## How often bands hold the truth on simulated load
 	$(BIN)/python -m studies.benchmarks.noise.noise_coverage --into tasks/reports/measured/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
-	$(BIN)/python -m studies audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
+	$(BIN)/python -m studies audit --days --runs $(or $(RUNS),20000) --output audit.json
 
 canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints the places searched.
 	$(BIN)/python -m pytest -s tests/secrets/test_canary.py

@@ -1,10 +1,9 @@
-"""The audit as a task: run the cases, put what was found in a table, a document and a chart."""
+"""The audit as a task: run the cases, put what was found in a table and a document."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -135,17 +134,6 @@ def audit_document(rows: Sequence[AuditRow], secure: bool, seed: int) -> dict[st
         "seconds": round(sum(row.seconds for row in rows), 3),
         "audits": [row.to_document() for row in rows],
     }
-
-
-def draw_audit(rows: Sequence[AuditRow], path: Path) -> None:
-    """Write the chart of the bounds, .svg or .png. Raises ParameterError for another suffix, or where the
-    extra `plots` is not installed.
-    """
-    try:
-        from studies.audit.chart import write_chart
-    except ImportError:
-        raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
-    write_chart([row.to_document() for row in rows], path)
 
 
 def _chosen(cases: Sequence[Case], only: str) -> tuple[Case, ...]:

@@ -40,7 +40,6 @@ from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedT
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays
 from studies.benchmarks.harness.measure import command, parser, show, table
-from studies.benchmarks.harness.share_held import share
 from studies.benchmarks.inputs.public_data import load_of_days
 from studies.benchmarks.small_counts import FIRST, KNOWN_TRIPS, SLOTS, read_trips
 from tasks.covariates.public_holidays import public_holidays
@@ -250,6 +249,19 @@ def case_of(of: str, given: Namespace, seed: int) -> Case:
     if of == "trips":
         return trips_case(given.data, given.days, given.zones, seed)
     return load_case(given.data, given.days, 1.0 if of == "load" else 10.0, seed)
+
+
+def share(held: NDArray[np.float64] | NDArray[np.bool_], draws: NDArray[np.float64]) -> str:
+    """Return a share and its standard error, such as "94.9% ± 0.5%"; what belongs to one draw counts as one.
+
+    held: (n,), which part of each was held. draws: (n, k), of each k numbers by which its draw is known. The
+    error is nan for one draw, and 0 where all or nothing was held.
+    """
+    of_draws = np.unique(draws, axis=0, return_inverse=True)[1].ravel()
+    away = np.bincount(of_draws, held - held.mean())
+    several = away.size > 1
+    error = np.sqrt((away**2).sum() * away.size / (away.size - 1)) / held.size if several else np.nan
+    return f"{held.mean():.1%} ± {error:.1%}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

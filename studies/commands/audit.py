@@ -1,4 +1,4 @@
-"""`python -m studies audit`: a progress bar, a line for each audit, a document, a chart."""
+"""`python -m studies audit`: a progress bar, a line for each audit, a document."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,6 @@ from studies.audit.run import (
     audit_cases,
     audit_document,
     configured_cases,
-    draw_audit,
     run_audit,
 )
 from tasks.config import load_settings
@@ -52,7 +51,6 @@ def audit(
     secure: Annotated[bool, flag("--secure", "Draw noise as it is published; slower.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 0,
     output: Annotated[Path | None, typer.Option(help="Write the JSON document here.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,
     as_json: Json = False,
 ) -> None:
     """Attack the mechanisms: is any epsilon broken?
@@ -71,7 +69,7 @@ def audit(
     else:
         cases = audit_cases(days, only)
     passed = audit_and_show(
-        cases, Terminal(as_json), n_runs=runs, seed=seed, secure=secure, output=output, plot=plot, keep=keep
+        cases, Terminal(as_json), n_runs=runs, seed=seed, secure=secure, output=output, keep=keep
     )
     raise typer.Exit(0 if passed else 1)
 
@@ -84,13 +82,12 @@ def audit_and_show(
     seed: int = 0,
     secure: bool = False,
     output: Path | None = None,
-    plot: Path | None = None,
     keep: Callable[[Mapping[str, Any]], object] | None = None,
 ) -> bool:
     """Run the audits, print each as it comes, write what was asked for; return whether all passed.
 
     keep: takes the document, to be looked up later.
-    Raises ParameterError as `run_audit` and `draw_audit`.
+    Raises ParameterError as `run_audit`.
     """
     rows: list[AuditRow] = []
     finished: dict[str, int] = {}
@@ -109,8 +106,6 @@ def audit_and_show(
         output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     if keep:
         keep(document)
-    if plot:
-        draw_audit(rows, plot)
     terminal.say(
         f"{sum(row.passed for row in rows)} of {len(rows)} audits are as they must be; "
         f"a false alarm has probability {document['false_alarms']:.0e} at most; noise: {document['noise']}"

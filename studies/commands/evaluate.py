@@ -1,8 +1,7 @@
-"""`evaluate` and `learn-proxy`: what public data say of how to release a stream."""
+"""`evaluate` and `learn-proxy`: the papers' experiments, and priors of public series."""
 
 import json
 from collections.abc import Sequence
-from datetime import date, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -18,14 +17,12 @@ from flows.cli.options import (
     Last,
     WordsError,
     asks,
-    day_option,
     days_between,
     examples,
     flag,
     new_app,
 )
 from optstream.errors import ParameterError
-from studies.commands.advice import advise_and_show
 from studies.evaluation import EXPERIMENTS, Experiment, unique_cells
 from studies.papers.data import SIMULATED, read_study_data, simulated_study_data
 from studies.papers.findings import FINDINGS
@@ -42,7 +39,6 @@ app = new_app()
 
 @app.command(
     epilog=examples(
-        "python -m studies evaluate --config optstream.toml --trials 1",
         "python -m studies evaluate --into evaluation --short",
     )
 )
@@ -51,27 +47,10 @@ def evaluate(
         str,
         asks(
             "FOLDER",
-            "The folder of the public series, or `simulated`: made-up ones. With --config: a folder of "
-            "public dumps in the stream's own layout.",
+            "The folder of the public series, or `simulated`: made-up ones.",
         ),
     ] = "simulated",
     into: Annotated[Path | None, asks("FOLDER", "Where results go; a run that stopped goes on.")] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", "-c", help="Instead of the papers' experiments: recommend how to release this stream."
-        ),
-    ] = None,
-    first: Annotated[date | None, day_option("--from", "With --config: first day; else 2016-02-01.")] = None,
-    last: Annotated[date | None, day_option("--to", "With --config: last day; else a fortnight's.")] = None,
-    mean: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="NUMBER",
-            help="With --config and simulated days: a leaf's typical reading, from public knowledge.",
-        ),
-    ] = None,
     only: Annotated[
         list[int] | None, typer.Option(min=1, max=12, help="Only this experiment; may be repeated.")
     ] = None,
@@ -85,21 +64,13 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
 ) -> None:
-    """Recommend how to release, or rerun the papers.
+    """Rerun the papers' experiments.
 
-    With --config, for its stream; without, all experiments. Simulated noise alone.
+    Simulated noise alone.
     """
     terminal = Terminal(as_json)
-    if config is not None:
-        first = first or date(2016, 2, 1)
-        days = days_between(first, last or first + timedelta(days=13))
-        settings = load_settings(config)
-        if settings.covariates.given:
-            terminal.say("judged without its [[covariates]]: what they are worth, only its own nights tell")
-        advise_and_show(settings, terminal, data=data, days=days, mean=mean, trials=trials or 5, seed=seed)
-        return
     if into is None:
-        raise WordsError("--into is needed: where results go; or --config for a recommendation")
+        raise WordsError("--into is needed: where results go")
     experiments = chosen_experiments(only or [], short, trials)
     public = public or data == SIMULATED
     if page and not public:

@@ -1,4 +1,4 @@
-"""`python -m studies leakage`: a table, the budgets that would bound it, a document, a chart."""
+"""`python -m studies leakage`: a table, the budgets that would bound it, a document."""
 
 import math
 import time
@@ -11,18 +11,15 @@ from rich.table import Column, Table
 
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, asks, examples, new_app
-from optstream.errors import ParameterError
 from optstream.ledger import open_ledger
 from studies.leakage.charged_history import By, history_of
-from studies.leakage.paper.figure import write_figure
-from studies.leakage.paper.rerun import FORMAT, paper_figures
-from studies.leakage.paper.run_time_figure import Sizes, largest_difference
+from studies.leakage.paper_figures import Sizes, largest_difference, paper_figures
 from studies.leakage.temporal import Leakage, chain_of, empty_document, leakage_document, leakage_of
 from studies.leakage.transition_file import read_transition
 from tasks.config import Settings, load_settings
 
 REPEATED = "if the last day repeats"
-NO_ALTAIR = "a chart needs Altair: pip install 'optstream[plots]'"
+FORMAT = "optstream.leakage-paper/2"
 SEED = 2018
 """Of the random matrices that --paper times."""
 app = new_app()
@@ -30,8 +27,8 @@ app = new_app()
 
 @app.command(
     epilog=examples(
-        "python -m studies leakage --transition M.csv --plot leakage.svg",
-        "python -m studies leakage --paper figures",
+        "python -m studies leakage --transition M.csv",
+        "python -m studies leakage --paper figures.parquet",
     )
 )
 def leakage(
@@ -58,12 +55,11 @@ def leakage(
     bound: Annotated[
         float | None, asks("ALPHA", "The total leakage to be kept; by default the model's epsilon.")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the leakage over time here, .svg or .png.")] = None,
     paper: Annotated[
         Path | None,
         asks(
-            "FOLDER",
-            "Instead of a stream's leakage: rerun figures 3 to 9 of the paper, each as .svg and .csv. "
+            "FILE",
+            "Instead of a stream's leakage: write the points of figures 3 to 9 of the paper as Parquet. "
             "Takes minutes, for the linear programs of figure 6.",
         ),
     ] = None,
@@ -75,8 +71,8 @@ def leakage(
     """
     terminal = Terminal(as_json)
     if paper is not None:
-        if transition or backward or plot or bound is not None:
-            raise WordsError("--paper goes with no chain, bound or plot: its figures have their own")
+        if transition or backward or bound is not None:
+            raise WordsError("--paper goes with no chain or bound: its figures have their own")
         _rerun(paper, terminal)
         return
     if transition is None:
@@ -90,36 +86,21 @@ def leakage(
         return
     given = float(settings.model.epsilon) if bound is None else bound
     found = leakage_of(settings.stream.name, history, chain, given)
-    if plot:
-        _draw(found, plot)
     terminal.document(leakage_document(found))
     if not terminal.as_json:
         _show(found, settings, terminal)
 
 
-def _rerun(folder: Path, terminal: Terminal) -> None:
-    """Write the paper's figures, then compare the loss with linear programs on random matrices."""
-    folder.mkdir(parents=True, exist_ok=True)
-    sizes, random, figures = Sizes(), np.random.default_rng(SEED), []
-    for figure in paper_figures(sizes, random, time.process_time):
-        try:
-            numbers, picture = write_figure(figure, folder)
-        except ImportError:
-            raise ParameterError(NO_ALTAIR) from None
-        terminal.say(f"figure {figure.number}, {figure.title}: {picture}, {numbers}")
-        figures.append(figure.document())
+def _rerun(file: Path, terminal: Terminal) -> None:
+    """Write the points of the paper's figures, then compare the loss with programs on random matrices."""
+    sizes, random = Sizes(), np.random.default_rng(SEED)
+    with terminal.step("figures 3 to 9"):
+        points = paper_figures(sizes, random, time.process_time)
+    points.write_parquet(file)
     with terminal.step(f"{sizes.n_matrices} matrices of {sizes.matrices_states} states against the programs"):
         difference = largest_difference(sizes, random)
-    terminal.say(f"largest difference from the programs: {difference:.1e}")
-    terminal.document({"format": FORMAT, "figures": figures, "largest_difference": difference})
-
-
-def _draw(found: Leakage, path: Path) -> None:
-    try:
-        from studies.leakage.chart import write_chart
-    except ImportError:
-        raise ParameterError(NO_ALTAIR) from None
-    write_chart(found, path)
+    terminal.say(f"{points.height} points in {file}; largest difference from the programs: {difference:.1e}")
+    terminal.document({"format": FORMAT, "points": points.rows(), "largest_difference": difference})
 
 
 def _show(found: Leakage, settings: Settings, terminal: Terminal) -> None:

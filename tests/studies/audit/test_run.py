@@ -11,7 +11,6 @@ from studies.audit.run import (
     audit_cases,
     audit_document,
     configured_cases,
-    draw_audit,
     history_cases,
     run_audit,
 )
@@ -74,17 +73,6 @@ def test_all_cases_are_run_unless_some_are_named():
     assert len(audit_cases(days=True)) > len(audit_cases())
     with pytest.raises(ParameterError, match="no audit is named like 'nothing'"):
         audit_cases(only="nothing")
-
-
-@pytest.mark.parametrize("suffix", [".svg", ".png"])
-def test_the_chart_is_drawn(rows, tmp_path, suffix):
-    path = tmp_path / f"audit{suffix}"
-    draw_audit(rows, path)
-    content = path.read_bytes()
-    assert content.startswith(b"<svg" if suffix == ".svg" else b"\x89PNG")
-    if suffix == ".svg":
-        assert b"counting query" in content
-        assert b"broken on purpose" in content
 
 
 def test_the_configured_mechanism_is_audited_on_its_own_neighbours(small):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from optstream.errors import ParameterError
 from studies.leakage import LossFunction, loss_by_row_pairs
 from studies.leakage.log_ratio import log_ratio, log_ratio_of_numbers
-from studies.leakage.paper.programs import loss_by_programs
+from studies.leakage.programs import loss_by_programs
 
 AMOUNTS = [1e-3, 0.7, 8.0]
 

@@ -14,7 +14,6 @@ from optstream.privacy import PeriodSpend, StepSpend
 from optstream.stream import Hour
 from studies.leakage import backward_leakage, charged_history, forward_leakage, supremum
 from studies.leakage.charged_history import history_of
-from studies.leakage.chart import points_of, write_chart
 from studies.leakage.temporal import chain_of, leakage_document, leakage_of
 from studies.leakage.transition_file import TransitionFile
 from tasks.release.build_mechanism import mechanism_for
@@ -211,28 +210,3 @@ def test_both_files_must_have_the_same_states(tmp_path):
     for other in (chain(tmp_path, np.eye(3)), chain(tmp_path, names=("b", "a"))):
         with pytest.raises(ConfigurationError, match=r"must have the states of .*, in the same order"):
             chain_of(forward, other)
-
-
-@pytest.mark.parametrize("suffix", [".svg", ".png"])
-def test_the_chart_is_drawn(found, tmp_path, suffix):
-    path = tmp_path / f"leakage{suffix}"
-    write_chart(found, path)
-    content = path.read_bytes()
-    assert content.startswith(b"<svg" if suffix == ".svg" else b"\x89PNG")
-    if suffix == ".svg":
-        assert b"backward (from the past)" in content
-        assert b"Chain of 2 states" in content
-
-
-def test_a_short_history_is_drawn_step_by_step_and_a_long_one_by_its_worst(found, stream, tmp_path):
-    points = points_of(found)
-    assert len(points) == 142
-    assert points[0]["time"] == "2025-03-29T00:00:00+00:00"
-    assert [point["total"] for point in points] == found.total.tolist()
-    for number in range(3, 6):
-        stream.charge(DAY + timedelta(days=number), flat("1/50"))
-    history = history_of(stream.settings, stream.ledger, "step")
-    longer = leakage_of("small", history, found.chain, 0.5)
-    points = points_of(longer)
-    assert [point["time"][:10] for point in points[::5]] == ["2025-03-29", "2025-04-03"]
-    assert [point["total"] for point in points] == history.worst_of_days(longer.total).tolist()

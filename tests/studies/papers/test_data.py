@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from optstream.errors import DumpError
-from studies.benchmarks.backfill import lay_out_load
 from studies.papers.data import LOAD, LOAD_COLUMNS, read_load, read_rows
 from tasks.config import load_settings
 from tests.tasks.release.streams.meters import lay_out_meters, meters_configuration, zones
@@ -67,31 +66,6 @@ def test_gaps_are_refused(tmp_path: Path, spoiled: pl.DataFrame) -> None:
         read_load(tmp_path / "load.parquet", FIRST, LAST)
 
 
-def test_every_region_and_day_gets_its_rows(load_file: Path, tmp_path: Path) -> None:
-    assert lay_out_load(load_file.parent, FIRST, LAST - timedelta(days=1), tmp_path / "dumps") == 4
-    for code, offset in OFFSETS.items():
-        for number, day in enumerate((FIRST, LAST - timedelta(days=1))):
-            folder = tmp_path / "dumps" / f"region={code}" / f"date={day}"
-            assert sorted(path.name for path in folder.iterdir()) == ["_SUCCESS", "part-0.parquet"]
-            rows = pl.read_parquet(folder / "part-0.parquet", hive_partitioning=False)
-            assert rows.schema == {"timestamp": pl.Datetime("us"), "load_mw": pl.Float64}
-            slots = range(48 * number, 48 * number + 48)
-            assert rows["timestamp"].to_list() == [STAMPS[slot] for slot in slots]
-            assert rows["load_mw"].to_list() == [round(slot + offset, 1) for slot in slots]
-    assert not list((tmp_path / "dumps").glob(f"*/date={LAST}"))
-
-
-def test_a_null_is_the_contracts_to_judge(tmp_path: Path) -> None:
-    with_null(load_rows()).write_parquet(tmp_path / LOAD)
-    lay_out_load(tmp_path, LAST, LAST, tmp_path / "dumps")
-    rows = pl.read_parquet(tmp_path / "dumps" / "region=84" / f"date={LAST}" / "*.parquet")
-    assert (rows.height, rows["load_mw"].null_count()) == (48, 1)
-
-
-def test_laying_out_again_writes_nothing(load_file: Path, tmp_path: Path) -> None:
-    assert [lay_out_load(load_file.parent, FIRST, FIRST, tmp_path / "dumps") for _ in range(2)] == [2, 0]
-
-
 def test_households_keep_their_zone_and_their_readings(meter_file: Path, tmp_path: Path) -> None:
     lay_out_meters(meter_file, FIRST, FIRST, tmp_path / "dumps")
     parts = {
@@ -122,9 +96,6 @@ def test_the_configuration_reads_the_dumps_of_the_meters(meter_file: Path, tmp_p
 
 
 def test_what_cannot_be_read_is_said(load_file: Path, meter_file: Path, tmp_path: Path) -> None:
-    with pytest.raises(DumpError, match="no rows on 2016-03-29 \\(1 of 2 days\\)"):
-        lay_out_load(load_file.parent, LAST, LAST + timedelta(days=1), tmp_path / "dumps")
-    assert not (tmp_path / "dumps").exists()
     with pytest.raises(DumpError, match="lacks the column region_code, load_mw"):
         read_load(meter_file, FIRST, FIRST)
     (tmp_path / "text.parquet").write_text("no Parquet")

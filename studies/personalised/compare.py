@@ -1,6 +1,6 @@
 """Compares mechanisms for customers with privacy guarantees of their own, on streams of their paper's kind.
 
-    python -m studies.benchmarks.personalised [--data FOLDER] [--trials 5]
+    python -m studies.personalised.compare [--data FOLDER] [--trials 5]
 
 Customers in four classes: epsilon 0.2 to 1, windows of 40 to 160 steps. PersonalisedBudgetDistribution and
 PersonalisedBudgetAbsorption (Du et al. 2025) beside BudgetDistribution and BudgetAbsorption, which must give
@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream import BudgetAbsorption, BudgetDistribution, NoiseSource, PrivacyModel, simulated_noise
-from optstream.mechanisms.w_event.personalised import (
+from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
+from optstream.privacy import worst_window
+from studies.benchmarks.harness.measure import command, parser, show, table
+from studies.benchmarks.small_counts import read_trips
+from studies.personalised.mechanisms import (
     Personalised,
     PersonalisedBudgetAbsorption,
     PersonalisedBudgetDistribution,
 )
-from optstream.mechanisms.w_event.publish_by_distance import PublishByDistance
-from optstream.privacy import worst_window
-from optstream.privacy.personal_epsilon import CustomerClass
-from studies.benchmarks.harness.measure import command, parser, show, table
-from studies.benchmarks.small_counts import read_trips
+from studies.personalised.personal_epsilon import CustomerClass
 
 Counts = NDArray[np.int64]
 """Customers by class, series and step."""

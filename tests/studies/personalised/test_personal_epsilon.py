@@ -8,7 +8,7 @@ from math import comb, exp, log
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.privacy.personal_epsilon import (
+from studies.personalised.personal_epsilon import (
     CHANCE_UNITS,
     CustomerClass,
     best_threshold,

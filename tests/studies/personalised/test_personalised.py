@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement import customer_sample
 from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
 from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
-from optstream.mechanisms.w_event.personalised import (
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from studies.personalised import customer_sample
+from studies.personalised.mechanisms import (
     PersonalisedBudgetAbsorption,
     PersonalisedBudgetDistribution,
 )
-from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, worst_window
-from optstream.privacy.personal_epsilon import CHANCE_UNITS, CustomerClass
+from studies.personalised.personal_epsilon import CHANCE_UNITS, CustomerClass
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 BOTH = (PersonalisedBudgetDistribution, PersonalisedBudgetAbsorption)

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from optstream.noise import NoiseSource
 from optstream.privacy.exact import round_up_to_float
-from optstream.privacy.personal_epsilon import CHANCE_UNITS, chance_units
 from optstream.stream import PrivatePeriod
 from optstream.stream.private_period import open_private_period
+from studies.personalised.personal_epsilon import CHANCE_UNITS, chance_units
 
 Integers = NDArray[np.int64]
 

@@ -5,10 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.measurement.customer_sample import counts_of, noisy_counts, noisy_distance, sampled
 from optstream.noise import secure_noise
-from optstream.privacy.personal_epsilon import CHANCE_UNITS, chance_units
 from optstream.stream import PrivatePeriod
+from studies.personalised.customer_sample import counts_of, noisy_counts, noisy_distance, sampled
+from studies.personalised.personal_epsilon import CHANCE_UNITS, chance_units
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 
