@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from flows.orchestration.environment import environment
-from studies.benchmarks.harness.prefect_server import LOOPBACK, free_port, running_server
 from tests.cheap_days import short_spans, verdicts_once, whole_spans  # noqa: F401
+from tests.prefect_server import LOOPBACK, free_port, running_server
 
 PORT = free_port()
 API_URL = f"http://{LOOPBACK}:{PORT}/api"

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
-from optstream.noise import secure_noise, simulated_noise
+from optstream.noise import simulated_noise
 from studies.audit import Outputs, audit
 from studies.audit.attack import ERROR
 from studies.audit.bounds import epsilon_bound
@@ -38,12 +37,6 @@ def test_a_known_epsilon_is_approached_from_below(epsilon):
     assert 0.8 * epsilon < result.lower_bound <= epsilon
     assert not result.exceeds
     assert result.error == ERROR
-
-
-@pytest.mark.slow
-def test_secure_noise_is_measured_alike():
-    result = audit(Count(1.0), n_runs=4000, noise=BufferedNoise(secure_noise()))
-    assert 0.3 < result.lower_bound <= 1.0
 
 
 def test_too_little_noise_is_found():
@@ -91,21 +84,6 @@ def test_the_bound_is_that_of_the_tested_runs_with_a_share_of_the_error_for_each
     assert result.lower_bound == pytest.approx(float(bound), rel=1e-12)
 
 
-def test_progress_counts_every_run():
-    seen = []
-    audit(Count(1.0), n_runs=5000, noise=simulated_noise(1), progress=lambda *told: seen.append(told))
-    assert seen[-1] == (10_000, 10_000)
-    assert [done for done, _ in seen] == sorted({done for done, _ in seen})
-
-
-def test_the_result_is_a_document():
-    document = audit(Count(1.0), n_runs=400, noise=simulated_noise(1)).to_document()
-    assert document["runs"] == 400
-    assert document["confidence"] == 1 - 1e-9
-    assert document["exceeds"] is False
-    assert document["mechanism"] == "count"
-
-
 @dataclass(frozen=True)
 class Choice:
     """Says one of three things; the middle one is likelier on side 1, and no threshold finds it."""
@@ -132,16 +110,3 @@ def test_buffered_noise_hands_out_each_number_once():
     assert len(np.unique(drawn)) == 200
     assert drawn[0].shape == (5, 2)
     assert buffered.simulated
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_runs": 399}, "at least 400; got 399"),
-        ({"n_runs": 1e3}, "integer"),
-        ({"error": 0.0}, "error of an"),
-    ],
-)
-def test_bad_arguments_are_named(changes, message):
-    with pytest.raises(ParameterError, match=message):
-        audit(Count(1.0), **({"n_runs": 400, "noise": simulated_noise(1)} | changes))

@@ -11,7 +11,7 @@ import pytest
 from optstream.noise import simulated_noise
 from studies.audit import audit
 from studies.audit.bounds import epsilon_bound
-from studies.audit.gaussian_noise import MODEL, enumerated_window, sigma_for, small_sigma, sum_of_steps
+from studies.audit.gaussian_noise import enumerated_window, small_sigma, sum_of_steps
 
 
 def test_a_window_loses_no_more_than_is_claimed_by_exact_probabilities():
@@ -52,7 +52,3 @@ def test_an_event_as_rare_as_delta_says_nothing():
     assert pure > 3
     assert told == -np.inf
     assert epsilon_bound([500_000], [100_000], 10**6, 1e-9, 1e-3)[0] < np.log(5)
-
-
-def test_the_sum_of_squares_is_what_costs_all_of_rho():
-    assert sigma_for(16) == pytest.approx(4 / math.sqrt(2 * MODEL.budget))

@@ -1,41 +1,11 @@
 """The benchmark of FAST's report: every figure has its rows, and the rows say what the text says of them."""
 
-from datetime import date
-
 import numpy as np
-import polars as pl
 import pytest
 
-from studies.benchmarks.fast_report import OURS, STEPS, YEAR, epsilons, errors, main, runs
+from studies.benchmarks.fast_report import OURS, YEAR, epsilons, errors, runs
 from studies.benchmarks.peers.fast_as_printed import AsPrinted
-from studies.papers.data import FLU, UNEMPLOYMENT, read_flu, read_unemployment
-
-
-@pytest.fixture
-def folder(tmp_path):
-    weeks = [
-        (year, week)
-        for year in range(2006, 2011)
-        for week in range(1, 54 if year == 2008 else 53)
-        if 200640 <= 100 * year + week <= 201039
-    ]
-    years, numbers = zip(*weeks, strict=True)
-    counts = (4500 + 3000 * np.cos(2 * np.pi * np.arange(STEPS["flu"]) / 52)).astype(int)
-    pl.DataFrame(
-        {"year": years, "week": numbers, "region_type": "National", "age_5_24": counts}
-    ).write_parquet(tmp_path / FLU)
-    months = pl.date_range(date(1972, 1, 1), date(2011, 10, 1), "1mo", eager=True)
-    pl.DataFrame({"month": months, "thousands": 300.0}).write_parquet(tmp_path / UNEMPLOYMENT)
-    return tmp_path
-
-
-@pytest.mark.slow
-def test_every_figure_has_its_rows(folder, capsys):
-    main(["--data", str(folder), "--trials", "1"])
-    printed = capsys.readouterr().out
-    for figure in ("6, 8", "9", "10", "11", "12", "13", "14", "15", "16, 18"):
-        assert sum(line.startswith(figure + " ") for line in printed.splitlines()) >= 3
-    assert "± 0" in printed
+from studies.papers.data import read_flu, read_unemployment
 
 
 def test_the_settings_are_those_of_section_6():

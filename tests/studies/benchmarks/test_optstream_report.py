@@ -6,15 +6,10 @@ import numpy as np
 import pytest
 
 from studies.benchmarks.optstream_report import (
-    TABLE_2,
     forecasts,
-    in_january,
     january_rows,
     least_error,
-    points_without_noise,
-    table_2,
 )
-from studies.evaluation.cells import Point
 
 
 def days(n_days, seed=0):
@@ -51,39 +46,9 @@ def test_the_least_error_is_that_of_all_choices_of_points(n_points):
     assert min(errors) < 0.9 * max(errors)  # control: points matter
 
 
-def test_a_row_has_its_error_and_what_the_accountant_says():
-    region = days(31)
-    exact, _, likeness, costs = in_january(
-        ("2", "Laplace", "strict", Point("1000000")), region, trials=2, seed=0
-    )
-    assert exact.max() < 0.01
-    assert likeness == pytest.approx(1)
-    assert costs == pytest.approx(1e6)
-    errors, high, likeness, costs = in_january(
-        ("2", "OptStream ES", "paper", Point("0.1")), region, trials=2, seed=0
-    )
-    assert 10 < errors.mean() < high
-    assert 0.5 < likeness < 1
-    assert costs == pytest.approx(2.45)  # the paper's scales: 24.5 times what they say
-
-
-def test_no_points_are_better_than_the_best():
-    found = dict(points_without_noise(days(2), seed=0))
-    best = found.pop("the best, equation 4")
-    assert 0 < best < min(found.values())
-
-
 @pytest.mark.slow
 def test_forecasts_are_of_the_day_after_and_the_real_one_has_no_distance():
     found = {(name, scales): (error, distance) for name, scales, error, distance in forecasts(days(33), 1, 0)}
     assert found["real data", "none"][1] == 0
     assert found["Laplace", "strict"][1] > 0
     assert found["Laplace", "strict"][0] != found["real data", "none"][0]
-
-
-def test_table_2_stands_beside_the_means_of_the_series():
-    regions = list(TABLE_2)
-    load = np.ones((2, len(regions), 48)) * np.arange(1, 13)[None, :, None]
-    found = list(table_2(regions, load))
-    assert found[0] == (regions[0], 7717.58, 1.0)
-    assert found[-1] == ("nation", pytest.approx(54885.81), 78.0)

@@ -26,28 +26,6 @@ def test_each_audit_is_a_line_and_what_was_asked_for_is_written(tmp_path, capsys
     assert json.loads(output.read_text())["format"] == "optstream.audit/1"
 
 
-def test_json_is_one_document(capsys):
-    audit_and_show(CASES, Terminal(as_json=True), n_runs=400)
-    document = json.loads(capsys.readouterr().out)
-    assert [entry["kind"] for entry in document["audits"]] == ["control", "control"]
-
-
-@pytest.mark.parametrize("claimed", [0.5, 50.0])
-def test_a_missed_control_is_said_and_returned(capsys, claimed):
-    """The same control held to a claim that it does not break is a control that the audit missed."""
-    (case,) = audit_cases(only="inverted")
-    object.__setattr__(case.subject, "claimed", claimed)
-    assert audit_and_show([case], Terminal(), n_runs=1000) is (claimed < 1)
-    assert ("MISSED" in capsys.readouterr().out) is (claimed > 1)
-
-
-def test_a_bar_is_shown_where_somebody_watches(capsys):
-    terminal = Terminal()
-    terminal.console._force_terminal = True
-    assert audit_and_show(CASES[:1], terminal, n_runs=1000)
-    assert "\x1b[" in capsys.readouterr().out
-
-
 @pytest.mark.nightly
 def test_an_audit_of_a_configured_stream_is_kept_and_a_part_of_one_is_not(tmp_path, monkeypatch):
     from tests.faults.world import configured

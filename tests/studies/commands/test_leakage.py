@@ -77,23 +77,6 @@ def test_the_files_are_not_taken_for_each_other(released):
     assert one["backward"]["worst"] == pytest.approx(other["forward"]["worst"], rel=1e-6)
 
 
-def test_leakage_without_bound_is_said(released):
-    shown = invoke("leakage", "--transition", "stay.csv", "--backward", "stay.csv", "--by", "period").output
-    assert "without bound" in shown
-    assert "3 days as steps" in shown
-    (released / "same.csv").write_text("1,0\n0,1\n")
-    shown = invoke("leakage", "--transition", "same.csv", "--backward", "same.csv").output
-    assert "no epsilon above 0, permanently" in shown
-
-
-def test_nothing_released_yet_is_said(here):
-    result = invoke("leakage", "--transition", "M.csv")
-    assert result.exit_code == 0
-    assert "french-load: nothing released yet" in result.output
-    document = json.loads(invoke("leakage", "--transition", "M.csv", "--json").output)
-    assert (document["n_points"], document["days"]) == (0, [])
-
-
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
@@ -121,11 +104,3 @@ def test_the_papers_figures_need_no_stream(tmp_path, monkeypatch):
     assert written.height == len(document["points"])
     assert document["largest_difference"] < 1e-6
     assert written.row(0) == (3, "(a) backward", "", "identity", 1.0, 0.1)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [[], ["--transition", "M.csv", "--by", "week"], ["--paper", "figures", "--transition", "M.csv"]],
-)
-def test_wrong_words_are_refused(released, words):
-    assert invoke("leakage", *words).exit_code == 2

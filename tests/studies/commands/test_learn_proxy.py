@@ -9,7 +9,6 @@ import pytest
 from optstream.errors import DumpError, ParameterError
 from optstream.mechanisms.history_informed.public_prior import medians_of
 from optstream.stream import days_from
-from studies.commands import evaluate
 from tasks.config import load_settings
 from tasks.release.build_mechanism import mechanism_for
 from tasks.sample_data.simulate import simulate
@@ -62,26 +61,6 @@ def test_days_that_clocks_make_short_are_days(config):
 
 
 @pytest.mark.slow
-def test_the_streams_own_dumps_and_dumps_that_are_not_there_are_refused(config):
-    (config.parent / "public").rename(config.parent / "dumps")
-    with pytest.raises(ParameterError, match=r"leads into input.folder, which is private: .* would leak"):
-        learn(config, data="dumps")
-    with pytest.raises(DumpError, match="holds no folder region="):
-        learn(config, data="elsewhere")
-    (config.parent / "link").symlink_to("dumps")
-    with pytest.raises(ParameterError, match="would leak"):
-        learn(config, data="link")
-
-
-@pytest.mark.slow
-def test_too_few_days_and_a_day_that_is_missing_are_refused(config):
-    with pytest.raises(ParameterError, match="at least 28 days; this has 26"):
-        learn(config, last=DAYS[-3])
-    with pytest.raises(DumpError, match=r"date=2015-03-30 holds no dump"):
-        learn(config, last=date(2015, 3, 30))
-
-
-@pytest.mark.slow
 def test_no_dump_of_the_stream_slips_in_by_a_link_or_a_folder_below(config):
     folder = config.parent
     (folder / "public").rename(folder / "dumps")
@@ -115,11 +94,3 @@ def test_a_region_is_read_by_its_name_and_a_broken_dump_is_said(config):
     file.unlink()
     with pytest.raises(DumpError, match="holds no dump"):
         learn(config)
-
-
-def test_it_says_that_covariates_are_no_part_of_it(config, monkeypatch):
-    monkeypatch.setattr(evaluate, "learn", lambda *of: {})
-    assert "[[covariates]]" not in learn(config).output
-    entry = '\n[[covariates]]\nname = "warmth"\npath = "warmth"\nsource = "the weather service"\n'
-    config.write_text(config.read_text() + entry)
-    assert "# [[covariates]] are not part of it" in learn(config).output

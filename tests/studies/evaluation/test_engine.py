@@ -6,7 +6,6 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from studies.evaluation import Cell, CellResult, Counts, Load, Point, StudyData, run_cell, run_cells
 from studies.evaluation.contenders import CONTENDERS, LEVELS_APART, RAW, cell_of
 
@@ -116,16 +115,3 @@ def test_only_the_unfitted_tree_is_inconsistent(data):
     }
     assert found.pop(LEVELS_APART)["violation"] > 100
     assert all(metrics["violation"] < 1e-6 for metrics in found.values())
-
-
-@pytest.mark.slow
-def test_a_cell_that_cannot_be_run_is_refused(data):
-    with pytest.raises(ParameterError, match="mechanism must be one of"):
-        cell_of("regions", "Gauss", "strict", Point("1"), FEBRUARY, (0, 1))
-    with pytest.raises(ParameterError, match="strict calibration"):
-        cell_of("regions", "Laplace", "paper", Point("1"), FEBRUARY, (0, 1))
-    cell = cell_of("regions", "Laplace", "strict", Point("1"), "2016-03", (0, 1))
-    with pytest.raises(ParameterError, match="span must be one of"):
-        list(run_cells([cell, *some_cells()], data, seed=SEED, processes=2))
-    with pytest.raises(ParameterError, match="has no 2016-05-25"):
-        run_cell(replace(cell, span="2016-06"), data, SEED)

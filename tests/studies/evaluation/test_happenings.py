@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from studies.evaluation.happenings import HAPPENINGS, JOINS, NOTHING, before, changed
+from studies.evaluation.happenings import HAPPENINGS, JOINS, before, changed
 
 LOAD = np.random.default_rng(0).uniform(0.9, 1.1, (4, 3, 48)) * np.array([2000.0, 9000.0, 700.0])[:, None]
 LARGEST, SMALLEST = 1, 2
@@ -11,28 +11,6 @@ LARGEST, SMALLEST = 1, 2
 
 def ratios(what):
     return changed(LOAD, what) / LOAD
-
-
-def test_nothing_is_done_to_days_that_are_as_they_were():
-    for what in (NOTHING, JOINS):
-        assert np.array_equal(changed(LOAD, what), LOAD)
-
-
-def test_the_days_that_were_given_are_left_alone():
-    kept = LOAD.copy()
-    for what in HAPPENINGS:
-        changed(LOAD, what)
-    assert np.array_equal(LOAD, kept)
-
-
-def test_a_holiday_and_a_blackout_are_over_the_next_day():
-    for what in ("a holiday nobody announced", "a blackout of a region", "a blackout everywhere"):
-        assert np.array_equal(changed(LOAD, what)[1:], LOAD[1:])
-    assert ratios("a holiday nobody announced")[0] == pytest.approx(0.8)
-    dark = ratios("a blackout of a region")[0]
-    assert dark[LARGEST, 20:32] == pytest.approx(0.05)
-    assert (dark == 1.0).sum() == dark.size - 12
-    assert ratios("a blackout everywhere")[0][:, 20:28] == pytest.approx(0.1)
 
 
 def test_the_others_stay():

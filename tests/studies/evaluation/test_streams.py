@@ -6,7 +6,6 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from studies.evaluation import Load, Point, StudyData, run_cell
 from studies.evaluation.contenders import INFORMED, cell_of
 from studies.evaluation.data import BEGINNING
@@ -65,26 +64,3 @@ def test_what_learns_knows_the_past_of_an_unusual_day_and_none_on_its_first(data
     found = metrics_of(data, "unusual", INFORMED, DAY)
     assert found["mae"] == found["nothing"] < found[FIRST]
     assert found["a blackout everywhere"] > found["nothing"]
-
-
-def test_without_the_long_load_they_are_refused(data):
-    cell = cell_of("unusual", "Laplace", "strict", Point("1"), DAY, (0, 1))
-    with pytest.raises(ParameterError, match="2013 to 2016"):
-        run_cell(cell, replace(data, history=None), SEED)
-    with pytest.raises(ParameterError, match="span must be a day"):
-        run_cell(replace(cell, span="Wednesday"), data, SEED)
-    with pytest.raises(ParameterError, match="span must be one of 2013-2016"):
-        run_cell(replace(cell, study="stream"), data, SEED)
-
-
-@pytest.mark.nightly
-def test_what_was_read_beside_it_changes_no_number(data):
-    """Blocks drift with the running step: it is counted from the origin, not from the first day there is."""
-    longer = replace(data.history, origin=BEGINNING.first)
-    later = replace(longer, values=longer.values[3:], first_day=BEGINNING.day(3))
-    assert later.running_day(0) == longer.running_day(3) == 3
-    one, other = (
-        metrics_of(replace(data, history=history), "unusual", INFORMED, "2013-02-09", "0.01")
-        for history in (longer, later)
-    )
-    assert one == other

@@ -5,7 +5,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend, worst_window
 from studies.leakage import period_charge, step_charges
 
@@ -44,9 +43,3 @@ def test_each_step_has_its_own_charge():
     np.testing.assert_allclose(step_charges(SPENDS[0]), np.array([1, 0, 2 / 3, 1]) * 12 / 7, rtol=1e-15)
     np.testing.assert_allclose(step_charges(SPENDS[1]), [1 / 3, 1 / 3], rtol=1e-15)
     assert not step_charges(CappedSpend(0, "samples", 0, 4, 0, (), Fraction(1), 1)).any()
-
-
-@pytest.mark.parametrize("price", [step_charges, period_charge])
-def test_an_unknown_kind_is_refused(price):
-    with pytest.raises(ParameterError, match="temporal leakage cannot price a str"):
-        price("a gift", *([1] if price is period_charge else []))

@@ -10,16 +10,10 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from studies.leakage import LossFunction, loss_by_row_pairs
-from studies.leakage.log_ratio import log_ratio, log_ratio_of_numbers
+from studies.leakage.log_ratio import log_ratio_of_numbers
 from studies.leakage.programs import loss_by_programs
 
 AMOUNTS = [1e-3, 0.7, 8.0]
-
-
-@pytest.mark.parametrize(("a", "loss"), [(0.1, 0.0807840), (1.0, 0.8648397), (10.0, 9.7768678)])
-def test_the_known_figures(chains, a, loss):
-    assert LossFunction(chains.issue)(a) == pytest.approx(loss, abs=5e-8)
-    assert loss_by_row_pairs(chains.issue, a) == pytest.approx(loss, abs=5e-8)
 
 
 def test_degenerate_matrices_against_the_programs(degenerate):
@@ -91,17 +85,6 @@ def test_large_leakage_is_not_lost(chains):
     assert last == pytest.approx(math.log(2), rel=1e-12)
 
 
-def test_tiny_probabilities_count_at_large_a():
-    """d = 5e-324 looks like 0 until e^a is as large; both sides of that are right."""
-    loss = LossFunction([[0.5, 0.5], [5e-324, 1.0]])
-    assert loss(100.0) == pytest.approx(100 + math.log(0.5), rel=1e-12)
-    assert loss(1000.0) == pytest.approx(math.log(0.5) - math.log(5e-324), rel=1e-12)
-
-
-def test_small_leakage_keeps_its_digits(chains):
-    assert LossFunction(chains.issue)(1e-12) == pytest.approx(0.8e-12, rel=1e-9)
-
-
 def test_identity_carries_all_and_equal_rows_nothing():
     a = np.array([0, 1e-9, 0.3, 5, 699.5, 700.5, 1000])
     np.testing.assert_allclose(LossFunction(np.eye(3))(a), a, rtol=1e-14)
@@ -111,36 +94,12 @@ def test_identity_carries_all_and_equal_rows_nothing():
         assert loss_by_row_pairs(nothing, 3.0) == 0
 
 
-def test_scalars_and_arrays_come_back_as_they_went(chains):
-    loss = LossFunction(chains.random(3, 6))
-    a = np.array([[0, 0.1, 2], [36, 650, 800.0]])
-    assert type(loss(0.5)) is float
-    assert loss(a).shape == a.shape
-    one_by_one = [loss(float(entry)) for entry in a.flat]
-    np.testing.assert_allclose(loss(a).ravel(), one_by_one, rtol=1e-14)
-    np.testing.assert_allclose([loss.at(entry) for entry in a.flat], one_by_one, rtol=0)
-    np.testing.assert_allclose(loss([0.5, 1]), [loss(0.5), loss(1.0)], rtol=1e-14)
-
-
-def test_numbers_and_arrays_agree_at_every_corner():
-    for q, d in [(1.0, 0.0), (0.5, 0.0), (0.5, 0.25), (1.0, 5e-324), (0.0, 0.0), (0.3, 0.3)]:
-        for a in (0.0, 1e-8, 1.0, 700.0, 700.1, 1e4):
-            array = log_ratio(np.array([q]), np.array([d]), np.array([a]))[0]
-            assert log_ratio_of_numbers(q, d, a) == pytest.approx(array, rel=1e-14, abs=0)
-
-
 def test_a_large_matrix_has_few_pieces(chains):
     loss = LossFunction(chains.random(1, 50))
     assert repr(loss) == f"LossFunction(n_states=50, n_pieces={loss.pieces.q.size})"
     assert 2 <= loss.pieces.q.size <= 100
     for a in (0.05, 1.0, 20.0):
         assert loss(a) == pytest.approx(loss_by_row_pairs(chains.random(1, 50), a), rel=1e-12)
-
-
-@pytest.mark.parametrize("a", [-0.1, math.nan, math.inf, [0.1, -1e-9]])
-def test_a_must_be_finite_and_not_negative(chains, a):
-    with pytest.raises(ParameterError, match="a must be finite and at least 0; got"):
-        LossFunction(chains.issue)(a)
 
 
 def test_algorithm_1_takes_one_number(chains):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.errors import ParameterError
 from studies.leakage import (
     LossFunction,
     backward_leakage,
@@ -59,34 +58,6 @@ def test_one_who_knows_nothing_learns_epsilon_and_one_who_knows_all_the_sum():
     )
 
 
-def test_scalars_and_arrays_come_back_as_they_went(chains):
-    assert backward_leakage(0.3, chains.issue) == 0.3
-    assert type(total_leakage(0.3, backward=chains.issue, forward=chains.issue)) is float
-    assert forward_leakage(np.array([0.3]), chains.issue).shape == (1,)
-    assert backward_leakage(np.array([]), chains.issue).shape == (0,)
-
-
-def test_huge_epsilons_add_up(chains):
-    leakage = backward_leakage(np.full(50, 1000.0), chains.issue)
-    assert leakage[-1] == pytest.approx(50_000 + 49 * math.log(0.8), rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("epsilons", "message"),
-    [
-        ([0.1, -0.1], "epsilons must be finite and at least 0; got -0.1"),
-        ([math.nan], "got nan"),
-        (math.inf, "got inf"),
-        ([[0.1]], "one dimension, steps; got 2"),
-    ],
-)
-def test_epsilons_must_be_a_series_of_amounts(chains, epsilons, message):
-    with pytest.raises(ParameterError, match=message):
-        backward_leakage(epsilons, chains.issue)
-    with pytest.raises(ParameterError, match=message):
-        total_leakage(epsilons, backward=None, forward=chains.issue)
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.data(), series)
 def test_several_steps_together(chains, data, epsilons):
@@ -106,12 +77,6 @@ def test_several_steps_together(chains, data, epsilons):
             for t in range(n_steps - length + 1)
         ]
         np.testing.assert_allclose(together, expected, rtol=1e-9, atol=1e-12)
-
-
-@pytest.mark.parametrize("length", [0, 4, True, 1.0])
-def test_a_sequence_lies_inside_the_history(chains, length):
-    with pytest.raises(ParameterError, match=r"length must be an integer in \[1, 3\], steps"):
-        sequence_leakage([0.1] * 3, length, backward=None, forward=None)
 
 
 def learned(table, start, forward, steps):

@@ -1,6 +1,5 @@
 """Temporal leakage of a stream's ledger: what is counted, how time runs, and what is told."""
 
-import json
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
 from types import SimpleNamespace
@@ -12,9 +11,9 @@ from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.privacy import PeriodSpend, StepSpend
 from optstream.stream import Hour
-from studies.leakage import backward_leakage, charged_history, forward_leakage, supremum
+from studies.leakage import backward_leakage, forward_leakage, supremum
 from studies.leakage.charged_history import history_of
-from studies.leakage.temporal import chain_of, leakage_document, leakage_of
+from studies.leakage.temporal import chain_of, leakage_of
 from studies.leakage.transition_file import TransitionFile
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.run import Run, enrol
@@ -144,14 +143,6 @@ def test_void_and_restated_days_count_and_reserved_ones_do_not(stream):
     assert (history.n_releases, history.n_reserved) == (2, 1)
 
 
-def test_a_history_too_long_for_steps_says_what_to_do(stream, monkeypatch):
-    stream.charge(DAY, flat("1/100"))
-    monkeypatch.setattr(charged_history, "LONGEST_HISTORY", 47)
-    with pytest.raises(ConfigurationError, match=r"has 48 steps; at most 47 .* use --by period"):
-        history_of(stream.settings, stream.ledger, "step")
-    assert history_of(stream.settings, stream.ledger, "period").epsilons.size == 1
-
-
 def test_another_calendar_than_the_ledgers_is_refused(stream, small):
     stream.charge(DAY, flat("1/100"))
     other = small(day="fixed", step="1h").settings
@@ -177,36 +168,3 @@ def test_leakage_is_the_sciences(found):
     assert found.suprema == pytest.approx((ends, ends, 2 * ends - 0.01), rel=1e-9)
     assert 0.01 < found.constant < 0.5
     assert found.exact.series(10).sum() > 10 * found.constant
-
-
-def test_the_document_is_json_and_has_the_worst_of_each_day(found):
-    document = leakage_document(found)
-    assert json.loads(json.dumps(document, allow_nan=False)) == document
-    assert document["format"] == "optstream.leakage/1"
-    assert document["chain"]["states"] == ["low", "high"]
-    assert document["n_points"] == 142
-    assert [day["date"] for day in document["days"]] == ["2025-03-29", "2025-03-30", "2025-03-31"]
-    assert document["days"][1]["total"] == found.total[48:94].max()
-    summary = document["summary"]
-    assert summary["total"]["worst"] == max(day["total"] for day in document["days"])
-    assert summary["backward"]["bounded"] is True
-    assert "supremum" not in summary["epsilon"]
-
-
-def test_what_has_no_bound_is_null_in_json(stream, tmp_path):
-    stream.charge(DAY, flat("1/100"))
-    history = history_of(stream.settings, stream.ledger, "period")
-    same = chain(tmp_path, np.eye(2))
-    found = leakage_of("small", history, chain_of(same, same), 0.5)
-    document = leakage_document(found)
-    assert json.dumps(document, allow_nan=False)
-    assert document["summary"]["total"]["supremum"] is None
-    assert document["summary"]["total"]["bounded"] is False
-    assert document["bound"] == {"total": 0.5, "constant": 0.0, "exact": None}
-
-
-def test_both_files_must_have_the_same_states(tmp_path):
-    forward = chain(tmp_path, names=("a", "b"))
-    for other in (chain(tmp_path, np.eye(3)), chain(tmp_path, names=("b", "a"))):
-        with pytest.raises(ConfigurationError, match=r"must have the states of .*, in the same order"):
-            chain_of(forward, other)

@@ -73,14 +73,3 @@ def test_each_fault_has_its_line_and_its_rule(written, content, message):
     with pytest.raises(ConfigurationError, match=message) as caught:
         read_transition(path)
     assert str(caught.value).startswith(str(path))
-
-
-def test_two_hundred_states_are_allowed(written):
-    rows = "\n".join(",".join("1" if i == j else "0" for i in range(200)) for j in range(200))
-    assert read_transition(written(rows)).n_states == 200
-
-
-def test_what_is_not_a_file_is_refused(tmp_path):
-    for path in (tmp_path, tmp_path / "absent.csv"):
-        with pytest.raises(ConfigurationError, match="does not exist, or is not a file"):
-            read_transition(path)

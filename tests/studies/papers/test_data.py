@@ -8,8 +8,6 @@ import pytest
 
 from optstream.errors import DumpError
 from studies.papers.data import LOAD, LOAD_COLUMNS, read_load, read_rows
-from tasks.config import load_settings
-from tests.tasks.release.streams.meters import lay_out_meters, meters_configuration, zones
 
 FIRST, LAST = date(2016, 3, 26), date(2016, 3, 28)  # the second day has two slots that do not exist
 STAMPS = [datetime(2016, 3, 26) + timedelta(minutes=30) * slot for slot in range(3 * 48)]
@@ -64,35 +62,6 @@ def test_gaps_are_refused(tmp_path: Path, spoiled: pl.DataFrame) -> None:
     spoiled.write_parquet(tmp_path / "load.parquet")
     with pytest.raises(DumpError, match="one value for each region and each of 48 slots"):
         read_load(tmp_path / "load.parquet", FIRST, LAST)
-
-
-def test_households_keep_their_zone_and_their_readings(meter_file: Path, tmp_path: Path) -> None:
-    lay_out_meters(meter_file, FIRST, FIRST, tmp_path / "dumps")
-    parts = {
-        path.parts[-3].removeprefix("region="): pl.read_parquet(path, hive_partitioning=False)
-        for path in (tmp_path / "dumps").glob("*/*/*.parquet")
-    }
-    assert sum(rows.height for rows in parts.values()) == 12 * 48
-    for zone, rows in parts.items():
-        assert rows.columns == ["customer_id", "timestamp", "energy_kwh"]
-        assert set(zones(rows["customer_id"]).values()) == {zone}
-        assert set(rows["energy_kwh"]) == {0.099}
-    assert len(parts) > 1
-
-
-def test_the_configuration_reads_the_dumps_of_the_meters(meter_file: Path, tmp_path: Path) -> None:
-    dumps = tmp_path / "du mps"
-    lay_out_meters(meter_file, FIRST, FIRST, dumps)
-    (tmp_path / "meters.toml").write_text(meters_configuration(dumps), encoding="utf-8")
-    settings = load_settings(tmp_path / "meters.toml")
-    assert settings.metered
-    assert settings.input_folder == dumps
-    assert [settings.calendar.n_steps(day) for day in (FIRST, date(2016, 10, 2))] == [48, 48]
-    assert {path.name.removeprefix("region=") for path in dumps.iterdir()} <= set(
-        settings.tree_of(date.min).leaves
-    )
-    rows = pl.read_parquet(dumps / "*" / "*" / "*.parquet", hive_partitioning=False)
-    assert {settings.input.timestamp, settings.input.value, settings.input.customer} == set(rows.columns)
 
 
 def test_what_cannot_be_read_is_said(load_file: Path, meter_file: Path, tmp_path: Path) -> None:

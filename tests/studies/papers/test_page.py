@@ -14,10 +14,8 @@ from studies.evaluation.happenings import HAPPENINGS
 from studies.evaluation.streams import FIRST
 from studies.papers.claims import learned, papers
 from studies.papers.findings import FINDINGS, check
-from studies.papers.means import Results, pooled, short
+from studies.papers.means import Results
 from studies.papers.page import UNMET, write_page
-from studies.papers.pictures import pictures
-from studies.papers.tables import TABLES
 
 pytestmark = pytest.mark.slow
 
@@ -127,16 +125,6 @@ def test_every_finding_has_a_sentence_with_all_its_figures_and_can_fall():
                 assert holds is False, finding.title
 
 
-def test_the_picture_of_a_stream_has_one_figure_a_place_and_only_strict_ones():
-    """The paper's scales cost another epsilon than the one above the panel: they are in the table alone."""
-    means = of_streams().means
-    paper = means.filter(mechanism="OptStream ES").with_columns(calibration=pl.lit("paper"), mean=pl.lit(1.0))
-    rows, _ = pictures(Results(pl.concat([means, paper]), {"public": True}))[10]
-    places = [(row["series"], row["column"], row["x"]) for row in rows]
-    assert len(places) == len(set(places)) > 0
-    assert {row["y"] for row in rows if row["series"] == "OptStream ES"} == {60.0}
-
-
 def of_streams(**wanted: float) -> Results:
     """Experiments 10 and 11 with HistoryInformed half as far off as the others, but for what is wanted."""
     usual = {"revised_0": 30.0, "revised_1": 29.0, "revised_7": 28.0, "revised_14": 27.0, "covered": 0.95}
@@ -177,22 +165,6 @@ def test_what_is_said_of_streams_holds_and_falls(claim, bad):
     assert claim(of_streams(**bad))[0] is False
 
 
-def test_streams_have_tables_and_figures():
-    results = of_streams()
-    years = TABLES[10](results)
-    assert "| 0.1, HistoryInformed | strict |" in years
-    assert "| 95.0 % |" in years
-    assert "29.0 (-3.3 %)" in years
-    assert "| a heat wave | 30.0 ± 0.10 | 60.0 | 60.0 | 0.50 |" in TABLES[11](results)
-    drawn = pictures(results)
-    assert len(drawn[10][0]) == 3 * 3 * 5  # mechanisms, ε; the first day and four years
-    assert {row["x"] for row in drawn[11][0]} == set(drawn[11][1]["x_order"])
-
-
-def test_results_that_lack_what_a_finding_speaks_of_say_nothing():
-    assert check(against_laplace(200.0), next(one for one in FINDINGS if one.experiment == 5)) == (None, "")
-
-
 def test_the_page_of_tiny_results(tiny_results, tmp_path):
     page = tmp_path / "page.md"
     unmet = write_page(Results.read(tiny_results), page)
@@ -223,24 +195,3 @@ def test_no_page_is_made_of_private_results(tiny_results, tmp_path):
     with pytest.raises(ParameterError, match="not declared public"):
         write_page(Results.read(tmp_path), tmp_path / "page.md")
     assert not (tmp_path / "page.md").exists()
-
-
-def test_a_folder_without_results_is_refused(tmp_path):
-    with pytest.raises(ParameterError, match="holds no results"):
-        Results.read(tmp_path)
-
-
-def test_pooled_means_count_alike_and_their_errors_add_up_in_squares():
-    rows = synthetic({("Laplace", "strict", "1"): 3.0}, 1).with_columns(
-        mean=pl.Series([1.0, 2.0, 6.0]), standard_error=pl.Series([0.3, 0.4, 1.2])
-    )
-    mean = pooled(rows)
-    assert (mean.value, mean.error) == (3.0, pytest.approx(1.3 / 3))
-    assert str(mean) == "3.00 ± 0.43"
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"), [(0.0, "0"), (0.0123, "0.012"), (0.5, "0.50"), (12.34, "12.3"), (4567.8, "4,568")]
-)
-def test_numbers_are_short(value, shown):
-    assert short(value) == shown

@@ -1,14 +1,12 @@
 """Results: tidy, repeatable, resumed after an interruption, private unless declared public."""
 
-import json
 import stat
-from dataclasses import asdict
 
 import polars as pl
 import pytest
 
-from optstream.errors import DumpError, ParameterError
-from studies.evaluation import run_cell, unique_cells
+from optstream.errors import ParameterError
+from studies.evaluation import unique_cells
 from studies.papers import run
 from studies.papers.data import read_study_data
 from studies.papers.run import evaluate
@@ -34,24 +32,6 @@ def test_a_row_for_each_trial_and_metric(tiny_results):
     assert laplace["value"].mean() == pytest.approx(480, rel=0.05)
     paper = frame.filter(experiment=1, mechanism="OptStream ES", calibration="paper", epsilon="0.1")
     assert paper["epsilon_plan"].unique().to_list() == [2.45]
-
-
-@pytest.mark.slow
-def test_means_errors_terms_and_machine_are_written(tiny_results):
-    document = json.loads((tiny_results / "results.json").read_text())
-    assert document["seed"] == 1
-    assert document["code"].startswith("0.")
-    assert document["machine"]["cores"] >= 1
-    values = figures(tiny_results).filter(
-        experiment=1, mechanism="DFT", calibration="strict", epsilon="1", metric="p95"
-    )
-    (row,) = (
-        one for one in document["means"]
-        if (one["experiment"], one["mechanism"], one["calibration"], one["epsilon"], one["metric"])
-        == (1, "DFT", "strict", "1", "p95")
-    )  # fmt: skip
-    assert row["mean"] == pytest.approx(values["value"].mean())
-    assert row["standard_error"] == pytest.approx(values["value"].std() / 2)
 
 
 @pytest.mark.nightly
@@ -93,20 +73,6 @@ def test_other_terms_start_afresh(tiny_data, tiny_results, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_result_is_read_back_as_it_was(tiny_data, tmp_path):
-    """The file too: another version's results are not made again for want of a key."""
-    cell = next(cell for cell in TINY[0].cells() if cell.calibration == "paper")
-    result, store = run_cell(cell, tiny_data, 1), Store(tmp_path, terms(tiny_data))
-    store.keep(result)
-    assert store.finished([cell]) == {cell: result}
-    document = json.loads((tmp_path / "cells" / f"{cell.key}.json").read_text())["result"]
-    assert document["cell"] == json.loads(json.dumps(asdict(cell)))
-    assert document["epsilon_plan"] == str(result.epsilon_plan)
-    assert document["trials"][0]["drawn"] == str(result.trials[0].drawn)
-    assert document.keys() == {"cell", "epsilon_plan", "trials", "seconds"}
-
-
-@pytest.mark.slow
 def test_a_cell_that_was_cut_off_is_run_again(tiny_data, tmp_path):
     store, cells = Store(tmp_path, terms(tiny_data)), TINY[1].cells()
     evaluate(TINY[1:], tiny_data, store, processes=1)
@@ -132,8 +98,3 @@ def test_the_real_series_are_read(real_data):
         "flu": 209, "unemployment": 478, "load": 1392,
     }  # fmt: skip
     assert 100 < data.usual_move_mw < 110 < data.largest_move_mw
-
-
-def test_a_folder_without_the_series_is_refused(tmp_path):
-    with pytest.raises(DumpError, match="simulated"):
-        read_study_data(tmp_path, TINY[0].cells())

@@ -109,11 +109,6 @@ def test_attack_a_shy_customer_is_seen_as_often_as_the_classes_charges_allow_and
 
 
 @pytest.mark.parametrize("kind", BOTH)
-def test_what_simulated_noise_made_says_so(kind):
-    assert kind(CLASSES).release(np.zeros((3, 1, 4), int), noise=simulated_noise(1)).simulated
-
-
-@pytest.mark.parametrize("kind", BOTH)
 @pytest.mark.parametrize(
     ("classes", "share", "counts", "named"),
     [

@@ -15,10 +15,10 @@ from optstream.catalogue import read_catalogue, withdraw
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.nodes import NodeFacts
-from studies.benchmarks.inputs.fixture import lay_out_published
 from tasks.reports import PublicFacts, public_facts
 from tasks.reports.summaries import Summaries
 from tasks.reports.write import write_public_page
+from tests.tasks.reports.published_days import lay_out_published
 
 FIRST = date(2016, 1, 1)
 N_DAYS = 40

@@ -6,7 +6,7 @@
 import pytest
 
 from optstream.noise import simulated_noise
-from studies.audit import Case, HistorySubject, amended_subjects, hasty_subjects
+from studies.audit import Case, amended_subjects, hasty_subjects
 from studies.audit.subjects.amendments import (
     AMENDMENTS,
     WINDOW,
@@ -61,18 +61,3 @@ def test_days_that_the_second_guarantee_alone_allows_are_caught(subject):
     result = case.run(n_runs=1500, noise=simulated_noise(32))
     assert case.passes(result), result
     assert result.lower_bound > 1.5
-
-
-def test_histories_are_made_once_and_not_before_they_are_asked_for():
-    made = []
-
-    def make():
-        made.append(1)
-        return AMENDED[0].histories
-
-    subject = HistorySubject("name", "neighbours", 1.0, make)
-    assert not made
-    subject.sample(0, 2, simulated_noise(1))
-    subject.sample(1, 2, simulated_noise(1))
-    assert subject.accountant == 1
-    assert made == [1]

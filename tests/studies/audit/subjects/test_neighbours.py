@@ -17,15 +17,6 @@ def build(model=MODEL, **changes):
     return make_neighbours("pair", model, **(arguments | changes))
 
 
-def test_a_pair_knows_its_steps():
-    pair = build(first_step=10)
-    assert pair.lengths == (4, 4)
-    assert pair.first_steps == (10, 14)
-    assert pair.changed == tuple(range(12, 18))
-    assert pair.span == 6
-    assert [period.shape for period in pair.one] == [(2, 4), (2, 4)]
-
-
 @pytest.mark.parametrize(
     ("model", "changes", "message"),
     [
