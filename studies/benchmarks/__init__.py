@@ -16,7 +16,7 @@ Run one with `python -m studies.benchmarks.NAME`; `--help` lists its options. No
     history_proxy  what a public proxy is worth to a stream that begins        general prior medians
     history.covariates  what public temperature is worth to HistoryInformed    no covariate
     history.changed_hierarchy  the nation's error where the tree changes       no change
-    history.plans, history.advised_plans  whether the expected order is true   all plans
+    history.advised_plans  whether plans expected to err less do err less      all plans
     fast_report    FAST's figures 6 to 18, algorithms as printed               Fast, Fourier, Laplace
     optstream_report  OptStream's January, its best points, its theta          Laplace, DFT, PeGaSus
 

@@ -24,10 +24,10 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import spearmanr
 
 from optstream.noise import simulated_noise
 from studies.benchmarks.harness.measure import command, parser, show, table, tracked
-from studies.benchmarks.history.plans import ranked
 from studies.benchmarks.inputs.configuration_text import configuration
 from studies.benchmarks.inputs.public_data import load_of_days
 from studies.benchmarks.inputs.sectors import SECTORS, by_sector
@@ -182,6 +182,17 @@ def _kinds(given: Stream) -> Iterator[Choice]:
     return (
         with_scale(one, given.scale) for one in mechanism_choices(given.settings) if one.label in OF_A_PAIR
     )
+
+
+def ranked(
+    plans: Sequence[str], expected: Sequence[float], found: Sequence[float]
+) -> tuple[float, str, str, str, str]:
+    """Return the rank correlation of expected and found errors; then as texts the plan that is chosen, the
+    best one, the correlation, and by how much the first misses more.
+    """
+    chosen, best = int(np.argmin(expected)), int(np.argmin(found))
+    rank = float(spearmanr(expected, found).statistic)
+    return rank, plans[chosen], plans[best], f"{rank:.2f}", f"{found[chosen] / found[best] - 1:+.1%}"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
