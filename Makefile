@@ -5,7 +5,7 @@ DEMO := demo
 # where it is set, each process of the tests, and there are hundreds, compiles the project anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots assets coverage audit canary evaluation faults fuzz clean process-faults powercuts
+.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots assets coverage audit canary evaluation studies faults fuzz clean process-faults powercuts
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -21,13 +21,16 @@ demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real n
 	$(BIN)/optstream run --config $(DEMO)/optstream.toml $(foreach day,01 02 03 04 05 06 07 08 09 10 11 12 13 14,--date 2016-02-$(day))
 	@echo 'page for users $(DEMO)/published/index.html, for operators $(DEMO)/trusted/report/french-load/report.html'
 
-test: $(BIN)/.installed  ## All tests but those of nightly-checks; ends with the ten slowest.
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not nightly" --durations 10
+test: $(BIN)/.installed  ## All tests but those of studies and of nightly-checks; ends with the ten slowest.
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not nightly" --ignore tests/studies --durations 10
+
+studies: $(BIN)/.installed  ## The tests of studies/; `python -m studies` and `make audit evaluation` run them.
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not nightly" tests/studies
 
 # Folders all of whose tests have one of these marks are not collected.
 quick: $(BIN)/.installed  ## The tests that need no server, browser or fault: while one works.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (server or faults or docs or browser or slow or nightly)" \
-		--ignore tests/benchmarks --ignore tests/docs --ignore tests/faults
+		--ignore tests/studies --ignore tests/docs --ignore tests/faults
 
 nightly-checks: $(BIN)/.installed  ## What is too long for `make test`: its tests, the campaigns, the audit, the fuzzer.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m nightly --durations 10
@@ -60,10 +63,10 @@ assets: $(BIN)/.installed  ## The vendored scripts of the operators' pages, by n
 	$(BIN)/python -m docs.generate.vendored
 
 coverage: $(BIN)/.installed  ## How often bands hold the truth on simulated load; the pages show it.
-	$(BIN)/python -m benchmarks.noise.noise_coverage --into tasks/reports/measured/coverage.json
+	$(BIN)/python -m studies.benchmarks.noise.noise_coverage --into tasks/reports/measured/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
-	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
+	$(BIN)/python -m studies audit --days --runs $(or $(RUNS),20000) --output audit.json
 
 canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints the places searched.
 	$(BIN)/python -m pytest -s tests/secrets/test_canary.py
@@ -88,7 +91,7 @@ powercuts: $(BIN)/.installed  ## Power cuts, restored backups, copied machines: 
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
 evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.
-	$(BIN)/optstream evaluate --data $(or $(DATA),$(OPTSTREAM_DATA),simulated) --into evaluation --public \
+	$(BIN)/python -m studies evaluate --data $(or $(DATA),$(OPTSTREAM_DATA),simulated) --into evaluation --public \
 		--page docs/evaluation.md $(if $(TRIALS),--trials $(TRIALS))
 
 fuzz: $(BIN)/.installed  ## Hostile input for every reader, by grammar and by coverage; RUNS, SEED.

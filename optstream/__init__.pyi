@@ -29,15 +29,12 @@ from .mechanisms import Laplace as Laplace
 from .mechanisms import OptStream as OptStream
 from .mechanisms import PeGaSus as PeGaSus
 from .mechanisms import PeGaSusTree as PeGaSusTree
-from .mechanisms import PersonalisedBudgetAbsorption as PersonalisedBudgetAbsorption
-from .mechanisms import PersonalisedBudgetDistribution as PersonalisedBudgetDistribution
 from .mechanisms import Release as Release
 from .mechanisms import Sample as Sample
 from .mechanisms import Uniform as Uniform
 from .noise import NoiseSource as NoiseSource
 from .noise import secure_noise as secure_noise
 from .noise import simulated_noise as simulated_noise
-from .privacy import CustomerClass as CustomerClass
 from .privacy import PrivacyModel as PrivacyModel
 from .stream import AggregationTree as AggregationTree
 from .stream import Calendar as Calendar

@@ -79,12 +79,11 @@ def pytest_collection() -> Generator[None, Any, Any]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Set the marks that follow from where a test lies and from what it needs."""
     for item in items:
-        _, folder, *_ = item.nodeid.split("/")
         marks = {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
         parameters = getattr(item, "callspec", None)
         if parameters and not SERVERS.isdisjoint(map(str, parameters.params.values())):
             marks.add("server")
-        for mark in marks | ({FOLDERS[folder]} if folder in FOLDERS else set()):
+        for mark in marks | {FOLDERS[name] for name in item.nodeid.split("/")[1:-1] if name in FOLDERS}:
             item.add_marker(mark)
     # what is long comes first, so that at the end no process waits for another (`--no-loadscope-reorder`)
     long = {item.path for item in items if not LONG.isdisjoint(mark.name for mark in item.iter_markers())}

@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[1]
-COPIED = ("flows", "tasks", "optstream", "data_contracts", "benchmarks", "tests", "docs", "pyproject.toml")
+COPIED = ("flows", "tasks", "optstream", "data_contracts", "studies", "tests", "docs", "pyproject.toml")
 QUICK = "not (server or faults or docs or browser or slow or nightly)"
 
 

@@ -5,7 +5,6 @@ from inspect import isclass, isfunction
 
 PACKAGES = (
     "optstream.privacy",
-    "optstream.privacy.leakage",
     "optstream.noise",
     "optstream.stream",
     "optstream.measurement",
@@ -16,8 +15,6 @@ PACKAGES = (
     "optstream.mechanisms.series",
     "optstream.catalogue",
     "optstream.ledger",
-    "optstream.audit",
-    "optstream.evaluation",
     "optstream.errors",
 )
 HEAD = """\

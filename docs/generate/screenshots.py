@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
-from benchmarks.harness.prefect_server import running_server
 from flows.ui.looking import Looks
 from tasks.config import Settings, load_settings
 from tests.browser import find_chromium, running_chromium, visit
 from tests.flows.ui.conftest import opened
+from tests.prefect_server import running_server
 
 SIZES = {"narrow": 360, "wide": 1280}
 HEIGHT = {"narrow": 760, "wide": 900}

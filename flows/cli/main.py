@@ -19,7 +19,6 @@ START = "Set up"
 RELEASE = "Release"
 LOOK = "Look"
 REPAIR = "Repair and look after"
-STUDY = "Study: nothing is released"
 
 
 class Row(NamedTuple):
@@ -33,6 +32,7 @@ class Row(NamedTuple):
 COMMANDS = {
     "init": Row("setup", START, "Write a configuration: an example, or one for your files."),
     "simulate": Row("setup", START, "Write made-up dumps to try things out."),
+    "advise": Row("advise", START, "Propose how to release, from public facts alone."),
     "doctor": Row("maintenance", START, "Check security and configuration."),
     "keys": Row("signatures", START, "Signatures: make the key that signs."),
     "run": Row("run_days", RELEASE, "Release days, each once, from dump to published file."),
@@ -48,11 +48,6 @@ COMMANDS = {
     "withdraw": Row("repair", REPAIR, "Take days back out of the catalogue; they stay charged."),
     "publish": Row("repair", REPAIR, "Write lost or damaged published files again, for free."),
     "purge": Row("maintenance", REPAIR, "Remove what is past its retention."),
-    "audit": Row("audit", STUDY, "Attack the mechanisms: is any epsilon broken?"),
-    "leakage": Row("leakage", STUDY, "Measure what knowing a customer's habits adds."),
-    "advise": Row("studies.advise", STUDY, "Propose how to release, from public facts alone."),
-    "evaluate": Row("evaluate", STUDY, "Recommend how to release, or rerun the papers."),
-    "learn-proxy": Row("evaluate", STUDY, "Fit the prior of HistoryInformed on a public series."),
 }
 
 

@@ -16,8 +16,6 @@ from .period_release import Release as Release
 from .sample import Sample as Sample
 from .w_event.budget_absorption import BudgetAbsorption as BudgetAbsorption
 from .w_event.budget_distribution import BudgetDistribution as BudgetDistribution
-from .w_event.personalised import PersonalisedBudgetAbsorption as PersonalisedBudgetAbsorption
-from .w_event.personalised import PersonalisedBudgetDistribution as PersonalisedBudgetDistribution
 
 __all__: list[str]
 MECHANISMS: tuple[str, ...]

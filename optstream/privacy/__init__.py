@@ -4,12 +4,10 @@ from optstream.privacy.accounting import WindowCost, charged_to_windows, worst_o
 from optstream.privacy.gaussian_spend import GaussianSpend
 from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.personal_epsilon import CustomerClass
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 __all__ = [
     "CappedSpend",
-    "CustomerClass",
     "GaussianSpend",
     "JointSpend",
     "PeriodSpend",

@@ -19,6 +19,7 @@ from tasks.contracts.results import PRIVATE_PERIOD, RAW, USER, newest_results
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import BudgetSummary
+from tasks.monitoring.audit_record import AuditRecord, last_audit
 from tasks.monitoring.compared import Comparison, far_regions
 from tasks.monitoring.deadlines import last_ended
 from tasks.monitoring.newest_release import (
@@ -30,7 +31,6 @@ from tasks.monitoring.newest_release import (
 from tasks.monitoring.published_files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
 from tasks.release.records.outcomes import Budget, budget_of
-from tasks.studies.audit_record import AuditRecord, last_audit
 
 SUSPECT_DAYS = 28
 """Of which it is said how many readings were clamped, absent or doubled."""

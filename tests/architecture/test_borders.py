@@ -53,6 +53,41 @@ def calls_in(path):
     return {call.rpartition(".")[2] for call in calls}
 
 
+def names_of_studies(tree):
+    """Imports of studies, and texts that an import by name could be given."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [node.module or "", *(f"{node.module or ''}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return [name for name in found if re.match(r"\.*studies(?:[.:]|$)", name)]
+
+
+def test_the_product_imports_no_study_not_even_by_name():
+    within = [path for path in SOURCES if "studies" in text_of(path)]
+    assert {path: found for path in within if (found := names_of_studies(tree_of(path)))} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import studies",
+        "from studies import audit",
+        "def f():\n    from studies.audit import audit",
+        'import_module("studies.audit")',
+        'import_module(f"studies.{name}")',
+        '__import__("studies")',
+        'app = "studies.__main__:app"',
+        'import_module(".".join(("studies", "audit")))',
+    ],
+)
+def test_control_an_import_of_a_study_is_seen(line):
+    assert names_of_studies(ast.parse(line))
+
+
 @pytest.mark.slow
 def test_only_measurement_opens_a_private_period():
     allowed = {Path("optstream/stream/private_period.py")}
@@ -66,8 +101,7 @@ def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_on
     openers = mentioning("open_raw_state", "_RawState__content")
     assert {path.parent for path in openers - allowed} == {Path("optstream/measurement")}
     writers = mentioning("raw_bytes", "with_raw") - allowed
-    # the audit keeps that of made-up days in a folder of its own, as a draw does
-    assert writers == {Path("tasks/release/draw.py"), Path("tasks/studies/audit_compromised.py")}
+    assert writers == {Path("tasks/release/draw.py")}
 
 
 @pytest.mark.slow
@@ -85,8 +119,7 @@ def test_only_the_grouper_hands_raw_state_to_the_next_period():
 
 
 def test_only_what_an_operator_declares_is_claimed_to_be_public():
-    claims = mentioning("from_public", found=calls_in)
-    assert claims == {Path("tasks/studies/public_proxy.py")}
+    assert mentioning("from_public", found=calls_in) == set()
 
 
 @pytest.mark.parametrize(
@@ -170,9 +203,7 @@ def undated(tree):
 @pytest.mark.slow
 def test_no_reader_asks_for_a_column_without_saying_of_which_day():
     others = [
-        path.relative_to(CHECKOUT)
-        for tree in ("benchmarks", "docs")
-        for path in (CHECKOUT / tree).rglob("*.py")
+        path.relative_to(CHECKOUT) for tree in ("studies", "docs") for path in (CHECKOUT / tree).rglob("*.py")
     ]
     found = {path: undated(tree_of(path)) for path in [*SOURCES, *others]}
     assert {path: reads for path, reads in found.items() if reads} == {}

@@ -199,7 +199,7 @@ def begins_with_a_list(text):
 def test_every_docstring_of_the_product_begins_with_a_sentence():
     places = [
         f"{file.relative_to(ROOT)}: {text.splitlines()[0]}"
-        for package in ("optstream", "tasks", "flows", "data_contracts", "docs", "benchmarks")
+        for package in ("optstream", "tasks", "flows", "data_contracts", "docs", "studies")
         for file in (ROOT / package).rglob("*.py")
         if MAY_BEGIN_WITH_A_LIST.search(source := file.read_text(encoding="utf-8"))
         for node in ast.walk(ast.parse(source))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import grimp
 
-PACKAGES = ("flows", "tasks", "data_contracts", "optstream")
+PACKAGES = ("studies", "flows", "tasks", "data_contracts", "optstream")
 
 
 def circles(*packages):

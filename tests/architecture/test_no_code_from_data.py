@@ -23,7 +23,6 @@ of processes unpickle what the other process says."""
 KEYWORDS = {"allow_pickle"}
 OWN_PROCESSES = {
     "optstream/ledger/verification/parallel.py": {"recv"},
-    "optstream/evaluation/engine.py": {"ProcessPoolExecutor"},
     "flows/orchestration/workers.py": {"ProcessPoolExecutor"},
 }
 """What unpickles the words of processes of the same program that decode no file of others themselves."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 CHECKOUT = Path(__file__).parents[2]
-TREES = ("optstream", "tasks", "flows", "data_contracts", "benchmarks")
+TREES = ("optstream", "tasks", "flows", "data_contracts", "studies")
 GIVEN_UP = re.compile(
     r"\b(?:(?:the|a|each|of|by|to) grants?|houses?|strangers?|for ever|DESIGN|LAYOUT)\b(?![.\w]*[\]\[({}])"
 )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from optstream.evaluation import EXPERIMENTS
-from tasks.studies.evaluation.page import UNMET
+from studies.evaluation import EXPERIMENTS
+from studies.papers.page import UNMET
 
 PAGE = Path(__file__).parents[2] / "docs/evaluation.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -10,8 +10,7 @@ import pytest
 from optstream import mechanisms
 
 PAGE = (Path(__file__).parents[2] / "docs/methods/mechanisms.md").read_text(encoding="utf-8")
-PERSONAL = ["PersonalisedBudgetDistribution", "PersonalisedBudgetAbsorption"]
-NAMES = [*mechanisms.MECHANISMS, *PERSONAL, "HistoryInformedTree", "PeGaSusTree"]
+NAMES = [*mechanisms.MECHANISMS, "HistoryInformedTree", "PeGaSusTree"]
 PLAIN = [name for name in mechanisms.MECHANISMS if getattr(mechanisms, name).tree_class]
 PARAMETERS = PAGE[PAGE.index("## Parameters") : PAGE.index("## What we changed")]
 

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from docs.generate.papers_page import DOCS, PAGE, STATES, papers, papers_page
-from tasks.studies.evaluation.data import LOAD, read_load
+from studies.papers.data import LOAD, read_load
 
 CHECKOUT = DOCS.parent
 PAPERS = {paper["key"]: paper for paper in papers()}

@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
 
-from benchmarks.harness.prefect_server import running_server
 from tests.faults.bench import Bench, open_bench
 from tests.faults.flow.flow_kills import kill_flows
 from tests.faults.judge import Judge
@@ -25,6 +24,7 @@ from tests.faults.kept import Kept
 from tests.faults.points import scenarios
 from tests.faults.points.acts import REFUSALS
 from tests.faults.points.attacks import AT_ONCE, Tally, kill_at_each, refusable, refuse_at_each
+from tests.prefect_server import running_server
 from tests.temporary_memory import keep_in_memory
 from tests.temporary_postgresql import find_binaries, temporary_cluster
 

@@ -1,13 +1,14 @@
 """How `optstream advise` shows what it compared and proposes."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from textwrap import fill
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
-from flows.cli.show.advice import as_toml
 from tasks.planning.advice.compare_plans import Comparison, Judged
 from tasks.planning.advice.propose_plans import PlanAdvice, StreamAdvice, advice_document
 
@@ -85,3 +86,20 @@ def _table(compared: Comparison, plans: Sequence[Judged], marks: dict[int, str])
 def _figure(value: float) -> str:
     """Three digits that tell, without a power of ten."""
     return f"{float(f'{value:.3g}'):,.10g}"
+
+
+def as_toml(keys: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return keys of a configuration, by table, as a person would write them into it."""
+    if not keys:
+        return "    (nothing to change)"
+    lines = []
+    for table, entries in keys.items():
+        lines += [f"    [{table}]", *(_line(key, value) for key, value in entries.items())]
+    return "\n".join(lines)
+
+
+def _line(key: str, value: Any) -> str:
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{name} = {json.dumps(one)}" for name, one in value.items())
+        return f"    {key} = {{ {inside} }}"
+    return f"    # {key}: leave it out" if value is None else f"    {key} = {json.dumps(value)}"

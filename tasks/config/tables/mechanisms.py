@@ -17,7 +17,7 @@ GAIN = Field(description="a number in [0, 1]; the three gains add up to 1")
 AMOUNT = Field(description="a number greater than 0")
 MOST_HOLIDAYS = 10_000
 NOISE = '"joint" or "laplace"'
-PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, and medians"
+PROXY = "the table that `python -m studies learn-proxy` prints: learned_from, a text, and medians"
 
 
 class Mechanism(Section):

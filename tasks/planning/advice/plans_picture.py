@@ -4,8 +4,8 @@ from pathlib import Path
 
 import altair as alt
 
+from tasks.planning.advice.chart import BLUE, GREY, INK, RED, framed, heading, inline, write_file
 from tasks.planning.advice.propose_plans import PlanAdvice, StreamAdvice
-from tasks.studies.chart import BLUE, GREY, INK, RED, framed, heading, inline, write_file
 
 WIDTH, ROW_HEIGHT = 210, 17
 KINDS = {"best": BLUE, "as configured": RED, "other": GREY}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.prefect_server import free_port, running_server
 from tests.faults.flow.flow_kills import ended, kill_flows, start_flow, wait_until_ready, wait_until_stopped
 from tests.faults.judge import Judge
 from tests.faults.world import DAYS
+from tests.prefect_server import free_port, running_server
 
 pytestmark = pytest.mark.nightly
 

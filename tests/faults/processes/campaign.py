@@ -19,7 +19,6 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.harness.prefect_server import running_server
 from tests.faults.fork_server import die_with_parent
 from tests.faults.kept import Kept
 from tests.faults.points.attacks import Tally
@@ -28,6 +27,7 @@ from tests.faults.processes.lives import live
 from tests.faults.processes.machine import why_not
 from tests.faults.processes.true_time import signed_anew
 from tests.faults.processes.worlds import Spec, spec
+from tests.prefect_server import running_server
 from tests.temporary_postgresql import find_binaries
 from tests.temporary_s3 import temporary_s3
 

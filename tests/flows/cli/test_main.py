@@ -91,11 +91,3 @@ def test_another_distributions_package_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(main, "find_spec", elsewhere)
     with pytest.raises(ConfigurationError, match="'tasks' comes from another distribution"):
         check_packages()
-
-
-def test_the_audit_catches_a_control_and_says_so(here):
-    result = invoke("audit", "--only", "half the query noise", "--json")
-    assert result.exit_code == 0
-    (row,) = json.loads(result.output)["audits"]
-    assert row["passed"]
-    assert invoke("audit", "--config", "optstream.toml").exit_code == 2

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from benchmarks.harness.prefect_server import free_port
 from flows.orchestration.environment import ALWAYS, DEFAULTS, connect, environment
 from optstream.errors import ConfigurationError
 from tasks.doctor.surroundings import ask_server
+from tests.prefect_server import free_port
 
 UNASKED = """
 import sys

@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.audit import MechanismSubject, audit, worst_cases
-from optstream.audit.subjects.plans import SINGLE
 from optstream.errors import ParameterError
 from optstream.estimation.holding import UNKNOWN
 from optstream.measurement.in_turn import measure_in_turn
@@ -17,6 +15,8 @@ from optstream.mechanisms.fast import Fast
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
 from optstream.stream.private_period import open_private_period
+from studies.audit import MechanismSubject, audit, worst_cases
+from studies.audit.subjects.plans import SINGLE
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 ALMOST = 1 - Fraction(1, 2**40)

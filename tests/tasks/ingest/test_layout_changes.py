@@ -10,7 +10,6 @@ import pytest
 from optstream.errors import ContractError, DumpError
 from optstream.measurement.linear import open_private_period
 from tasks.ingest import LateDumpError, discover
-from tasks.studies.evaluation.advice import public_days
 from tests.tasks.ingest.test_by_hand import Row, ingest_by_hand
 
 pytestmark = pytest.mark.slow
@@ -169,13 +168,3 @@ def test_an_unreadable_file_of_one_layout_costs_its_own_day_only(small):
     content[4:40] = b"\xff" * 36
     path.write_bytes(bytes(content))
     assert [one.period is None for one in stream.ingest(*DAYS)] == [False, False, False, True]
-
-
-def test_public_days_for_advice_are_read_in_each_days_layout(small):
-    stream = small(marker=CHANGES)
-    for day in DAYS:
-        for region in ("84", "11"):
-            write(stream, region, stream.rows(2.5, day), day)
-    copy = stream.settings.input_folder.rename(stream.settings.input_folder.with_name("public"))
-    days = public_days(stream.settings, copy, DAYS)
-    assert [float(values.mean()) for values in days.values()] == [2.5] * 4

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from flows.cli.show.advice import as_toml
+from flows.cli.show.plan_advice import as_toml
 from tasks.config import load_settings
 from tasks.planning.advice.candidates import Choice, with_level_shares
 from tasks.planning.advice.compare_plans import Judge

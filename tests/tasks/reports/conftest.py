@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.inputs.fixture import lay_out_published
 from optstream.catalogue import read_catalogue, withdraw
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import open_storage
@@ -19,6 +18,7 @@ from optstream.catalogue.nodes import NodeFacts
 from tasks.reports import PublicFacts, public_facts
 from tasks.reports.summaries import Summaries
 from tasks.reports.write import write_public_page
+from tests.tasks.reports.published_days import lay_out_published
 
 FIRST = date(2016, 1, 1)
 N_DAYS = 40

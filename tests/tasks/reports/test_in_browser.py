@@ -167,7 +167,7 @@ def test_the_page_forbids_itself_to_fetch(chromium, pages, tmp_path):
 
 @pytest.mark.nightly
 def test_ten_years_stay_small_and_are_painted(chromium, forty_days, tmp_path):
-    """Under 2 MB with thirteen nodes; benchmarks/report_page.py says how fast."""
+    """Under 2 MB with thirteen nodes."""
     facts, n_days = facts_of(forty_days), 3650
     rng = np.random.default_rng(0)
     mean = 5000 + np.cumsum(rng.normal(size=(13, n_days)), axis=1) * 50

@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.inputs.fixture import NOISE_MW
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.privacy import PrivacyModel
@@ -18,6 +17,7 @@ from tasks.reports.numbers import day_in_words
 from tasks.reports.public import MOST_POINTS
 from tasks.reports.summaries import Summaries
 from tests.tasks.reports.conftest import FIRST, GONE, N_DAYS, facts_of
+from tests.tasks.reports.published_days import NOISE_MW
 
 
 def rows_of(folder):
@@ -175,7 +175,7 @@ def test_a_folder_that_lost_every_file_has_a_page(forty_days, tmp_path):
 
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
     """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
-    from benchmarks.inputs import fixture as module
+    from tests.tasks.reports import published_days as module
 
     real, made = module.ReleaseStatement, []
 

@@ -10,9 +10,9 @@ from jsonschema import Draft202012Validator
 from optstream.catalogue.statements.consistency import to_document
 from optstream.errors import ParameterError
 from optstream.estimation.optimality import Optimality
+from tasks.monitoring.audit_record import keep_audit
 from tasks.monitoring.document import status_document
 from tasks.schemas.json_schema import schema_of
-from tasks.studies.audit_record import keep_audit
 from tests.tasks.monitoring.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION, STEPS
 

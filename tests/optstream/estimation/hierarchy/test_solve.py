@@ -6,13 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks.peers.naive_program import naive_program
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
 from optstream.estimation.hierarchy import solve
 from optstream.estimation.hierarchy.problem import least_squares
 from optstream.estimation.hierarchy.solve import consistent
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
+from studies.benchmarks.peers.naive_program import naive_program
 
 FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
 RAGGED = AggregationTree.from_parents(

@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.audit import MechanismSubject, audit, make_neighbours
 from optstream.estimation.gaussian_process import filter as gaussian_process_filter
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream.public_days import PublicDays
+from studies.audit import MechanismSubject, audit, make_neighbours
 from tests.optstream.mechanisms.history_informed.hourly_streams import (
     MODEL,
     SLOTS,

@@ -6,8 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.audit import audit
-from optstream.audit.subjects.subject import Outputs
 from optstream.errors import ParameterError
 from optstream.measurement.grouping import measure_groups
 from optstream.mechanisms import Hierarchical
@@ -16,6 +14,8 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
+from studies.audit import audit
+from studies.audit.subjects.subject import Outputs
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise
 

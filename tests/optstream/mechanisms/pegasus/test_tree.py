@@ -6,8 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.audit import audit
-from optstream.audit.subjects.subject import Outputs
 from optstream.errors import ParameterError
 from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
 from optstream.mechanisms.pegasus.tree import GroupedBelow
@@ -15,6 +13,8 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree
 from optstream.stream.state import public_part, raw_bytes, with_raw
+from studies.audit import audit
+from studies.audit.subjects.subject import Outputs
 from tests.optstream.mechanisms.planned_days import released
 from tests.optstream.mechanisms.silent_noise import Scaled, SilentNoise
 

@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from optstream.audit import MechanismSubject, audit, make_neighbours
 from optstream.measurement import distance
 from optstream.mechanisms.w_event import publish_by_distance
 from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
@@ -16,6 +15,7 @@ from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.privacy.rules.publication_rules import Absorption
+from studies.audit import MechanismSubject, audit, make_neighbours
 from tests.optstream.mechanisms.w_event.both import BOTH
 
 FAR = 127

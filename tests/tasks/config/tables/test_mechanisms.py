@@ -177,7 +177,7 @@ def test_level_shares_are_chosen_by_the_prior_that_is_used(load):
     ],
 )
 def test_a_proxy_that_is_none_is_refused(refusal, broken):
-    assert "mechanism.proxy must be the table that `optstream learn-proxy` prints" in refusal(
+    assert "mechanism.proxy must be the table that `python -m studies learn-proxy` prints" in refusal(
         "HistoryInformed", proxy=broken
     )
 

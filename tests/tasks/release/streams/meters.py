@@ -5,10 +5,10 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.inputs.fixture import metered
+from studies.benchmarks.inputs.fixture import metered
+from studies.papers.data import read_rows
 from tasks.sample_data.load_shapes import stable_hash
 from tasks.sample_data.write_dumps import write_dump
-from tasks.studies.evaluation.data import read_rows
 
 ZONES = ("zone-0", "zone-1", "zone-2", "zone-3")
 

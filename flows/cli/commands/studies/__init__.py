@@ -1,1 +1,0 @@
-"""Commands that say how to release, and release nothing."""

@@ -1,0 +1,1 @@
+"""Commands: how attacks, leakage and experiments are asked for."""

@@ -1,0 +1,138 @@
+"""`evaluate` and `learn-proxy`: the papers' experiments, and priors of public series."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+from flows.cli.console import Terminal
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    Config,
+    First,
+    Json,
+    Last,
+    WordsError,
+    asks,
+    days_between,
+    examples,
+    flag,
+    new_app,
+)
+from optstream.errors import ParameterError
+from studies.evaluation import EXPERIMENTS, Experiment, unique_cells
+from studies.papers.data import SIMULATED, read_study_data, simulated_study_data
+from studies.papers.findings import FINDINGS
+from studies.papers.means import Results
+from studies.papers.page import write_page
+from studies.papers.run import check_installed
+from studies.papers.run import evaluate as run
+from studies.papers.store import Store, Terms
+from studies.public_proxy import learn_proxy as learn
+from tasks.config import load_settings
+
+app = new_app()
+
+
+@app.command(
+    epilog=examples(
+        "python -m studies evaluate --into evaluation --short",
+    )
+)
+def evaluate(
+    data: Annotated[
+        str,
+        asks(
+            "FOLDER",
+            "The folder of the public series, or `simulated`: made-up ones.",
+        ),
+    ] = "simulated",
+    into: Annotated[Path | None, asks("FOLDER", "Where results go; a run that stopped goes on.")] = None,
+    only: Annotated[
+        list[int] | None, typer.Option(min=1, max=12, help="Only this experiment; may be repeated.")
+    ] = None,
+    short: Annotated[bool, flag("--short", "February only, at most three trials.")] = False,
+    trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each cell.")] = None,
+    public: Annotated[
+        bool, flag("--public", "Declare the data public: anybody may then read how far releases miss.")
+    ] = False,
+    page: Annotated[Path | None, asks("FILE.md", "Write the page, and its figures beside it.")] = None,
+    processes: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
+    as_json: Json = False,
+) -> None:
+    """Rerun the papers' experiments.
+
+    Simulated noise alone.
+    """
+    terminal = Terminal(as_json)
+    if into is None:
+        raise WordsError("--into is needed: where results go")
+    experiments = chosen_experiments(only or [], short, trials)
+    public = public or data == SIMULATED
+    if page and not public:
+        raise ParameterError("a page shows how far releases miss: declare the data public with --public")
+    cells = unique_cells(experiments)
+    check_installed(cells, page=page is not None)
+    with terminal.step("read the data"):
+        read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
+    name = data if data == SIMULATED else "public series"
+    store = Store(into, Terms.of(read, name=name, seed=seed, public=public))
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with terminal.bar(*columns) as update:
+        told = None if update is None else lambda done, total: update(completed=done, total=total)
+        frame = run(experiments, read, store, processes=processes, progress=told)
+    terminal.say(f"{len(experiments)} experiments, {frame.height:,} figures in {into / 'results.parquet'}")
+    if not public:
+        terminal.say(
+            "real against private is raw data: the folder is its owner's alone; declare --public data"
+        )
+    if page:
+        unmet = write_page(Results.read(into), page)
+        terminal.say(f"page in {page}; {len(unmet)} of {len(FINDINGS)} findings do not hold in these results")
+    terminal.document({"results": str(into), "experiments": [one.number for one in experiments]})
+
+
+def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> list[Experiment]:
+    """Those whose numbers were asked for, or all of them; in their short form, or with fewer trials."""
+    chosen = [one for one in EXPERIMENTS if not only or one.number in only]
+    if short:
+        chosen = [one.short() for one in chosen]
+    return chosen if trials is None else [one.limited(trials) for one in chosen]
+
+
+@app.command(
+    epilog=examples(
+        "python -m studies learn-proxy --data public --name 'data of 2013' --from 2013-01-01 --to 2013-12-31"
+    )
+)
+def learn_proxy(
+    data: Annotated[Path, asks("FOLDER", "Public dumps, region=…/date=…, in the stream's layout.")],
+    name: Annotated[str, asks("TEXT", "What they are, as the lineage of releases will say.")],
+    first: First,
+    last: Last,
+    country: Annotated[str | None, asks("CODE", "Whose public holidays they have, such as FR.")] = None,
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Fit the prior of HistoryInformed on a public series.
+
+    It is what the mechanism goes by before it has learned the stream's own.
+    """
+    settings, days, terminal = load_settings(config), days_between(first, last), Terminal(as_json)
+    with terminal.step(f"learn from {len(days)} public days"):
+        medians = learn(settings, data, days, country)
+    learned_from = f"{name}, {days[0]} to {days[-1]}"
+    terminal.say("\nfor the configuration; what is learned of the stream itself soon outweighs it:\n")
+    terminal.say(f"[mechanism.proxy]\nlearned_from = {json.dumps(learned_from, ensure_ascii=False)}\n")
+    if settings.covariates.given:
+        terminal.say(
+            "# [[covariates]] are not part of it: nights learn their effect from the stream's own blocks"
+        )
+    terminal.say("[mechanism.proxy.medians]")
+    for key, row in medians.items():
+        terminal.say(f"{json.dumps(key)} = {row}")
+    terminal.document({"learned_from": learned_from, "medians": medians})

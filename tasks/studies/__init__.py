@@ -1,1 +1,0 @@
-"""Studies that release nothing: audit, leakage, evaluation, priors of public series."""

@@ -1,1 +1,0 @@
-"""The experiments of the paper on temporal leakage (Cao et al., IEEE TKDE 2018), rerun: figures 3 to 9."""

@@ -1,0 +1,3 @@
+"""The folder in which the commands are called."""
+
+from tests.flows.cli.conftest import here  # noqa: F401
