@@ -14,6 +14,7 @@ from rich.table import Column, Table
 
 from flows.cli.activity import spoken, work
 from tasks.config import Settings
+from tasks.monitoring.suspect_readings import loudest
 from tasks.release.day import Ended, Status
 from tasks.release.records.outcomes import Budget
 
@@ -93,8 +94,16 @@ class Terminal:
         self.console.print(table)
         self.budget(budget)
         self.say(f"published in {settings.published_folder}")
-        # Whether a reading broke a rule is itself private: it is never said here.
         self.say(f"alarms, if there are any, in {settings.validation_folder}")
+
+    def attention(self, ended: Sequence[Ended], settings: Settings) -> None:
+        """A line for each region most of whose readings were strange: for the operator, who may see readings.
+
+        No exit code and no outcome depends on it.
+        """
+        drawn = {day.day for day in ended if day.outcome.status in (Status.PUBLISHED, Status.HELD)}
+        for line in loudest(settings, drawn) if drawn and not self.as_json else ():
+            self.say(f"ATTENTION {line}")
 
     def budget(self, budget: Budget) -> None:
         """What the worst window has been charged, of what it may."""

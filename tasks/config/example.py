@@ -56,7 +56,7 @@ lower_bound = "0"               # the least that is published for a region
 {_rows({"FR": "France (mainland)", **names})}
 [budget]
 {f"levels = [{shares}]":30}  # a share for each level, root first; 0 (not for leaves): derived
-restatement_share = "0"         # of epsilon, kept back: without, a day is never measured again
+restatement_share = "1/10"      # of epsilon, kept to measure a wrong day again: 1/9 more noise before
 {_samples(kind) if takes_samples else ""}
 [input]                         # <folder>/region=<code>/date=<YYYY-MM-DD>/\
 {"hour=<HH>/" if hourly else ""}*.parquet

@@ -49,6 +49,7 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
                     "clamped": round(one.newest.clamped, 4),
                     "absent": round(one.newest.absent, 4),
                     "doubled": round(one.newest.doubled, 4),
+                    "unusable": round(one.newest.unusable, 4),
                     "most": round(one.most, 4),
                     "most_day": one.most_day.isoformat(),
                 }

@@ -26,7 +26,7 @@ def newest_day(facts: Facts) -> date | None:
 
 
 def replaced(facts: Facts) -> tuple[Replaced, ...]:
-    """Every region with a reading that was clamped, absent or doubled in the last days."""
+    """Every region with a reading that was clamped, absent, doubled or unusable in the last days."""
     newest = newest_day(facts)
     if newest is None:
         return ()

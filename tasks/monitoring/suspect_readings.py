@@ -5,7 +5,7 @@ was withdrawn for it tells of readings too.
 """
 
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import date
 
 import polars as pl
@@ -14,7 +14,10 @@ from tasks.config import Settings
 from tasks.contracts.results import RAW, newest_results
 
 CLAMPED, ABSENT, DOUBLED = {"out_of_bounds", "infinite"}, {"absent"}, {"duplicates", "two_leaves"}
+UNUSABLE = {"unknown_region", "no_timestamp", "outside_day", "off_grid", "no_customer"}
 """Metrics of the raw frame that count rows."""
+LOUD = 0.5
+"""The share of a region's readings from which on a run says so."""
 
 
 @dataclass(frozen=True)
@@ -22,17 +25,19 @@ class Suspect:
     """Shares in [0, 1] of one region's rows of a day.
 
     clamped: beyond the public bounds, or infinite. absent: null or NaN. doubled: repeated rows of one step,
-    and of metered input rows of one customer that lie in several leaves at one step.
+    and of metered input rows of one customer that lie in several leaves at one step. unusable: metered rows
+    without a step of the day, a leaf or a customer; 1 where a region has no row at all.
     """
 
     clamped: float
     absent: float
     doubled: float
+    unusable: float = 0.0
 
     @property
     def shares(self) -> tuple[tuple[str, float], ...]:
         """What happened to readings, in a word, and to which share of them."""
-        return ("clamped", self.clamped), ("absent", self.absent), ("doubled", self.doubled)
+        return tuple((field.name, getattr(self, field.name)) for field in fields(self))
 
 
 def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str, Suspect]]:
@@ -49,10 +54,32 @@ def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str
     return {day: regions for day, regions in found.items() if regions}
 
 
+def loudest(settings: Settings, days: set[date]) -> list[str]:
+    """Return a line for each region most of whose readings of a day were strange, for the trusted zone."""
+    share = settings.budget.restatement_share
+    again = (
+        f"deliver it again and run it with --restate (budget.restatement_share = {share})"
+        if share
+        else "withdraw it: budget.restatement_share is 0, so that no day is measured again"
+    )
+    return [
+        f"{day}: {settings.called(region)}: {value:.0%} of the readings were {name}: are privacy.bounds, and "
+        f"unit and day of this dump, right? If it is wrong, {again}"
+        for day, regions in sorted(suspect_readings(settings, days).items())
+        for region, one in regions.items()
+        for name, value in one.shares
+        if value >= LOUD
+    ]
+
+
 def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:
-    own = metrics.filter(pl.col("day") == day.isoformat(), pl.col("rows") > 0)
+    own = metrics.filter(pl.col("day") == day.isoformat())
     shares = [
-        pl.min_horizontal(pl.sum_horizontal(sorted(of & {*own.columns})) / pl.col("rows"), 1.0).alias(name)
+        pl.min_horizontal(
+            pl.sum_horizontal(sorted(of & {*own.columns})) / pl.max_horizontal("rows", 1), 1.0
+        ).alias(name)
         for name, of in (("clamped", CLAMPED), ("absent", ABSENT), ("doubled", DOUBLED))
     ]
+    unusable = pl.sum_horizontal(sorted(UNUSABLE & {*own.columns})) / pl.col("rows")
+    shares.append(pl.when(pl.col("rows") == 0).then(1.0).otherwise(unusable.clip(0, 1)).alias("unusable"))
     return {region: Suspect(*rest) for region, *rest in own.select("region", *shares).iter_rows()}

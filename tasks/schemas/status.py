@@ -112,6 +112,7 @@ class Region(Part):
     clamped: Share
     absent: Share
     doubled: Share
+    unusable: Share
     most: Share
     most_day: Period
 

@@ -44,7 +44,7 @@ folder = "trusted"
 [ledger]
 url = "{ledger}"
 """
-RESTATED = 'restatement_share = "1/4"'
+NOT_RESTATED, RESTATED = 'restatement_share = "0"', 'restatement_share = "1/4"'
 """A line of [budget] for worlds in which days are released anew."""
 SAMPLING = """[sampling]
 method = "equally_spaced"
@@ -110,7 +110,11 @@ class World:
 
 
 def make_world(
-    folder: Path, dumps: Path, ledger: str | None = None, mechanism: str = "OptStream", budget: str = ""
+    folder: Path,
+    dumps: Path,
+    ledger: str | None = None,
+    mechanism: str = "OptStream",
+    budget: str = NOT_RESTATED,
 ) -> World:
     """A world in which nothing has happened.
 

@@ -41,6 +41,7 @@ FR = ""
 11 = "FR"
 [budget]
 levels = ["1/2", "1/2"]
+restatement_share = "0"
 [sampling]
 method = "equally_spaced"
 n_samples = 10
@@ -178,7 +179,7 @@ def learning(installation):
     Few blocks: what an estimate costs grows with their number.
     """
     installation.change_mechanism("HistoryInformed", FEW_BLOCKS)
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.configure("[ledger]", "[release]\nrevise_days = 2\n[ledger]")
     installation.simulate(*DAYS)
     return installation

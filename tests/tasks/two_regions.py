@@ -55,6 +55,7 @@ FR = ""
 11 = "FR"
 [budget]
 levels = ["1/2", "1/2"]
+restatement_share = "0"
 [sampling]
 method = "equally_spaced"
 n_samples = 10

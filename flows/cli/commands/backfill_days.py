@@ -245,6 +245,7 @@ def _show_end(
     elif waits:
         terminal.budget(budget)
         terminal.say(f"published in {settings.published_folder}")
+    terminal.attention(works, settings)
     _list_days("without a dump", plan.absent, terminal)
     if not waits:
         terminal.say("nothing to do; nothing changed, nothing spent")

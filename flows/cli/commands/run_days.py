@@ -104,6 +104,7 @@ def _release(
             works = run_days(settings, days, terminal, restate=restate, dask=dask)
     budget = budget_of(settings, open_ledger(settings.ledger_url), days)
     terminal.outcomes(works, settings, budget)
+    terminal.attention(works, settings)
     terminal.document(outcomes_document(works, settings, budget))
     counts = Counter(work.outcome.status for work in works)
     words = ", ".join(f"{count} {status.value}" for status, count in counts.items())

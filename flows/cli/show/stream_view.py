@@ -96,7 +96,8 @@ def _show_replaced(settings: Settings, view: StreamView, terminal: Terminal) -> 
         newest = row.newest
         terminal.say(
             f"  {settings.called(row.region)}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, "
-            f"{newest.doubled:.1%} doubled; most {row.most:.1%} on {row.most_day}"
+            f"{newest.doubled:.1%} doubled, {newest.unusable:.1%} unusable; "
+            f"most {row.most:.1%} on {row.most_day}"
         )
     if len(rows) > MOST_SHOWN:
         terminal.say(f"  and {len(rows) - MOST_SHOWN} more regions: `optstream status --json` has all")

@@ -174,9 +174,10 @@ class Budget(Section):
         "streams",
     )
     restatement_share: Share = Field(
-        "0",
+        "1/10",
         validate_default=True,
-        description="a share of epsilon in [0, 1) that first releases leave to restatements",
+        description="a share of epsilon in [0, 1) that first releases leave to restatements; with 0 no day "
+        "is measured again",
     )
     stages: tuple[PositiveShare, ...] | None = Field(
         None,
@@ -274,7 +275,8 @@ class Watch(Section):
     suspect_share: Share = Field(
         "1/20",
         validate_default=True,
-        description="a share in [0, 1] of a region's readings that may be clamped, absent or doubled",
+        description="a share in [0, 1] of a region's readings that may be clamped, absent, doubled or "
+        "unusable",
     )
     first_day: Day | None = Field(None, description='the first day that is to be released, "2016-02-01"')
     accepted_gaps: tuple[Day, ...] = Field(

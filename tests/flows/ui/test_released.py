@@ -29,7 +29,7 @@ def looks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("released")
     (folder / "optstream.toml").write_text(CONFIGURATION + "[watch]\nfirst_day = 2016-06-01\n")
     installation = Installation(folder)
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.simulate(*DAYS)
     in_another_unit(installation, "84", DAYS[0], 1000)
     installation.release(*DAYS)

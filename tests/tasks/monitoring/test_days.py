@@ -133,7 +133,7 @@ def test_a_held_day_is_no_alarm_until_its_hour_and_a_while(watched):
 
 
 def test_void_withdrawn_and_restated(watched):
-    watched.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
+    watched.configure('restatement_share = "0"', 'restatement_share = "1/2"')
     watched.released(ONE)
     watched.release(TWO, steps=STEPS[:6])
     watched.ledger.void("two-regions", str(TWO), 0, "a person said so", watched.now)

@@ -75,10 +75,10 @@ def test_operators_see_the_shares_and_readers_do_not(told, capsys):
         assert hidden not in page, hidden
     show_view(installation.settings, installation.watch(), Terminal())
     shown = " ".join(capsys.readouterr().out.split())
-    assert "11: 0.0% clamped, 3.1% absent, 0.0% doubled; most 3.1% on 2016-06-02" in shown
-    assert "84: 0.0% clamped, 0.0% absent, 0.0% doubled; most 25.0% on 2016-06-01" in shown
+    assert "11: 0.0% clamped, 3.1% absent, 0.0% doubled, 0.0% unusable; most 3.1% on 2016-06-02" in shown
+    assert "84: 0.0% clamped, 0.0% absent, 0.0% doubled, 0.0% unusable; most 25.0% on 2016-06-01" in shown
     assert DEPENDS in shown
-    assert shown.count(" doubled;") == 12
+    assert shown.count(" unusable;") == 12
     assert "and 18 more regions" in shown
     document = json.loads(json.dumps(status_document(installation.settings, installation.watch())))[
         "replaced_readings"

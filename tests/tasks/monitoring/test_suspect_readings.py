@@ -1,12 +1,13 @@
 """Units and signs: shares of clamped, absent and doubled readings by region, by the last verdict of a day."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import polars as pl
 import pytest
 
 from tasks.ingest.validate import validate
-from tasks.monitoring.suspect_readings import Suspect, suspect_readings
+from tasks.monitoring.suspect_readings import Suspect, loudest, suspect_readings
 from tests.tasks.conftest import DAY, NOW
 
 NOTHING = Suspect(0.0, 0.0, 0.0)
@@ -60,9 +61,20 @@ def test_a_verdict_that_cannot_be_read_or_is_older_shows_nothing(small, content)
 
 
 @pytest.mark.slow
-def test_a_region_without_rows_is_left_out(small):
+def test_of_a_region_without_rows_nothing_is_usable(small):
     stream = small()
     stream.write("84", stream.rows(1.0))
     stream.write("11", stream.rows(1.0)[:0])
     assert judged(stream).error is not None
-    assert shares(stream, DAY) == {"84": NOTHING}
+    assert shares(stream, DAY) == {"84": NOTHING, "11": replace(NOTHING, unusable=1.0)}
+
+
+def test_a_run_says_loudly_what_is_most_of_a_region(small):
+    """A thousandfold delivery is clamped whole, and appears: the operator hears of it at once."""
+    stream = small()
+    stream.write("84", stream.rows(100_000.0))
+    stream.write("11", stream.rows(1.0))
+    assert judged(stream).error is None
+    (line,) = loudest(stream.settings, {DAY})
+    assert line.startswith(f"{DAY}: 84: 100% of the readings were clamped")
+    assert "restatement_share is 0" in line

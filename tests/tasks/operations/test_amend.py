@@ -97,7 +97,7 @@ def test_a_mechanism_that_looks_at_what_was_spent_is_asked_as_a_run_would(instal
 
 def test_a_day_after_a_change_of_plan_states_what_windows_over_both_plans_cost(installation):
     installation.released(DAYS[0])
-    installation.configure("[budget]", '[budget]\nrestatement_share = "9/10"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "9/10"')
     installation.release(DAYS[1])
     folder = installation.folder / "published"
     manifest = folder / find_catalogue(folder).entry(DAYS[1]).manifest

@@ -38,7 +38,7 @@ def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(installation):
 
 
 def test_a_restatement_takes_a_withdrawn_days_place(installation):
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.released(DAY)
     installation.take_back(DAY)
     assert installation.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED

@@ -143,7 +143,7 @@ def test_a_change_that_has_not_begun_may_be_taken_back_or_written_anew(installat
 
 
 def test_a_restatement_of_an_old_day_has_that_days_tree(installation):
-    installation.configure("[budget]\n", '[budget]\nrestatement_share = "1/5"\n')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/5"')
     installation.release(*DAYS[:2])
     change_from(installation, CHANGED, 'split = { 84 = ["84N", "84S"] }')
     installation.simulate(*DAYS[2:])

@@ -194,7 +194,7 @@ def test_a_large_file_of_an_earlier_version_comes_back_in_its_order(published, m
 
 
 def test_a_restated_day_comes_back_in_its_newest_revision(installation):
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.released(DAY)
     installation.release(DAY, restate=True)
     published = Published(installation)

@@ -21,7 +21,7 @@ UNTIL_DRAW = STEPS[:6]
 @pytest.fixture
 def kept_back(installation):
     """A tenth of epsilon is kept back; two days are released from the rest."""
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.released(DAY, NEXT)
     return installation
 
@@ -106,7 +106,7 @@ def test_a_void_day_is_replaced_by_a_restatement(kept_back):
 def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
     """Windows full of first points leave restatements their points, and the other way round."""
     installation.configure(*L1)
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
     installation.simulate(date(2016, 6, 3))
     installation.released(DAY, NEXT)
     assert [outcome.status for outcome in restate(installation, NEXT, DAY)] == [Status.PUBLISHED] * 2
@@ -118,7 +118,7 @@ def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
 
 def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(installation):
     installation.change_mechanism("PeGaSus")
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
     installation.released(DAY)
 
     def raw():

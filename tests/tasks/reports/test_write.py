@@ -96,7 +96,7 @@ def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(i
 
 def test_where_a_day_was_restated_the_page_tells_the_whole_budget(either):
     """The newest plan leaves a tenth to restatements, and the windows around one were charged it."""
-    either.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    either.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     either.release(DAY)
     assert either.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
     either.release(NEXT)

@@ -32,7 +32,7 @@ def installation(tmp_path_factory):
     """A stream with a day in every state that alarms, and one of each that is fine but for running."""
     folder = tmp_path_factory.mktemp("watched")
     text = CONFIGURATION.replace("[input]\n", "[input]\nraw_retention_days = 9\n")
-    text = text.replace('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/10"')
+    text = text.replace('restatement_share = "0"', 'restatement_share = "1/10"')
     accepted = WATCH.replace("max_runtime", "accepted_gaps = [2016-06-06]\nmax_runtime")
     (folder / "optstream.toml").write_text(text + accepted)
     installation = Watched(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))

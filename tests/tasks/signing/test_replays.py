@@ -94,7 +94,7 @@ def test_a_lost_catalogue_is_published_again_before_the_next_night_signs(signed)
 
 
 def test_an_older_revision_is_not_signed_again(signed):
-    signed.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    signed.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     signed.release(DAY)
     old = {name: get(signed, name) for name in ("catalogue.json", listed(signed).entry(DAY).file)}
     signed.release(DAY, restate=True)

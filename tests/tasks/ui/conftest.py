@@ -24,7 +24,7 @@ def alarm(kind=Kind.LATE, day=FIRST, node=None, **changes):
 @pytest.fixture(scope="session")
 def settings(tmp_path_factory):
     file = tmp_path_factory.mktemp("ui") / "optstream.toml"
-    file.write_text(CONFIGURATION.replace("[budget]", '[budget]\nrestatement_share = "1/10"') + WATCH)
+    file.write_text(CONFIGURATION.replace('restatement_share = "0"', 'restatement_share = "1/10"') + WATCH)
     return load_settings(file)
 
 

@@ -12,7 +12,7 @@ from tasks.planning.advice.write_proposal import write_proposal
 @pytest.fixture
 def a_month(load_text):
     """HistoryInformed that compares kinds of noise over a month."""
-    horizon = ('windows = "sliding"', 'windows = "sliding"\nhorizon = { days = 30 }')
+    horizon = ("[hierarchy.parents]", "horizon = { days = 30 }\n[hierarchy.parents]")
     return load_text(example_of(Kind("HistoryInformed")), horizon)
 
 

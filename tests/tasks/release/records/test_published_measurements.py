@@ -121,7 +121,7 @@ def test_a_held_day_shows_no_measurements_before_its_hour(installation):
 
 
 def test_each_revision_has_a_file_and_a_withdrawal_takes_all(installation):
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation = wanted(installation)
     installation.release(DAY)
     installation.later(hours=1)

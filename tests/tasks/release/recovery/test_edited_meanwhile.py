@@ -52,7 +52,7 @@ ROUNDED = ('alpha = "1"', 'alpha = "0.5"'), ("[input]", '[input]\nsupplier_round
     "edits",
     [
         (("[budget]", '[budget]\nstream_share = "1/2"'),),
-        (("[budget]", '[budget]\nrestatement_share = "1/10"'),),
+        (('restatement_share = "0"', 'restatement_share = "1/10"'),),
         (('levels = ["1/2", "1/2"]', 'levels = ["1/10", "9/10"]'),),
         (("n_samples = 10", "n_samples = 20"),),
         tuple((new, old) for old, new in ROUNDED[::-1]),

@@ -42,7 +42,7 @@ def by_the_hour(with_mechanism):
 def day_of_hours(by_the_hour):
     """A whole day and an hour of the next, released by the hour."""
     installation = by_the_hour("Laplace")
-    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/4"')
     installation.now = datetime(2016, 6, 2, 8, tzinfo=UTC)
     installation.released(*hours(DAYS[0]), Hour(DAYS[1], 0))
     return installation

@@ -247,7 +247,7 @@ def test_only_hours_are_closed_and_only_in_a_hash(day_of_hours):
 
 def changed_and_closed(installation):
     """Three hours of a day are closed, one is restated and one withdrawn, and what is left closed again."""
-    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/4"')
     asked, folder = hours(DAY)[:3], str(installation.settings.published_folder)
     installation.release(*asked)
     before = read_published(folder, verify=True)

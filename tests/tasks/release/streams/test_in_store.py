@@ -102,7 +102,7 @@ def test_a_copy_of_the_folder_is_a_published_folder(moved, tmp_path):
 
 
 def test_a_restated_and_a_withdrawn_day(moved):
-    moved.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    moved.configure('restatement_share = "0"', 'restatement_share = "1/4"')
     moved.release(*DAYS)
     assert statuses(moved.release(DAY, restate=True)) == [Status.PUBLISHED]
     url = moved.settings.published_folder
@@ -131,7 +131,7 @@ def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monkeypatch, method, moment):
     """At the catalogue, for the catalogue's put; else at the first object of the release."""
-    moved.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    moved.configure('restatement_share = "0"', 'restatement_share = "1/4"')
     moved.release(DAY)
     with monkeypatch.context() as patch:
         for kind in (MemoryStore, S3Store):

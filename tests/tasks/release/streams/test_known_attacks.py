@@ -143,7 +143,7 @@ def test_a_listed_day_that_is_void_can_be_withdrawn(installation, monkeypatch):
 
 def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waited(installation, monkeypatch):
     """`latest` is read before the publishers' lock: the tombstone names revision 1, the ledger hears of 0."""
-    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
     day = date(2016, 6, 1)
     installation.release(day)
     genuine = withdrawal.withdraw_published
@@ -176,7 +176,7 @@ def test_a_withdrawal_writes_nothing_into_an_older_ledger(installation, monkeypa
 def test_restatements_use_no_more_than_their_share(installation):
     """A plan that does not look at its past is held to the grant's sum alone: first releases go short."""
     installation.configure("window = 48", "window = 96")
-    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/2"')
     first, second = date(2016, 6, 1), date(2016, 6, 2)
     installation.released(first)
     for _ in range(3):  # each costs a quarter: two use up the half that is kept back

@@ -98,7 +98,7 @@ def test_noise_of_one_that_became_known_is_said_by_all(products):
 
 def test_restatements_have_their_part_of_the_streams_share(products):
     gas = products["gas"]
-    gas.configure('stream_share = "1/2"', 'stream_share = "1/2"\nrestatement_share = "1/10"')
+    gas.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     assert gas.settings.model_of(0).epsilon == Fraction(9, 20)
     assert gas.settings.model_of(1).epsilon == gas.settings.kept_for_restatements == Fraction(1, 20)
     products["electricity"].release(DAY)

@@ -142,7 +142,7 @@ def test_the_hour_that_comes_twice_in_autumn_is_told_apart():
 
 
 def test_a_restatement_is_shown_with_what_it_replaced_as_that_was_published(installation):
-    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.configure('restatement_share = "0"', 'restatement_share = "1/10"')
     installation.release(FIRST)
     before = read_nodes(installation.settings, {"FR"}, [FIRST])["value"].to_list()
     installation.release(FIRST, restate=True)
