@@ -56,8 +56,8 @@ def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
     assert Fraction("0.5") * (1 - Fraction(1, 2**48)) < mechanism.epsilon <= Fraction("0.5")
     scales = {(spend.level, spend.stage): spend.scale for spend in mechanism.plan(48)}
     alone = {(spend.level, spend.stage): spend.scale for spend in build(PrivacyModel("0.5", 48, 2)).plan(48)}
-    # There are two leaves. A device in both moves the nation by both its readings.
-    assert {float(scales[key] / alone[key]) for key in scales} == {min(leaves, 2)}
+    # However few leaves there are: a merged one may have several of a device's readings.
+    assert {float(scales[key] / alone[key]) for key in scales} == {leaves}
 
 
 def test_the_answer_nears_the_truth_as_epsilon_grows():
