@@ -13,12 +13,8 @@ MOST_ROWS = 2**32
 """Of all files of a day: so many readings of `MOST_METERED_UNITS` add up exactly in an int64."""
 MOST_METERED_UNITS = 2**30
 
-LARGEST_FILE = 2**36
-"""Bytes of one file of a dump."""
-
 FILE_FAULTS = {
     "unreadable": "must be a readable Parquet file; deliver it again",
-    "too_large": f"must have at most {LARGEST_FILE // 2**30} GiB; split it into several",
     "other_hash": "must have the SHA-256 that the list of files gives; deliver it again",
     "damaged_page": "must have pages that fit their checksums; deliver it again",
     "too_much": f"must claim {LIMITS.words}; split it into several",

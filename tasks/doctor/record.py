@@ -3,20 +3,26 @@
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import Location
-from optstream.errors import LedgerError, OptStreamError
+from optstream.errors import DumpError, LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.paths import ledger_database
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.ingest.arrival.discover import MOST_FILES, dated_folders
+from tasks.ingest.arrival.discover import (
+    MOST_FILES,
+    LateDumpError,
+    dated_folders,
+    days_with_dumps,
+    discover,
+)
 from tasks.ingest.arrival.folders import entries_of
 from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
@@ -28,6 +34,8 @@ from tasks.storage.private_files import read_verified
 CLOCK_SLACK = timedelta(minutes=5)
 MOST_LOOKED_AT = 100_000
 """Files of the trusted folder."""
+NEWEST_DAYS = 31
+"""Whose dumps are looked at as a run does."""
 
 
 def record(settings: Settings, now: datetime) -> Iterator[Finding]:
@@ -46,6 +54,7 @@ def record(settings: Settings, now: datetime) -> Iterator[Finding]:
         return
     if ledger is None:
         yield from _without_ledger(catalogue, ledger_database(settings.ledger_url))
+        yield from _refused(settings, now, set())
         return
     with closing(ledger):
         yield from _clock(settings, ledger, now)
@@ -53,6 +62,8 @@ def record(settings: Settings, now: datetime) -> Iterator[Finding]:
         yield from _heads(settings, ledger, catalogue)
         yield from _restored(settings, ledger)
         yield from _seeded(settings, ledger)
+        known = {period_from(one.period) for one in ledger.outlines(settings.stream.name)}
+        yield from _refused(settings, now, known)
 
 
 def _without_ledger(catalogue: Catalogue | None, database: object) -> Iterator[Finding]:
@@ -181,6 +192,23 @@ def _markers(settings: Settings) -> Iterator[Finding]:
             f"dumps{since} are there, and none has {layout.announcement}: every such day will wait",
             "have the supplier write it last, or correct "
             + layout.key("marker" if layout.file_list is None else "file_list"),
+        )
+
+
+def _refused(settings: Settings, now: datetime, known: set[date]) -> Iterator[Finding]:
+    """What the next run will refuse of the newest days that none has taken, as it looks for their dumps."""
+    there = days_with_dumps(settings)
+    after = settings.calendar.after(max(there)) if there else settings.calendar.period_at(now)
+    refused: dict[str, list[date]] = {}
+    for day, found in discover(settings, [*sorted(there - known)[-NEWEST_DAYS:], after]).items():
+        if isinstance(found, DumpError) and not isinstance(found, LateDumpError):
+            refused.setdefault(str(found).removeprefix(f"{day}: "), []).append(day)
+    for message, days in refused.items():
+        more = f" and {len(days) - 1} more" if len(days) > 1 else ""
+        yield warning(
+            settings.input_folder,
+            f"the next run refuses {days[0]}{more}: {message}",
+            "nothing is charged for it; once it is mended, the next run takes it",
         )
 
 

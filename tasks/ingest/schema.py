@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from data_contracts.frames import LARGEST_FILE, LIMITS
+from data_contracts.frames import LIMITS
 from optstream.catalogue.backends import Location
 from optstream.errors import ParameterError
 from optstream.stream import Calendar, days_from
 from tasks.config import Layout, Settings
-from tasks.ingest.arrival.files import claims_in, pages_are_whole, scan_file, sha256_of, size_of
+from tasks.ingest.arrival.files import claims_in, pages_are_whole, scan_file, sha256_of
 from tasks.ingest.reading import countable
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
@@ -61,8 +61,6 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     sha256: that the file must have; empty where nothing says.
     """
     try:
-        if size_of(file.path) > LARGEST_FILE:
-            return replace(file, broken="too_large")
         if sha256 and sha256_of(file.path) != sha256:
             return replace(file, broken="other_hash")
     except OSError:

@@ -88,7 +88,7 @@ def _ingested(run: Run, dumps: Sequence[Dump]) -> list[tuple[IngestedDay, Inputs
     """Each day as read, with the keyed hashes of the files that it was read from."""
     with hashing(run.settings, dumps) as inputs_of:
         read = (run.read or ingest)(run.settings, dumps)
-    return [(day, inputs_of(dump)) for day, dump in zip(read, dumps, strict=True)]
+        return [(day, inputs_of(dump, day.period is not None)) for day, dump in zip(read, dumps, strict=True)]
 
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:

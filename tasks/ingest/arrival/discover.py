@@ -5,12 +5,14 @@ layout, a Parquet file of a day, or stops the day. The log of a table stops it t
 knows which of the table's files still hold.
 """
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
+from pathlib import Path
 
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError
@@ -29,8 +31,13 @@ from tasks.ingest.arrival.folders import (
 from tasks.ingest.arrival.parts import PREFIX, parts_of, parts_of_all_days, place_of, top_of
 
 LARGEST_LIST = 2**24
-TABLE_LOG = re.compile(r"_delta_log|_spark_metadata|\.hoodie.*|metadata|_iceberg.*", re.IGNORECASE)
-"""Names of the logs of tables: Delta, Spark's streams, Hudi, Iceberg."""
+LARGEST_DAY = 2**37
+"""Bytes of all files of a day."""
+TABLE_LOG = re.compile(
+    r"_delta_log|_spark_metadata|\.hoodie.*|metadata|_iceberg.*|_(started|committed|vacuum)_.*",
+    re.IGNORECASE,
+)
+"""Names of the logs of tables: Delta, Spark's streams, Hudi, Iceberg, Databricks' commits."""
 LISTED = re.compile(r"(?:([0-9a-fA-F]{64}) [ *])?(.+)")
 """A line of a file list: a name, perhaps after its SHA-256, as `sha256sum` writes them."""
 MOST_FILES = 10_000
@@ -51,8 +58,7 @@ class _AbsentDumpError(LateDumpError):
 class Dump:
     """The complete dump of one day.
 
-    files: of each part, as `parts_of` orders them, its Parquet files. hashes: their SHA-256 in the order of
-    all files, empty where a list of files gives none.
+    files: of each part, as `parts_of` orders them, its Parquet files. hashes: the SHA-256 that lists give.
     """
 
     day: date
@@ -149,9 +155,12 @@ def _strays(settings: Settings, names: Sequence[str], days: Sequence[date]) -> I
 
 
 def _odd_below(top: Location, places: Iterable[str], key: str) -> Iterator[str]:
+    alike = set[str]()
     for place in places:
         with suppress(OSError):  # its days are missing, or cannot be looked into: they say so
-            yield from _odd_names(f"{place}/", sorted(names_in(top / place)), key)
+            names = {*names_in(top / place)} - alike
+            yield from _odd_names(f"{place}/", sorted(names), key)
+            alike |= names  # else they had stopped all days
 
 
 def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
@@ -187,6 +196,8 @@ def _is_hidden(name: str) -> bool:
 
 def _tables_around(folder: Location) -> Iterator[str]:
     """Yield the log of a table that the input folder is a partition of, or the data of."""
+    if isinstance(folder, Path):
+        folder = Path(os.path.realpath(folder))
     while "=" in folder.name or folder.name == "data":
         holds_data, folder = folder.name == "data", folder.parent
         with suppress(OSError):
@@ -220,12 +231,14 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
     files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
     absent: list[str] = []
     hashes: dict[Location, str] = {}
+    sizes: dict[tuple[str, Location], int] = {}
     for part in parts:
         place = place_of(part, day)
         try:
             found = _part_files(settings, layout, settings.input_folder / place, place)
-            files[part] = tuple(found)
-            hashes.update((path, tag) for path, tag in found.items() if tag)
+            sizes |= {(part, file.location): file.size for file in found}
+            files[part] = tuple(file.location for file in found)
+            hashes |= {file.location: tag for file, tag in found.items() if tag}
         except LateDumpError as error:
             waiting[part] = str(error)
             absent += [part] if isinstance(error, _AbsentDumpError) else []
@@ -236,6 +249,14 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
     for part, told in _shared(files, day).items():
         broken[part] = told
         del files[part]
+    if sum(sizes.values()) > LARGEST_DAY:
+        (part, path), size = max(sizes.items(), key=lambda one: one[1])
+        broken[part] = (
+            f"{place_of(part, day)}/{path.name!r:.80} has {size / 2**30:,.1f} of the day's "
+            f"{sum(sizes.values()) / 2**30:,.1f} GiB, which may have {LARGEST_DAY // 2**30} in all; look at "
+            "where it came from, and deliver it again in fewer bytes"
+        )
+        files.pop(part, None)
     if stray is not None:
         broken = {parts[0]: stray}
         files.pop(parts[0], None)
@@ -286,7 +307,7 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
 
 
-def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> dict[Location, str]:
+def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> dict[Found, str]:
     """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else ""."""
     if not is_folder(folder):
         raise _AbsentDumpError(f"the dump {place} is missing")
@@ -333,7 +354,7 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
             f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
             "or make input.folder the link"
         )
-    return {present[name].location: hashes[name] for name in names}
+    return {present[name]: hashes[name] for name in names}
 
 
 def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """How a file of a dump is reached: by its path, or in an object store by its URL."""
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -87,7 +88,8 @@ def opened(file: Location) -> Iterator[IO[bytes]]:
         with open_store(file.parent).opened(file.name, block_size=HASHED_AT_ONCE) as found:
             yield found
     else:
-        with file.open("rb", buffering=0) as found:
+        # where a pipe took its place nobody waits for a writer
+        with open(file, "rb", 0, opener=lambda path, how: os.open(path, how | os.O_NONBLOCK)) as found:
             yield found
 
 

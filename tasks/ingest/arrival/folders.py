@@ -14,15 +14,20 @@ UNREADABLE_IN_A_STORE = frozenset("?#%*[]\\")
 
 @dataclass(frozen=True)
 class Found:
-    """An entry of a folder. is_object: as the store lists it; of no meaning for a path, which is asked."""
+    """An entry of a folder. listed: bytes of an object, as the store lists them; a path is asked."""
 
     location: Location
-    is_object: bool = False
+    listed: int | None = None
 
     @property
     def is_file(self) -> bool:
         """Whether it can be read as one."""
-        return self.is_object if isinstance(self.location, StoreUrl) else self.location.is_file()
+        return self.listed is not None if isinstance(self.location, StoreUrl) else self.location.is_file()
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file. Raises OSError."""
+        return self.listed or 0 if isinstance(self.location, StoreUrl) else self.location.stat().st_size
 
     def leads_out_of(self, root: Location) -> bool:
         """Whether a link leads elsewhere; an object is where it is."""
@@ -57,7 +62,7 @@ def entries_of(folder: Location, most: int) -> dict[str, Found]:
     """What lies in a folder, one more than `most` at most. Raises OSError where it cannot be listed."""
     if isinstance(folder, StoreUrl):
         listed = itertools.islice(open_store(folder).list_folder().items(), most + 1)
-        return {name: Found(folder / name, is_object) for name, is_object in listed}
+        return {name: Found(folder / name, size) for name, size in listed}
     return {entry.name: Found(entry) for entry in itertools.islice(folder.iterdir(), most + 1)}
 
 

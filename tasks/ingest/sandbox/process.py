@@ -23,7 +23,6 @@ from multiprocessing.context import ForkProcess
 from pathlib import Path
 from threading import Timer
 
-from data_contracts.frames import LARGEST_FILE
 from optstream.errors import DumpError, OptStreamError
 from tasks.config import Settings
 from tasks.config.tables.fields import step_minutes
@@ -242,31 +241,29 @@ def _serve_until_alone(end: End) -> None:
     os._exit(0)
 
 
-def _limit(settings: Settings, dumps: Sequence[Dump]) -> None:
-    """Have the kernel end this process after the time limit, of the clock or of all processors, or where it
-    asks for more memory than the machine has, beyond what is mapped now and the files, which may be mapped.
+def _largest(dumps: Sequence[Dump]) -> int:
+    """Bytes that reading may map: as many as the machine has memory, beyond what is mapped now, and files."""
+    page, mapped = os.sysconf("SC_PAGE_SIZE"), 0
+    with suppress(OSError):  # where the system does not say, no kernel limits it
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * page
+    paths = (path for dump in dumps for own in dump.files for path in own if isinstance(path, Path))
+    with suppress(OSError):
+        mapped += sum(map(size_of, paths))
+    return os.sysconf("SC_PHYS_PAGES") * page + mapped
+
+
+def limit(seconds: int, memory: int) -> None:
+    """Have the kernel end this process after so many seconds of the clock, or of all processors together,
+    and give it no more than so many bytes of memory, and none of any file.
     """
-    seconds = math.ceil(seconds_of(settings) * len(dumps)) + 1
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     used = resource.getrusage(resource.RUSAGE_SELF)
     processor = math.ceil(used.ru_utime + used.ru_stime) + seconds * (os.cpu_count() or 1)
-    page = os.sysconf("SC_PAGE_SIZE")
-    memory = os.sysconf("SC_PHYS_PAGES") * page + _mapped(page)
-    for path in (path for dump in dumps for own in dump.files for path in own):
-        with suppress(OSError):
-            memory += min(size_of(path), LARGEST_FILE) if isinstance(path, Path) else 0
     limits = {resource.RLIMIT_CPU: processor, resource.RLIMIT_AS: memory, resource.RLIMIT_FSIZE: 0}
     for kind, most in limits.items():
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-
-
-def _mapped(page: int) -> int:
-    """Bytes of address space that this process has; 0 where the system does not say."""
-    with suppress(OSError):
-        return int(Path("/proc/self/statm").read_text().split()[0]) * page
-    return 0
 
 
 def serve(end: End) -> None:
@@ -281,7 +278,7 @@ def serve(end: End) -> None:
         found: list[ReadDay] | str
         try:
             settings, dumps = requested(message)
-            _limit(settings, dumps)
+            limit(math.ceil(seconds_of(settings) * len(dumps)) + 1, _largest(dumps))
             found = read_days(settings, dumps)
         except BaseException as error:  # a library's text may hold a reading
             if not is_failure(error):
