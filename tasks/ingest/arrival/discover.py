@@ -146,9 +146,7 @@ def _strays(settings: Settings, names: Sequence[str], days: Sequence[date]) -> I
         yield _table(table)
     dated = settings.input.region is not None
     yield from _odd_names("", names, "date" if dated else "region")
-    parts = dict.fromkeys(part for day in days for part in parts_of(settings, day))
-    below = [top_of(part) for part in parts if part]
-    yield from _odd_below(top, below, "date")
+    yield from _odd_below(top, [name for name in names if name.startswith(PREFIX)], "date")
     if settings.stream.period == "hour":
         places = (place_of(part, day).rpartition("/")[0] for day in days for part in parts_of(settings, day))
         yield from _odd_below(top, dict.fromkeys(places), "hour")
@@ -157,8 +155,13 @@ def _strays(settings: Settings, names: Sequence[str], days: Sequence[date]) -> I
 def _odd_below(top: Location, places: Iterable[str], key: str) -> Iterator[str]:
     alike = set[str]()
     for place in places:
-        with suppress(OSError):  # its days are missing, or cannot be looked into: they say so
+        try:
             names = {*names_in(top / place)} - alike
+        except NotADirectoryError:
+            yield f"{place!r:.80} must be a folder; {_MOVE}"
+        except OSError:
+            continue  # its days are missing, or cannot be looked into: they say so
+        else:
             yield from _odd_names(f"{place}/", sorted(names), key)
             alike |= names  # else they had stopped all days
 
@@ -169,12 +172,12 @@ def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
         if TABLE_LOG.fullmatch(name):
             yield _table(f"{place}{name!r:.80}")
         elif not _is_hidden(name) and not _is_folder_of(key, place, name):
-            yield (
-                f"{place}{name!r:.80} is no folder {_FOLDERS[key]}; move its readings into the folder of "
-                'their day, move it away, or begin its name with "_", which hides it'
-            )
+            yield (f"{place}{name!r:.80} is no folder {_FOLDERS[key]}; {_MOVE}")
 
 
+_MOVE = (
+    'move its readings into the folder of their day, move it away, or begin its name with "_", which hides it'
+)
 _FOLDERS = {"region": "region=CODE", "date": "date=YYYY-MM-DD", "hour": "hour=HH"}
 
 

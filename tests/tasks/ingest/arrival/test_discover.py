@@ -77,6 +77,16 @@ def test_a_folder_of_no_day_stops_the_days(stream, name):
     assert f"region=84/{name!r} is no folder date=YYYY-MM-DD" in str(found(stream))
 
 
+@pytest.mark.parametrize("name", ["region=84.parquet", "region=99/part-0.parquet", "region=99/2025-01-15"])
+def test_a_region_that_is_no_folder_of_days_stops_them_too(stream, name):
+    path = stream.settings.input_folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    error = found(stream)
+    assert type(error) is DumpError
+    assert name.rpartition("/")[2] in str(error)
+
+
 @pytest.mark.parametrize(
     "log",
     [
