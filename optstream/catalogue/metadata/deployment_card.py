@@ -164,7 +164,8 @@ def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         f"terms of its day cover, in the unit of {dataset.catalogue.value_column}. A change at most c times "
         f"as large, c a whole number, costs at most {larger}. Where the manifest of a day in "
         "the window limits that further, this holds for what that one covers.",
-        "privacy_parameters": _parameters(model, epsilon),
+        # no number holds for all windows once noise is known
+        **({} if dataset.about.known_noise else {"privacy_parameters": _parameters(model, epsilon)}),
         "privacy_parameters_details": " ".join(filter(None, details)),
     }
 
