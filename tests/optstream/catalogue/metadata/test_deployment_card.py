@@ -225,6 +225,8 @@ def test_terms_of_days_are_as_their_statements_have_them(dataset):
 def test_noise_that_became_known_is_told(dataset):
     lost = replace(TOLD, known_noise=(("gas", "2016-02-01"), ("load", "2016-02-03")))
     card = deployment_card(replace(dataset, about=lost), DEPLOYMENT)["deployment"]
+    assert "privacy_parameters" not in card["privacy_loss"], "no number holds for every window"
+    assert problems(deployment_card(replace(dataset, about=lost), DEPLOYMENT)) == []
     said = card["privacy_loss"]["privacy_parameters_details"]
     assert said.startswith("The noise of 2 release(s) of this privacy budget became known (gas 2016-02-01, ")
 
