@@ -74,8 +74,8 @@ class Facts:
         without: The newest published day, with what is wrong with each public covariate that it went without.
         page_behind: Whether a page is missing, or not of the days that were published a while ago.
         user_suites: Of the newest days, what users' suites found; it may depend on readings.
-        unsaid_noise: Stream and period of each release of the budget's other streams whose noise became
-            known, as long as `about.json` does not name it.
+        unsaid_noise: Stream and period of each release of the budget whose noise became known, as long as
+            `about.json` does not name it.
     """
 
     live: bool
@@ -179,8 +179,7 @@ def _page_behind(
 
 
 def _unsaid(settings: Settings, ledger: Ledger) -> tuple[tuple[str, str], ...]:
-    own = settings.stream.name
-    known = [one for one in ledger.known_noise(own) if one[0] != own]
+    known = ledger.known_noise(settings.stream.name)
     said = tuple[tuple[str, str], ...]()
     if known:
         with suppress(PublicationError):

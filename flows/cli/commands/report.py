@@ -64,7 +64,8 @@ def _report(settings: Settings, terminal: Terminal) -> Done:
     with closing(need_ledger(settings)) as ledger:
         written = write_pages(settings, ledger, datetime.now(UTC))
     terminal.say(f"operators:  {written.trusted}")
-    terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
+    if written.public or not written.problem:
+        terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
     document = {"format": "optstream.report/1", "trusted": str(written.trusted), "public": written.public}
     terminal.document(document)
     if written.problem is not None:

@@ -1,5 +1,6 @@
 """Signatures: make a key, and check a published folder with a public one, as its readers can."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,10 @@ import typer
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
 from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.about import About, read_about
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.signing import read_public_keys
+from optstream.errors import PublicationError
 from tasks.config import load_settings
 from tasks.signing.key import new_key
 
@@ -70,8 +74,13 @@ def verify_published(
             f"catalogue.json has number {catalogue.sequence or 'none'}, and you have seen {at_least}: an "
             "older one was put in its place; ask its publisher"
         )
+    about = About()
+    with suppress(PublicationError):  # a problem that is named already
+        about = read_about(open_storage(folder))
     for line in problems:
         terminal.say(f"problem: {line}")
+    if about.known_noise:
+        terminal.say(f"note: {about.known_noise_in_words}")
     listed = [entry.period for entry in catalogue.entries if not entry.withdrawn]
     days = f"{len(listed)} days" + (f" up to {max(listed)}" if listed else "")
     number = "unnumbered" if catalogue.sequence is None else f"number {catalogue.sequence}"
@@ -86,6 +95,7 @@ def verify_published(
             "days": len(listed),
             "signature_checked": bool(public_key),
             "problems": problems,
+            **({"known_noise": list(map(list, about.known_noise))} if about.known_noise else {}),
         }
     )
     raise typer.Exit(1 if problems else 0)
