@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection as End
 from multiprocessing.context import ForkProcess
@@ -27,10 +28,10 @@ from data_contracts.frames import LARGEST_FILE
 from optstream.errors import DumpError, OptStreamError
 from tasks.config import Settings
 from tasks.config.tables.fields import step_minutes
-from tasks.ingest import Dump, IngestedDay, Reader
+from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrival.files import size_of
 from tasks.ingest.arrival.parts import parts_of, place_of
-from tasks.ingest.days import ReadDay, read_days, sealed
+from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
 from tasks.ingest.sandbox.messages import answer, answered, request, requested
 from tasks.processes.core_dumps import forbid_core_dumps
 from tasks.processes.orphans import end_with_peer
@@ -90,6 +91,25 @@ def reading_apart() -> Iterator[Reader]:
         yield read
     finally:
         IDLE.extend(known)
+
+
+def footer_fits_clock(settings: Settings, day: date) -> bool:
+    """Whether one file of a day has timestamps that will do where the clock changes, by its footer alone;
+    True where there is none, or none that can be read.
+    """
+    dump = discover(settings, [day])[day]
+    if not isinstance(dump, Dump):
+        return True
+    part = next(number for number, own in enumerate(dump.files) if own)
+    files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
+    process = _Process()
+    try:
+        found = process.ask(settings, [replace(dump, files=files)], seconds_of(settings), footers=True)
+    except (EOFError, OSError, OptStreamError):
+        return True
+    finally:
+        process.kill()
+    return isinstance(found, str) or found[0].fits_clock
 
 
 def seconds_of(settings: Settings) -> float:
@@ -172,7 +192,9 @@ class _Process:
     def lives(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay] | str:
+    def ask(
+        self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
+    ) -> list[ReadDay] | str:
         """What it read, or in words why it could not. Raises EOFError or OSError if it is gone, or is killed
         for having taken longer than so many seconds, and OptStreamError if its answer is none.
         """
@@ -180,7 +202,7 @@ class _Process:
         timer.daemon = True
         timer.start()
         try:
-            self._end.send_bytes(request(settings, dumps))
+            self._end.send_bytes(request(settings, dumps, footers=footers))
             return answered(iter(self._message, None), settings, dumps)
         finally:
             timer.cancel()
@@ -280,9 +302,9 @@ def serve(end: End) -> None:
             return
         found: list[ReadDay] | str
         try:
-            settings, dumps = requested(message)
+            settings, dumps, footers = requested(message)
             _limit(settings, dumps)
-            found = read_days(settings, dumps)
+            found = (read_footers if footers else read_days)(settings, dumps)
         except BaseException as error:  # a library's text may hold a reading
             if not is_failure(error):
                 raise
