@@ -1,19 +1,23 @@
 """Steps by the clock of a column of timestamps, and the first day to come that a change of it will refuse."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import lru_cache
 
 from optstream.errors import ParameterError
-from optstream.stream import Calendar, day_of, days_from
+from optstream.ledger import Ledger
+from optstream.stream import Calendar, day_of, days_from, period_from
+from tasks.config import Settings
+from tasks.contracts.results import RAW, newest_results
 
 EPOCH = datetime(1970, 1, 1)
 ONE, TWO_YEARS = timedelta(days=1), timedelta(days=731)
 NEEDED = {
-    "elapsed": 'deliver the days on which the clock changes with a time zone or in UTC, which other days need '
-    'not; or, before the first release, set day = "fixed" if every local day has the same slots',
-    "fixed": "deliver the days on which the clock changes by the wall clock, without a time zone, which other "
-    'days need not; or, before the first release, set day = "elapsed" if days have the steps that pass',
+    "elapsed": "deliver days on which the clock changes with a time zone or in UTC, which others need not; "
+    'or before the first release set day = "fixed" if every local day has the same slots',
+    "fixed": "deliver days on which the clock changes by the wall clock, without a time zone, which others "
+    'need not; or before the first release set day = "elapsed" if days have the steps that pass',
 }
 """By `stream.day`, how timestamps of the other kind are put right."""
 
@@ -73,3 +77,14 @@ def _foreseen(calendar: Calendar, first: date, fits: bool) -> str | None:
             f"changes, and timestamps have {has}: {NEEDED[calendar.day]}"
         )
     return None
+
+
+def clock_ahead(settings: Settings, ledger: Ledger, newest: date) -> str | None:
+    """Return what `foresee` says after a period that was released, by its newest validation result."""
+    calendar, fits = settings.calendar, True
+    for day, suite, document in newest_results(settings, {newest}):
+        with suppress(KeyError, TypeError):
+            fits &= suite != RAW or day.isoformat() not in document["meta"]["unfit_clock"]
+    steps = calendar.steps_over(day_of(newest) - TWO_YEARS, day_of(newest))
+    released = (period_from(one.period) for one in ledger.outlines(settings.stream.name, steps))
+    return foresee(calendar, newest, fits, released)

@@ -116,7 +116,7 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
 
 
 def fits_in_footer(path: Location, timestamp: str, settings: Settings) -> bool:
-    """Whether the timestamps of a file fit a change of the clock, by its footer; True where that is silent."""
+    """Whether timestamps of a file fit a change of the clock, by its footer; True where that is silent."""
     claims = claims_in(path)
     if claims is None or not claims.within(LIMITS):
         return True
@@ -124,8 +124,9 @@ def fits_in_footer(path: Location, timestamp: str, settings: Settings) -> bool:
         stamp = scan_file(path).collect_schema().get(timestamp)
     except UNREADABLE:
         return True
-    is_known = isinstance(stamp, pl.Datetime)
-    return not is_known or fits_clock(settings.calendar, zoned=stamp.time_zone is not None)
+    if not isinstance(stamp, pl.Datetime):
+        return True
+    return fits_clock(settings.calendar, zoned=stamp.time_zone is not None)
 
 
 def _few(schema: pl.Schema) -> tuple[str, ...]:

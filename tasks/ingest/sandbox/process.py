@@ -31,6 +31,7 @@ from tasks.config.tables.fields import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrival.files import size_of
 from tasks.ingest.arrival.parts import parts_of, place_of
+from tasks.ingest.clock import foresee
 from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
 from tasks.ingest.sandbox.messages import answer, answered, request, requested
 from tasks.processes.core_dumps import forbid_core_dumps
@@ -93,10 +94,12 @@ def reading_apart() -> Iterator[Reader]:
         IDLE.extend(known)
 
 
-def footer_fits_clock(settings: Settings, day: date) -> bool:
-    """Whether one file of a day has timestamps that will do where the clock changes, by its footer alone;
-    True where there is none, or none that can be read.
-    """
+def clock_before_ingest(settings: Settings, day: date) -> str | None:
+    """Return what `foresee` says of a day's timestamps, by the footer of one file, if there is one."""
+    return foresee(settings.calendar, day, _footer_fits_clock(settings, day))
+
+
+def _footer_fits_clock(settings: Settings, day: date) -> bool:
     dump = discover(settings, [day])[day]
     if not isinstance(dump, Dump):
         return True
