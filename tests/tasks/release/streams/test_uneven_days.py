@@ -38,6 +38,6 @@ def test_a_day_is_released_or_nothing_of_it_is_charged(installation, name, zone,
     installation.simulate(*whole)
     done = installation.release(*whole)
     failed = [one for one, work in done.items() if work.outcome.status is not Status.PUBLISHED]
-    # its noise is of the shortest day, and by today's calendar nobody foresaw one of 23 hours
-    assert failed == ([day] if zone == "Europe/Moscow" and name in ("Fourier", "OptStream") else [])
+    # Fourier plans a day of 23 hours by itself: the ledger has the next one wait for a window with headroom
+    assert failed == ([day + ONE] if (name, zone) == ("Fourier", "Europe/Moscow") else [])
     assert [one for one in failed if installation.ledger.latest("two-regions", str(one))] == []
