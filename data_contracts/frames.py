@@ -26,9 +26,8 @@ FILE_FAULTS = {
     "value_type": "must be a column of numbers that can be counted exactly (text is not)",
     "customer_type": "must be text or whole numbers",
     "region_type": "must be text or whole numbers",
-    "clock": 'the clock changes this year or the next: day = "elapsed" needs timestamps with a time zone, '
-    'day = "fixed" wall-clock timestamps without one: deliver those, for stream.day stays once days are '
-    "released",
+    "clock": 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone, '
+    'day = "fixed" wall-clock timestamps without one: deliver this day with those, which other days need not',
 }
 """Why a file cannot be read, the most telling first."""
 FAULTY_COLUMNS = {

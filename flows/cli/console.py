@@ -13,7 +13,9 @@ from rich.progress import Progress
 from rich.table import Column, Table
 
 from flows.cli.activity import spoken, work
+from optstream.ledger import Ledger
 from tasks.config import Settings
+from tasks.ingest.clock import clock_ahead
 from tasks.monitoring.suspect_readings import loudest
 from tasks.release.day import Ended, Status
 from tasks.release.records.outcomes import Budget
@@ -96,13 +98,16 @@ class Terminal:
         self.say(f"published in {settings.published_folder}")
         self.say(f"alarms, if there are any, in {settings.validation_folder}")
 
-    def attention(self, ended: Sequence[Ended], settings: Settings) -> None:
-        """A line for each region most of whose readings were strange: for the operator, who may see readings.
+    def attention(self, ended: Sequence[Ended], settings: Settings, ledger: Ledger) -> None:
+        """A line for each region most of whose readings were strange: for the operator, who may see readings;
+        and one for a day to come that will be refused for its clock.
 
         No exit code and no outcome depends on it.
         """
         drawn = {day.day for day in ended if day.outcome.status in (Status.PUBLISHED, Status.HELD)}
-        for line in loudest(settings, drawn) if drawn and not self.as_json else ():
+        if not drawn or self.as_json:
+            return
+        for line in filter(None, (*loudest(settings, drawn), clock_ahead(settings, ledger, max(drawn)))):
             self.say(f"ATTENTION {line}")
 
     def budget(self, budget: Budget) -> None:

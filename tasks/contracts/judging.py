@@ -30,9 +30,11 @@ def keep(
     stopped: Mapping[str, str] | None = None,
     alarms: Said | None = None,
     metrics: pl.DataFrame | None = None,
+    unfit_clock: Sequence[str] = (),
 ) -> Path:
     """Write a result and its page, readable by the owner only; return the result's file. stopped: why each
-    day that stops does. alarms: what else was found. metrics: what was judged, to keep.
+    day that stops does. alarms: what else was found. metrics: what was judged, to keep. unfit_clock: days
+    with timestamps that a change of the clock would refuse.
     """
     first, last = min(days), max(days)
     # not the library's own: a plain hash of the frame is in it
@@ -43,6 +45,7 @@ def keep(
         "configuration_hash": settings.configuration_hash,
         "stopped": dict(stopped or {}),
         "alarms": {day: list(lines) for day, lines in (alarms or {}).items() if lines},
+        "unfit_clock": list(unfit_clock),
     }
     kept: Any = result
     kept.meta = meta

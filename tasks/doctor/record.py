@@ -24,6 +24,8 @@ from tasks.ingest.arrival.discover import (
     discover,
 )
 from tasks.ingest.arrival.folders import entries_of
+from tasks.ingest.clock import clock_ahead
+from tasks.ingest.sandbox.process import clock_before_ingest
 from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
 from tasks.operations.permissions import quoted
@@ -52,6 +54,7 @@ def record(settings: Settings, now: datetime) -> Iterator[Finding]:
     except LedgerError as error:
         yield wrong("ledger.url", str(error), "see that the database is there and answers")
         return
+    yield from _clock_ahead(settings, ledger)
     if ledger is None:
         yield from _without_ledger(catalogue, ledger_database(settings.ledger_url))
         yield from _refused(settings, now, set())
@@ -75,6 +78,19 @@ def _without_ledger(catalogue: Catalogue | None, database: object) -> Iterator[F
             "days are published and the ledger is gone: what was spent would be forgotten",
             "restore it from a backup before the next run, or correct ledger.url",
         )
+
+
+def _clock_ahead(settings: Settings, ledger: Ledger | None) -> Iterator[Finding]:
+    """What the calendar of two years will refuse: after the newest release, or from the first dump on."""
+    newest = ledger.last_release(settings.stream.name) if ledger else None
+    if ledger and newest:
+        ahead = clock_ahead(settings, ledger, period_from(newest.period))
+    else:
+        day = min(days_with_dumps(settings), default=None)
+        ahead = clock_before_ingest(settings, day) if day else None
+    if ahead is not None:
+        rule, _, remedy = ahead.rpartition(": ")
+        yield warning("stream.day", rule, remedy)
 
 
 def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Iterator[Finding]:

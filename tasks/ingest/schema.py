@@ -1,25 +1,21 @@
 """What a Parquet file's footer must say before a row of it is read."""
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
-from functools import lru_cache
+from datetime import date
 from typing import Any
 
 import polars as pl
 
 from data_contracts.frames import LIMITS
 from optstream.catalogue.backends import Location
-from optstream.errors import ParameterError
-from optstream.stream import Calendar, days_from
 from tasks.config import Layout, Settings
 from tasks.ingest.arrival.files import claims_in, pages_are_whole, scan_file, sha256_of
+from tasks.ingest.clock import fits_clock, start_of
 from tasks.ingest.reading import countable
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What polars raises on a file that is not what it says; its texts can carry values, so none is kept."""
 PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-EPOCH = datetime(1970, 1, 1)
 MOST_SHOWN = 10
 """Columns of a file that messages name."""
 
@@ -52,6 +48,7 @@ class SourceFile:
     customer: Any = None
     rows: int = 0
     floats: frozenset[str] = frozenset()
+    fits_clock: bool = True
     found: tuple[str, ...] = ()
 
 
@@ -99,9 +96,9 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     read = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else []), *of_leaf]
     if not pages_are_whole(file.path, read):
         return replace(file, broken="damaged_page")
-    aware = stamp.time_zone is not None
-    start = _start(settings.calendar, day, aware=aware)
-    if start is None or not has_even_clock(settings.calendar, day.year, aware=aware):
+    zoned = stamp.time_zone is not None
+    start = start_of(settings.calendar, day, zoned=zoned)
+    if start is None:
         return replace(file, broken="clock")
     unit = PER_SECOND[stamp.time_unit]
     return replace(
@@ -112,7 +109,22 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         customer=customer,
         rows=claims.rows,
         floats=frozenset(one for one in read if schema[one].is_float()) - {columns.value},
+        fits_clock=fits_clock(settings.calendar, zoned=zoned),
     )
+
+
+def fits_in_footer(path: Location, timestamp: str, settings: Settings) -> bool:
+    """Whether timestamps of a file fit a change of the clock, by its footer; True where that is silent."""
+    claims = claims_in(path)
+    if claims is None or not claims.within(LIMITS):
+        return True
+    try:
+        stamp = scan_file(path).collect_schema().get(timestamp)
+    except UNREADABLE:
+        return True
+    if not isinstance(stamp, pl.Datetime):
+        return True
+    return fits_clock(settings.calendar, zoned=stamp.time_zone is not None)
 
 
 def _few(schema: pl.Schema) -> tuple[str, ...]:
@@ -124,38 +136,3 @@ def _names(dtype: pl.DataType, metered: bool) -> bool:
     """Whether a column of this type can name somebody or something."""
     known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
     return known or (metered and (dtype.is_float() or dtype == pl.Null))
-
-
-@lru_cache(maxsize=64)
-def has_even_clock(calendar: Calendar, year: int, *, aware: bool) -> bool:
-    """Whether timestamps of this kind name every step of a year and of the next once: else a night that
-    nobody thinks of would be the first to be refused, when `stream.day` cannot be changed any more.
-
-    aware: they have a time zone, as "elapsed" days need where the clock changes; "fixed" ones need none.
-    """
-    if aware == (calendar.day == "elapsed"):
-        return True
-    for day in days_from(date(year, 1, 1), date(year + 1, 12, 31)):
-        lasts = calendar.begins_at(day + timedelta(days=1)).timestamp() - calendar.begins_at(day).timestamp()
-        if lasts == timedelta(days=1).total_seconds():
-            continue  # nothing changes
-        with suppress(ParameterError):  # no whole steps: refused by name, whatever its timestamps are
-            if any(_start(calendar, period, aware=aware) is None for period in calendar.periods_of(day)):
-                return False
-    return True
-
-
-@lru_cache(maxsize=1024)
-def _start(calendar: Calendar, day: date, *, aware: bool) -> int | None:
-    """Seconds from the epoch to the first step, on the column's clock; None if its steps are not even.
-
-    They are not where a clock changes: wall-clock times name an hour twice or never ("elapsed"), and fixed
-    slots have no instant, or two ("fixed").
-    """
-    times = calendar.utc_times(day) if aware else calendar.local_times(day)
-    length = timedelta(minutes=calendar.step_minutes)
-    bare = [None if stamp is None else stamp.replace(tzinfo=None) for stamp in times]
-    first = bare[0]
-    if first is None or any(stamp != first + number * length for number, stamp in enumerate(bare)):
-        return None
-    return int((first - EPOCH).total_seconds())

@@ -61,7 +61,17 @@ def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) 
         for name, lines in judge_by_users(settings, frame, judged, now).items():
             alarms[name] += lines
     dates = [day.day for day in days]
-    results = keep(settings, raw, RAW, dates, now, stopped=stopped, alarms=alarms, metrics=metrics)
+    results = keep(
+        settings,
+        raw,
+        RAW,
+        dates,
+        now,
+        stopped=stopped,
+        alarms=alarms,
+        metrics=metrics,
+        unfit_clock=[day.day.isoformat() for day in days if not day.fits_clock],
+    )
     keep(settings, private, PRIVATE_PERIOD, dates, now, stopped=stopped, metrics=periods)
     verdicts = []
     for day in days:

@@ -17,6 +17,7 @@ from optstream.stream import day_of, period_from
 from tasks.config import Settings
 from tasks.contracts.results import PRIVATE_PERIOD, RAW, USER, newest_results
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
+from tasks.ingest.clock import clock_ahead
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import BudgetSummary
 from tasks.monitoring.audit_record import AuditRecord, last_audit
@@ -76,6 +77,7 @@ class Facts:
         user_suites: Of the newest days, what users' suites found; it may depend on readings.
         unsaid_noise: Stream and period of each release of the budget whose noise became known, as long as
             `about.json` does not name it.
+        clock_ahead: The first day to come that will be refused for its clock, why, and what to do.
     """
 
     live: bool
@@ -99,6 +101,7 @@ class Facts:
     page_behind: bool = False
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
     unsaid_noise: tuple[tuple[str, str], ...] = ()
+    clock_ahead: str | None = None
 
     @cached_property
     def newest_unlike(self) -> date | None:
@@ -160,6 +163,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         page_behind=_page_behind(settings, ledger, catalogue, now),
         user_suites=_user_suites(settings, last),
         unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),
+        clock_ahead=clock_ahead(settings, ledger, max(releases)) if ledger and releases else None,
     )
 
 

@@ -33,6 +33,7 @@ from flows.orchestration.environment import connect
 from flows.orchestration.workers import check_cluster, task_runner
 from optstream.ledger import open_ledger
 from tasks.config import Settings
+from tasks.ingest.sandbox.process import clock_before_ingest
 from tasks.operations.permissions import check_trusted
 from tasks.planning.backfill_cost import backfill_document, cost_of, plan_document
 from tasks.planning.backfill_plan import BackfillPlan, plan_backfill
@@ -220,9 +221,12 @@ def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> Done:
         f"any {settings.privacy.window} steps may lose epsilon {float(cost.grant):g}; of those that see "
         f"these days the worst was charged {float(cost.before):.6g}, and would be {float(cost.after):.6g}"
     )
-    terminal.say("nothing was read, drawn or charged")
+    terminal.say("no reading was read, nothing drawn or charged")
     _list_days("would be refused, for their windows have too little left", cost.refused, terminal)
     _list_days("without a dump", plan.absent, terminal)
+    ahead = clock_before_ingest(settings, plan.missing[0]) if plan.missing else None
+    if ahead is not None:
+        terminal.say(ahead)
     terminal.document(plan_document(plan, cost, settings))
     fits = f"{len(plan.missing)} {settings.stream.period}s to release"
     return Done(1, f"{fits}, {len(cost.refused)} would be refused") if cost.refused else Done(0, fits)
@@ -238,14 +242,15 @@ def _show_end(
     waits: bool,
 ) -> None:
     """Say what is left, or that nothing was to do. waits: whether anything was, if only new estimates."""
-    budget = budget_of(settings, open_ledger(settings.ledger_url))
+    ledger = open_ledger(settings.ledger_url)
+    budget = budget_of(settings, ledger)
     left = [day for day in works if not day.outcome.status.is_good]
     if left:
         terminal.outcomes(left, settings, budget)
     elif waits:
         terminal.budget(budget)
         terminal.say(f"published in {settings.published_folder}")
-    terminal.attention(works, settings)
+    terminal.attention(works, settings, ledger)
     _list_days("without a dump", plan.absent, terminal)
     if not waits:
         terminal.say("nothing to do; nothing changed, nothing spent")

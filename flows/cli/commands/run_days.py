@@ -102,9 +102,10 @@ def _release(
             with terminal.step("prepare"):
                 from flows.orchestration.release import run_days  # prefect has read its settings now
             works = run_days(settings, days, terminal, restate=restate, dask=dask)
-    budget = budget_of(settings, open_ledger(settings.ledger_url), days)
+    ledger = open_ledger(settings.ledger_url)
+    budget = budget_of(settings, ledger, days)
     terminal.outcomes(works, settings, budget)
-    terminal.attention(works, settings)
+    terminal.attention(works, settings, ledger)
     terminal.document(outcomes_document(works, settings, budget))
     counts = Counter(work.outcome.status for work in works)
     words = ", ".join(f"{count} {status.value}" for status, count in counts.items())

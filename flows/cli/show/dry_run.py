@@ -20,7 +20,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     if terminal.as_json:
         terminal.document(dry_run_document(found))
         return
-    terminal.say(f"{found.stream}: a dry run; nothing is read, drawn or charged")
+    terminal.say(f"{found.stream}: a dry run; no reading is read, nothing is drawn or charged")
     for period in found.periods:
         terminal.say(f"\n{_days(period)}, {period.n_steps} steps; numbers in the unit of the readings")
         terminal.console.print(_costs(period, found.currency))

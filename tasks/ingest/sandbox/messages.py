@@ -22,8 +22,11 @@ from tasks.ingest.schema import UNREADABLE
 UNITS = "units"
 
 
-def request(settings: Settings, dumps: Sequence[Dump]) -> bytes:
-    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder."""
+def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
+    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder.
+
+    footers: nothing else of them is read.
+    """
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
     rest = {
         "mechanism": {"name": settings.mechanism.name},
@@ -38,10 +41,10 @@ def request(settings: Settings, dumps: Sequence[Dump]) -> bytes:
         }
         for dump in dumps
     ]
-    return json.dumps({"settings": known | rest, "dumps": days}).encode()
+    return json.dumps({"settings": known | rest, "dumps": days, "footers": footers}).encode()
 
 
-def requested(message: bytes) -> tuple[Settings, list[Dump]]:
+def requested(message: bytes) -> tuple[Settings, list[Dump], bool]:
     """What `request` said."""
     given = json.loads(message)
     dumps = []
@@ -49,7 +52,7 @@ def requested(message: bytes) -> tuple[Settings, list[Dump]]:
         files = tuple(tuple(_located(file) for file, _ in own) for own in dump["files"])
         hashes = {_located(file): tag for own in dump["files"] for file, tag in own if tag}
         dumps.append(Dump(period_from(dump["day"]), files, hashes))
-    return Settings.model_validate_json(json.dumps(given["settings"])), dumps
+    return Settings.model_validate_json(json.dumps(given["settings"])), dumps, given["footers"]
 
 
 def _located(text: str) -> Location:
@@ -66,6 +69,7 @@ def answer(read: Sequence[ReadDay] | str) -> Iterator[bytes]:
         {
             "day": day.day.isoformat(),
             "sound": day.units is not None,
+            "fits_clock": day.fits_clock,
             "places": [[*key, place.file, place.step, place.found] for key, place in day.places.items()],
         }
         for day in read
@@ -128,7 +132,7 @@ def _day(day: date, said: Any, source: Iterator[bytes], settings: Settings) -> R
         )
         for region, rule, file, step, found in said["places"]
     }
-    return ReadDay(day, units, metrics, places)
+    return ReadDay(day, units, metrics, places, said["fits_clock"] is True)
 
 
 def _arrow(frame: pl.DataFrame) -> bytes:

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection as End
 from multiprocessing.context import ForkProcess
@@ -26,10 +27,11 @@ from threading import Timer
 from optstream.errors import DumpError, OptStreamError
 from tasks.config import Settings
 from tasks.config.tables.fields import step_minutes
-from tasks.ingest import Dump, IngestedDay, Reader
+from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrival.files import size_of
 from tasks.ingest.arrival.parts import parts_of, place_of
-from tasks.ingest.days import ReadDay, read_days, sealed
+from tasks.ingest.clock import foresee
+from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
 from tasks.ingest.sandbox.messages import answer, answered, request, requested
 from tasks.processes.core_dumps import forbid_core_dumps
 from tasks.processes.orphans import end_with_peer
@@ -89,6 +91,27 @@ def reading_apart() -> Iterator[Reader]:
         yield read
     finally:
         IDLE.extend(known)
+
+
+def clock_before_ingest(settings: Settings, day: date) -> str | None:
+    """Return what `foresee` says of a day's timestamps, by the footer of one file, if there is one."""
+    return foresee(settings.calendar, day, _footer_fits_clock(settings, day))
+
+
+def _footer_fits_clock(settings: Settings, day: date) -> bool:
+    dump = discover(settings, [day])[day]
+    if not isinstance(dump, Dump):
+        return True
+    part = next(number for number, own in enumerate(dump.files) if own)
+    files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
+    process = _Process()
+    try:
+        found = process.ask(settings, [replace(dump, files=files)], seconds_of(settings), footers=True)
+    except (EOFError, OSError, OptStreamError):
+        return True
+    finally:
+        process.kill()
+    return isinstance(found, str) or found[0].fits_clock
 
 
 def seconds_of(settings: Settings) -> float:
@@ -171,7 +194,9 @@ class _Process:
     def lives(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay] | str:
+    def ask(
+        self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
+    ) -> list[ReadDay] | str:
         """What it read, or in words why it could not. Raises EOFError or OSError if it is gone, or is killed
         for having taken longer than so many seconds, and OptStreamError if its answer is none.
         """
@@ -179,7 +204,7 @@ class _Process:
         timer.daemon = True
         timer.start()
         try:
-            self._end.send_bytes(request(settings, dumps))
+            self._end.send_bytes(request(settings, dumps, footers=footers))
             return answered(iter(self._message, None), settings, dumps)
         finally:
             timer.cancel()
@@ -277,9 +302,9 @@ def serve(end: End) -> None:
             return
         found: list[ReadDay] | str
         try:
-            settings, dumps = requested(message)
+            settings, dumps, footers = requested(message)
             limit(math.ceil(seconds_of(settings) * len(dumps)) + 1, _largest(dumps))
-            found = read_days(settings, dumps)
+            found = (read_footers if footers else read_days)(settings, dumps)
         except BaseException as error:  # a library's text may hold a reading
             if not is_failure(error):
                 raise

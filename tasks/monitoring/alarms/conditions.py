@@ -63,6 +63,8 @@ def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alar
             "the stream is watched and nothing was ever released: run it once (`optstream run`), or say from "
             "which day on with [watch] first_day",
         )
+    if facts.clock_ahead is not None:
+        yield Alarm(Kind.CLOCK, stream, facts.clock_ahead, severity=Severity.WARNING)
     if facts.audit is not None and facts.audit.same and not facts.audit.passed:
         yield Alarm(
             Kind.AUDIT,
