@@ -43,8 +43,8 @@ OF_THE_SERVER = {
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
     # who holds the one place of a deployment is known after a restart, too
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
-    # with the 15 of the default, on a busy machine all wait for SQLite's one writer, which waits for a 16th; 5
-    # stay open, and each of those caches up to 80 MB of the database
+    # with the 15 of the default, on a busy machine all wait for SQLite's one writer, which waits for a 16th;
+    # no more than 5 stay open, for each caches up to 80 MB of the database
     "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "5",
     "PREFECT_SERVER_DATABASE_SQLALCHEMY_MAX_OVERFLOW": "75",
 }
