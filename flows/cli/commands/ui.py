@@ -43,7 +43,10 @@ def ui(
     every: Annotated[
         int, typer.Option(min=5, max=3600, metavar="SECONDS", help="How often each stream is looked at.")
     ] = 30,
-    inherited: Annotated[int | None, typer.Option("--socket", hidden=True)] = None,
+    inherited: Annotated[
+        int | None,
+        typer.Option("--socket", hidden=True, help="An open one to listen at, of `optstream serve`."),
+    ] = None,
     textfile: Annotated[
         Path | None,
         typer.Option(
