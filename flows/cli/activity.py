@@ -14,7 +14,7 @@ LONG_RUNNING = ("serve", "ui")
 
 @dataclass
 class _Activity:
-    """words: what is done now. moves: whether a bar or a spinner shows it."""
+    """The work under way. words: its name. moves: whether a bar or a spinner shows it."""
 
     words: str = ""
     moves: bool = False

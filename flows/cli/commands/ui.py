@@ -1,6 +1,7 @@
 """`optstream ui`: the operators' pages of several streams, as a web application."""
 
 import os
+import socket
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,7 +15,7 @@ import uvicorn
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, examples, new_app
 from flows.orchestration.environment import connect
-from flows.orchestration.listening import BoundedProtocol, listen, raise_open_files
+from flows.orchestration.listening import BOUNDED, listen, raise_open_files
 from flows.orchestration.processes import LOOPBACK, PAGES_PORT, password_of
 from flows.ui.application import application
 from flows.ui.looking import Looks, RunsOf
@@ -42,6 +43,10 @@ def ui(
     every: Annotated[
         int, typer.Option(min=5, max=3600, metavar="SECONDS", help="How often each stream is looked at.")
     ] = 30,
+    inherited: Annotated[
+        int | None,
+        typer.Option("--socket", hidden=True, help="An open one to listen at, of `optstream serve`."),
+    ] = None,
     textfile: Annotated[
         Path | None,
         typer.Option(
@@ -62,14 +67,14 @@ def ui(
     settings, terminal = readable(files), Terminal()
     home = settings[0].serve_folder
     raise_open_files()
-    listening = listen(host, port, "--port")
+    listening = listen(host, port, "--port") if inherited is None else socket.socket(fileno=inherited)
+    port = listening.getsockname()[1]
     looks, stop = Looks(files, every, _now, textfile, _runs(settings[0])), Event()
     server = uvicorn.Server(
         uvicorn.Config(
             application(looks, password_of(home), _now),
-            http=BoundedProtocol,
+            **BOUNDED,
             ws="none",
-            backlog=64,  # so many are taken at once, before one can be closed
             log_level="warning",
             access_log=False,
             server_header=False,
