@@ -4,7 +4,7 @@ No frame holds a reading. Whether a day appears must not depend on one: what sto
 is files, columns, types, rows and steps. This module does not import Great Expectations.
 """
 
-from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet import Limits
 
 LIMITS = Limits(rows=2**31, columns=10_000)
 """What the footer of one file of a dump may claim; a day may have many files."""

@@ -10,13 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.errors import DumpError, ParameterError
-from optstream.mechanisms.history_informed.public_prior import learn_from_public, medians_of
+from optstream.mechanisms.history_informed import learn_from_public, medians_of
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
-from tasks.config.paths import lies_within
-from tasks.covariates.private_zones import private_zones
-from tasks.covariates.public_holidays import public_holidays
+from tasks.config.fields import lies_within
+from tasks.config.holidays import public_holidays
+from tasks.trusted.covariates import private_zones
 
 REGION = "region="
 Values = NDArray[np.float64]

@@ -9,12 +9,18 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.base import Section
-from tasks.config.tables.covariates import COVARIATES, PublicSeries
-from tasks.config.tables.hierarchy_changes import HIERARCHY_CHANGES, HierarchyChange
-from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.config.tables.published import PublishedAbout
-from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change
+from tasks.config.fields import Section
+from tasks.config.schema import (
+    COVARIATES,
+    HIERARCHY_CHANGES,
+    MECHANISMS,
+    OPTIONAL,
+    SECTIONS,
+    Change,
+    HierarchyChange,
+    PublicSeries,
+    PublishedAbout,
+)
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\

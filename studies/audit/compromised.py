@@ -26,10 +26,10 @@ from optstream.stream.state import raw_bytes
 from studies.audit.stream import DAYS, made_up_stream
 from studies.audit.subjects.histories import History, Seen, outputs_of, release, seen
 from studies.audit.subjects.subject import BufferedNoise, Outputs
-from tasks.operations.compromise import compromise
-from tasks.release.build_mechanism import mechanism_for
+from tasks.operate.compromise import compromise
+from tasks.release.mechanism import mechanism_for
 from tasks.release.run import LEASE, terms_of
-from tasks.storage.private_files import DrawingFile
+from tasks.trusted.files import DrawingFile
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LEAKED = len(DAYS) - 1

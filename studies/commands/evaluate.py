@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 
-from flows.cli.console import Terminal
 from flows.cli.options import (
     DEFAULT_CONFIG,
     Config,
@@ -22,6 +21,7 @@ from flows.cli.options import (
     flag,
     new_app,
 )
+from flows.cli.output import Terminal
 from optstream.errors import ParameterError
 from studies.evaluation import EXPERIMENTS, Experiment, unique_cells
 from studies.papers.data import SIMULATED, read_study_data, simulated_study_data

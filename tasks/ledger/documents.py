@@ -6,11 +6,10 @@ from typing import Any
 
 from optstream.privacy import PrivacyModel
 from tasks.ledger.export import Exported
-from tasks.ledger.horizon import Horizon
-from tasks.ledger.show_pages import BudgetSummary, StreamPage
+from tasks.ledger.show import BudgetSummary, Horizon, StreamPage
 from tasks.ledger.verify import Verification
-from tasks.operations.purge import Purged
-from tasks.release.records.outcomes import amount_document
+from tasks.operate.purge import Purged
+from tasks.release.outcomes import amount_document
 
 
 def book_document(

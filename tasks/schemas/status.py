@@ -4,8 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from tasks.monitoring.alarms.alarm import Kind, Severity
-from tasks.monitoring.days import State
+from tasks.monitor.days import Kind, Severity, State
 from tasks.schemas.fields import Count, Instant, OrAbsent, Part, Period, Positive, Several, Text
 
 Amount = Annotated[

@@ -9,7 +9,7 @@ from data_contracts.judge import judge
 from data_contracts.release import CONTRACT, LINEAGE, refusals, release_metrics
 from optstream.errors import ContractError
 from optstream.stream import AggregationTree, Feature
-from optstream.stream.hierarchy.margin import Margin
+from optstream.stream.lattice import Margin
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "a": "N", "b": "N"})
 FEATURES = [Feature((range(0, 2), range(2, 4)), "halves")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tasks.config import Layout, load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.sections import Change, Input
+from tasks.config.schema import Change, Input
 
 PAGE = (Path(__file__).parents[2] / "docs/data/input.md").read_text(encoding="utf-8")
 

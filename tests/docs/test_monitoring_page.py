@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from flows.cli.show.stream_view import LETTERS, RULER
+from flows.cli.watch import LETTERS, RULER
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.sections import Watch
-from tasks.monitoring import Kind, Severity
-from tasks.monitoring.alarms.conditions import EXPIRY_WARNING
-from tasks.monitoring.regions import ALIKE
+from tasks.config.schema import Watch
+from tasks.monitor.alarms import EXPIRY_WARNING
+from tasks.monitor.facts import ALIKE
+from tasks.monitor.view import Kind, Severity
 from tasks.schemas.json_schema import DOCUMENTS
 
 PAGE = (Path(__file__).parents[2] / "docs/monitoring.md").read_text(encoding="utf-8")

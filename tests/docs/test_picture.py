@@ -13,8 +13,7 @@ from docs.generate.picture import simulated_truth
 from optstream.errors import DumpError, ParameterError
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE
-from tasks.sample_data.simulate import simulate
-from tasks.sample_data.write_dumps import write_dump
+from tasks.operate.simulate import simulate, write_dump
 
 DAY = date(2016, 2, 1)
 

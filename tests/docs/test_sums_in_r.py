@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import ErrorTerms
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.estimation.groups import GroupedNodes
 
 RSCRIPT = shutil.which("Rscript")
 PAGE = Path(__file__).parents[2] / "docs/data/sums.md"

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.config.schema import MECHANISMS
 from tests.properties.damage import damaged, names, plain_values
 
 SMALL = tomllib.loads(EXAMPLE)

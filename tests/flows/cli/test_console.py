@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from flows.cli.console import Terminal
-from tasks.release.day import Outcome, Status
+from flows.cli.output import Terminal
+from tasks.release.stages import Outcome, Status
 
 
 @pytest.mark.parametrize(("status", "times"), [(Status.REFUSED, 1), (Status.UNCHANGED, 3)])

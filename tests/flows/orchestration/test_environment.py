@@ -10,7 +10,7 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.orchestration.environment import ALWAYS, DEFAULTS, connect, environment
 from optstream.errors import ConfigurationError
-from tasks.doctor.surroundings import ask_server
+from tasks.operate.doctor import ask_server
 from tests.prefect_server import free_port
 
 UNASKED = """

@@ -23,7 +23,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.settings import get_current_settings
 
-from flows.cli.console import Terminal
+from flows.cli.output import Terminal
 from flows.orchestration.backfill import run_backfill
 from flows.orchestration.release import run_days
 from tasks.config import load_settings

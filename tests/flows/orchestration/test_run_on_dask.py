@@ -8,16 +8,16 @@ import dask
 import pytest
 from distributed import LocalCluster
 
-from flows.cli.console import Terminal
+from flows.cli.output import Terminal
 from flows.orchestration import calls, workers
 from flows.orchestration.calls import in_one_run
 from flows.orchestration.release import run_days
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.config import load_settings
-from tasks.ingest import summed
+from tasks.ingest import days as summed
 from tasks.ledger.verify import verify
-from tasks.release.day import Status
-from tasks.sample_data.simulate import simulate
+from tasks.operate.simulate import simulate
+from tasks.release.stages import Status
 from tests.faults.world import configured
 from tests.killed_once import killed_once
 

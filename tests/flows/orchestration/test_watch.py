@@ -25,11 +25,11 @@ from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
-from tasks.monitoring.deadlines import last_ended
-from tasks.monitoring.ended import last_end, note_end
-from tasks.release.day import Requested
+from tasks.monitor.facts import last_ended
+from tasks.monitor.records import last_end, note_end
 from tasks.release.run import Run, enrol
-from tasks.storage.private_files import exclusive_in
+from tasks.release.stages import Requested
+from tasks.trusted.files import exclusive_in
 from tests.faults.world import configured, deliver
 from tests.flows.command import invoke
 from tests.flows.listeners import mail_server, webhook
@@ -169,7 +169,7 @@ def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_addres
 
 @pytest.mark.nightly
 def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
-    from flows.orchestration.notifications import AppriseUrl
+    from flows.orchestration.watch import AppriseUrl
 
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
@@ -217,8 +217,8 @@ def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefec
 
 def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
     """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
-    from tasks.monitoring import facts
-    from tasks.monitoring.suspect_readings import Suspect
+    from tasks.monitor import facts
+    from tasks.monitor.facts import Suspect
 
     settings = load_settings(here / "optstream.toml")
     days = last_three(settings)

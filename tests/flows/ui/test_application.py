@@ -7,8 +7,7 @@ from threading import Event, Thread
 import pytest
 from starlette.testclient import TestClient
 
-from flows.ui.application import application
-from flows.ui.guard import HEADERS
+from flows.ui.application import HEADERS, application
 from flows.ui.looking import MOST_ROUNDS_LATE, Looks
 from tests.tasks.conftest import CONFIGURATION
 

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime
 import pytest
 
 from flows.ui.looking import Looks
-from tasks.release.steps import reserve_budget
+from tasks.release.pipeline import reserve_budget
 from tests.flows.ui.conftest import opened
 from tests.tasks.two_regions import CONFIGURATION, READING, Installation
 

@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 import pytest
 from prefect import flow, tags, task
 
-from flows.orchestration.run_names import tags_of
+from flows.orchestration.calls import tags_of
 from flows.ui.prefect_runs import FLOWS, _site_of, names_day, runs_of
 from tests.flows.served import until
 

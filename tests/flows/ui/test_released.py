@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from flows.ui.application import DATA_DOCS, application
 from flows.ui.looking import Looks
-from tasks.monitoring.alarms.conditions import DEPENDS
+from tasks.monitor.alarms import DEPENDS
 from tests.failing import raising
 from tests.flows.ui.conftest import AUTHORIZED, SECRET, SIDEWAYS, SIZES, opened
 from tests.tasks.two_regions import CONFIGURATION, Installation, in_another_unit

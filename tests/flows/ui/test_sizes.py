@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from flows.ui.application import application
 from flows.ui.looking import Looks
-from tasks.monitoring import Kind, State
+from tasks.monitor.view import Kind, State
 from tests.flows.ui.conftest import LOOKS, SIDEWAYS, Shown, opened
 from tests.flows.ui.test_application import PLAIN, basic
 from tests.tasks.conftest import CONFIGURATION

@@ -3,9 +3,8 @@
 import pytest
 
 from optstream.catalogue import check_files
-from optstream.catalogue.about import MOST_CORNERS, About, parse_about, put_about
+from optstream.catalogue.about import MOST_CORNERS, About, NodeFacts, parse_about, put_about
 from optstream.catalogue.layout import ABOUT
-from optstream.catalogue.nodes import NodeFacts
 from optstream.errors import ParameterError, PublicationError
 from tests.optstream.catalogue.folders import DAY
 

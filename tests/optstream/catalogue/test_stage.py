@@ -40,7 +40,7 @@ def test_the_frames_chunks_do_not_show(rows, statement):
 @pytest.fixture
 def small_groups(monkeypatch):
     """Row groups of as many rows as a node has steps."""
-    for place in ("optstream.catalogue.parquet", "optstream.storage.parquet_table"):
+    for place in ("optstream.catalogue.parquet", "optstream.storage.parquet"):
         monkeypatch.setattr(f"{place}.GROUP_ROWS", 4)
 
 

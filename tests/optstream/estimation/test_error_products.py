@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.error_products import ErrorProducts, halves
+from optstream.estimation.error_terms import ErrorProducts, halves
 from tests.optstream.estimation.written_out import written_out
 
 NODES, TIMES = 4, 5

@@ -7,11 +7,14 @@ import pytest
 from scipy.sparse import csr_array
 
 from optstream.estimation import error_terms as module
-from optstream.estimation.error_covariance import SumsOfTimes, times_before
-from optstream.estimation.error_factor import ErrorFactor
-from optstream.estimation.error_products import ErrorProducts
-from optstream.estimation.error_terms import error_terms
-from optstream.estimation.many_leaves.squares import Squares
+from optstream.estimation.error_terms import (
+    ErrorFactor,
+    ErrorProducts,
+    SumsOfTimes,
+    error_terms,
+    times_before,
+)
+from optstream.estimation.groups import Squares
 from optstream.stream import AggregationTree
 from optstream.stream.calendar import Calendar
 from optstream.stream.public_days import PublicDays

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.measurement.blocks import BLOCKS, measure_blocks
-from optstream.measurement.drifting_blocks import DriftingBlocks, drifting_blocks
+from optstream.measurement.blocks import BLOCKS, DriftingBlocks, drifting_blocks, measure_blocks
 from optstream.noise import simulated_noise
 from optstream.privacy import StepSpend, worst_window
 from optstream.stream import Measured, PrivatePeriod

@@ -6,12 +6,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from optstream.measurement.coordinates import COORDINATES, exact_coordinates, measure_coordinates
+from optstream.measurement.fourier import COORDINATES, exact_coordinates, measure_coordinates
 from optstream.noise import simulated_noise
 from optstream.privacy.coordinates import CoordinatesChange
 from optstream.stream import Measured, PrivatePeriod
-from optstream.stream.fourier_basis import fourier_basis, integer_basis, integer_bits
-from optstream.stream.quantise import LARGEST_UNITS, LONGEST_IN_INT64
+from optstream.stream.features import fourier_basis, integer_basis, integer_bits
+from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64
 from tests.optstream.measurement.memory import most_bytes
 
 

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
-from optstream.measurement.l1_sampling import Choice, _scores, choose_points
+from optstream.measurement.sampling import Choice, _scores, choose_points
 from optstream.noise import simulated_noise
-from optstream.privacy.rules.window_budget import WindowBudget
+from optstream.privacy.rules import WindowBudget
 from optstream.privacy.sensitivity import l1_score_change
 from optstream.privacy.sparse_vector import sparse_vector_scales
-from optstream.stream.quantise import LARGEST_UNITS, LONGEST_IN_INT64
+from optstream.stream.private_period import LARGEST_UNITS, LONGEST_IN_INT64
 from tests.optstream.measurement.memory import most_bytes
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 

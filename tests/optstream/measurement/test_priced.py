@@ -9,12 +9,11 @@ import pytest
 from optstream.errors import NoiseError, ParameterError
 from optstream.measurement import measure_points_and_sums
 from optstream.measurement.blocks import measure_blocks
-from optstream.measurement.linear import SAMPLES, feature_stage
 from optstream.measurement.priced import query_weights
-from optstream.measurement.steps import measure_steps
+from optstream.measurement.sums import SAMPLES, feature_stage, measure_steps
 from optstream.noise import joint_noise, joint_variance, simulated_noise
 from optstream.privacy import JointSpend, StepSpend, worst_window
-from optstream.privacy.rules.groups import cut
+from optstream.privacy.rules import cut
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
 
 PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.estimation.holding import UNKNOWN
-from optstream.measurement.in_turn import measure_in_turn
+from optstream.estimation.estimate import UNKNOWN
+from optstream.measurement.sums import measure_in_turn
 from optstream.mechanisms.fast import Fast
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window

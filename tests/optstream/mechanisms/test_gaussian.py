@@ -93,7 +93,9 @@ def test_roaming_devices_move_every_level_by_all_of_their_leaves():
     roaming = Hierarchical(Gaussian(model(unit="roaming", leaves_per_step=5)), TREE, ["1/2", "1/2"])
     alone = Hierarchical(Gaussian(model()), TREE, ["1/2", "1/2"])
     for (_, some), (_, one) in zip(roaming.levels, alone.levels, strict=True):
-        assert float(some.sigma / one.sigma) == pytest.approx(5), "however few leaves there are: merged ones have several readings"
+        assert float(some.sigma / one.sigma) == pytest.approx(5), (
+            "however few leaves there are: merged ones have several readings"
+        )
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

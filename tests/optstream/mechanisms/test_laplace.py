@@ -11,12 +11,12 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
-from optstream.measurement.linear import SAMPLES
+from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import Hierarchical, Laplace, OptStream, Sample, Uniform
 from optstream.mechanisms.joint_groups import JointGroups
 from optstream.noise import joint_noise, simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
-from optstream.privacy.rules.groups import cut
+from optstream.privacy.rules import cut
 from optstream.stream import AggregationTree
 from tests.optstream.mechanisms.planned_days import plans
 

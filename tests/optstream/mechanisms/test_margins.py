@@ -6,10 +6,10 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
+from optstream.catalogue.measurements import describe, mechanism_from
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.measurement.linear import feature_stage
+from optstream.measurement.sums import feature_stage
 from optstream.mechanisms import (
     BudgetAbsorption,
     BudgetDistribution,

@@ -15,7 +15,7 @@ from scipy import stats
 from optstream.errors import NoiseError
 from optstream.noise import discrete_gaussian, gaussian, secure_noise, simulated_noise
 from optstream.noise.gaussian import exponent_of
-from optstream.noise.geometric import leading_bytes
+from optstream.noise.laplace import leading_bytes
 
 FALSE_ALARM = 1e-8
 SOURCES = [secure_noise(), simulated_noise(20160201)]

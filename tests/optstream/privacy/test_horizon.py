@@ -11,19 +11,12 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.measurement.grouping import GROUPER, PERTURBER
-from optstream.measurement.linear import SAMPLES
-from optstream.mechanisms.w_event.publish_by_distance import DISTANCE
-from optstream.privacy import (
-    CappedSpend,
-    JointSpend,
-    PeriodSpend,
-    StepSpend,
-    composition,
-    horizon,
-    worst_window,
-)
+from optstream.measurement.sums import SAMPLES
+from optstream.mechanisms.w_event import DISTANCE
+from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend, horizon, worst_window
+from optstream.privacy import accountant as composition
 from optstream.privacy.horizon import loss_of_days, loss_over, windows_of_parts
-from optstream.privacy.rules.publication_rules import PUBLICATIONS
+from optstream.privacy.rules import PUBLICATIONS
 
 DELTA = Fraction(1, 10**6)
 

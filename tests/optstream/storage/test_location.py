@@ -7,7 +7,7 @@ import pytest
 from optstream.catalogue import read_published
 from optstream.catalogue.backends import StoreUrl, locate
 from optstream.errors import ParameterError, PublicationError
-from optstream.storage.location import name_below
+from optstream.storage.store import name_below
 
 
 def test_paths_stay_paths():

@@ -5,7 +5,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.privacy.coordinates import BASIS_BITS
-from optstream.stream.fourier_basis import LONGEST_PERIOD, fourier_basis, integer_basis, integer_bits
+from optstream.stream.features import LONGEST_PERIOD, fourier_basis, integer_basis, integer_bits
 
 LENGTHS = [1, 2, 3, 4, 5, 8, 46, 47, 48, 50, 337]
 

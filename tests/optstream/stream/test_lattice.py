@@ -5,7 +5,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Lattice
-from optstream.stream.hierarchy.margin import Margin
+from optstream.stream.lattice import Margin
 
 TREE = AggregationTree.from_parents(
     {"all": None, "A": "all", "B": "all", "A-x": "A", "A-y": "A", "B-x": "B", "B-y": "B"}

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.stream.quantise import quantise
+from optstream.stream.private_period import quantise
 
 resolutions = st.sampled_from(
     [Fraction(1, 1000), Fraction(1), Fraction(1, 4), Fraction(3, 1000), Fraction(5)]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flows.cli.console import Terminal
+from flows.cli.output import Terminal
 from studies.audit.run import audit_cases
 from studies.commands.audit import audit_and_show
 from tests.flows.command import invoke as invoke_product

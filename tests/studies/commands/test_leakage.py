@@ -11,7 +11,7 @@ from optstream.ledger import open_ledger
 from studies.commands import leakage
 from studies.leakage.paper_figures import Sizes
 from tasks.config import load_settings
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Run, enrol
 from tests.studies.command import invoke
 

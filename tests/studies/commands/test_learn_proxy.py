@@ -7,11 +7,11 @@ from datetime import date
 import pytest
 
 from optstream.errors import DumpError, ParameterError
-from optstream.mechanisms.history_informed.public_prior import medians_of
+from optstream.mechanisms.history_informed import medians_of
 from optstream.stream import days_from
 from tasks.config import load_settings
-from tasks.release.build_mechanism import mechanism_for
-from tasks.sample_data.simulate import simulate
+from tasks.operate.simulate import simulate
+from tasks.release.mechanism import mechanism_for
 from tests.faults.world import CONFIGURATION
 from tests.studies.command import invoke
 

@@ -15,7 +15,7 @@ from studies.leakage import backward_leakage, forward_leakage, supremum
 from studies.leakage.charged_history import history_of
 from studies.leakage.temporal import chain_of, leakage_of
 from studies.leakage.transition_file import TransitionFile
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Run, enrol
 from tests.tasks.two_regions import released_by
 

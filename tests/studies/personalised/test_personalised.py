@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
-from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
+from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from studies.personalised import customer_sample

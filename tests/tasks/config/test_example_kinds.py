@@ -9,10 +9,9 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.mechanisms import MECHANISMS, mechanism_named
-from tasks.config.example import EXAMPLE, example_of
-from tasks.config.example_kinds import Kind
-from tasks.config.tables.schedule import EVERY_HOUR
-from tasks.planning.dry_run import dry_run
+from tasks.config.example import EXAMPLE, Kind, example_of
+from tasks.config.schema import EVERY_HOUR
+from tasks.plan.dry_run import dry_run
 from tests.by_night import few
 
 DAY = date(2016, 2, 1)

@@ -10,8 +10,8 @@ from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.paths import ledger_database
-from tasks.release.build_mechanism import mechanism_for
+from tasks.config.fields import ledger_database
+from tasks.release.mechanism import mechanism_for
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 

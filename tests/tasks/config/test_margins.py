@@ -7,9 +7,8 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
-from tasks.config.example import example_of
-from tasks.config.example_kinds import Kind
-from tasks.release.build_mechanism import mechanism_for
+from tasks.config.example import Kind, example_of
+from tasks.release.mechanism import mechanism_for
 from tests.tasks.config.refused import refused
 
 pytestmark = pytest.mark.slow

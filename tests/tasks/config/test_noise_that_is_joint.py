@@ -6,13 +6,13 @@ from itertools import pairwise
 
 import pytest
 
-from optstream.catalogue.statements.noise_scales import noise_scales
+from optstream.catalogue.statement import noise_scales
 from optstream.errors import ConfigurationError
 from optstream.privacy import JointSpend, StepSpend, worst_window
 from tasks.config import load_settings
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
-from tasks.release.build_mechanism import mechanism_for
+from tasks.plan.dry_run import dry_run
+from tasks.plan.expected import dry_run_document
+from tasks.release.mechanism import mechanism_for
 
 DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
 WORD = "leaves_per_period = 1"

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from tasks.monitoring.deadlines import last_ended, late_from, max_runtime, raw_expires
+from tasks.monitor.facts import last_ended, late_from, max_runtime, raw_expires
 from tests.tasks.config.refused import refused
 from tests.tasks.two_regions import CONFIGURATION
 

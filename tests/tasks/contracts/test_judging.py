@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tasks.contracts.results import newest_results, result_files
+from tasks.trusted.verdicts import newest_results, result_files
 from tests.tasks.conftest import DAY
 from tests.tasks.monitoring.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION

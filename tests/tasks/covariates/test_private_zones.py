@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tasks.covariates import private_zones as module
-from tasks.covariates.private_zones import private_zones
+from tasks.trusted import covariates as module
+from tasks.trusted.covariates import private_zones
 
 
 def settings_of(folder, shared_with=(), population_file=None):

@@ -9,12 +9,13 @@ import polars as pl
 import pytest
 
 from optstream.errors import ConfigurationError
-from optstream.storage.parquet_limits import Limits
+from optstream.storage.parquet import Limits
 from optstream.stream.calendar import ORIGIN
 from tasks.config import checks
-from tasks.covariates import public_series, reading
-from tasks.covariates.reading import read_covariates, read_here
-from tasks.planning.dry_run import dry_run
+from tasks.plan.dry_run import dry_run
+from tasks.trusted import covariates as public_series
+from tasks.trusted import covariates as reading
+from tasks.trusted.covariates import read_covariates, read_here
 from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, released_by
 
 FIRST = date(2016, 2, 1)

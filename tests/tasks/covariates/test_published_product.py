@@ -12,10 +12,9 @@ import pytest
 
 from optstream import read_published
 from optstream.stream.calendar import ORIGIN
-from tasks.covariates.public_series import covariate_of
-from tasks.covariates.reading import read_covariates
-from tasks.planning.stream_order import in_order
-from tasks.release.day import Status
+from tasks.plan.streams import in_order
+from tasks.release.stages import Status
+from tasks.trusted.covariates import covariate_of, read_covariates
 from tests.tasks.products import two_products
 
 pytestmark = pytest.mark.slow

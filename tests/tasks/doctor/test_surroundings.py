@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from optstream.errors import LedgerError
-from tasks.doctor.surroundings import ask_server, is_loopback, listens_beyond_loopback
+from tasks.operate.doctor import ask_server, is_loopback, listens_beyond_loopback
 from tests.failing import raising
 
 API = "PREFECT_API_URL"
@@ -91,7 +91,7 @@ def test_a_distant_ledger_without_encryption_is_told(open_installation, around, 
         return [place for _, place, words in found if "encrypted" in words]
 
     (open_installation.folder / "optstream.toml").chmod(0o600)
-    monkeypatch.setattr("tasks.doctor.record.find_ledger", raising(LedgerError("does not answer")))
+    monkeypatch.setattr("tasks.operate.doctor.find_ledger", raising(LedgerError("does not answer")))
     assert first(("sqlite:///trusted/ledger.sqlite", "postgresql://db.example/ledger")) == ["ledger.url"]
     assert first(("db.example/ledger", "db.example/ledger?sslmode=verify-full")) == []
     assert first(("db.example/ledger?sslmode=verify-full", "localhost/ledger")) == []

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optstream.measurement.linear import open_private_period
-from tasks.ingest import cells, people
-from tasks.ingest.arrival.parts import EVERY
+from optstream.measurement.sums import open_private_period
+from tasks.ingest import customers as people
+from tasks.ingest import rows as cells
+from tasks.ingest.arrivals import EVERY
 from tests.tasks.ingest.by_hand import Row, ingest_by_hand
 
 DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.ingest import floats
-from tasks.ingest.floats import FloatCounter
+from tasks.ingest import formats as floats
+from tasks.ingest.formats import FloatCounter
 
 METERS = FloatCounter(np.float64, (Fraction(0), Fraction(6)), Fraction(1, 1000))
 RESOLUTIONS = [Fraction(1, 1000), Fraction(1, 3), Fraction(7, 10), Fraction(40), Fraction(1, 10**8)]

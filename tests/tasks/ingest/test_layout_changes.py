@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from optstream.errors import ContractError, DumpError
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from tasks.ingest import LateDumpError, discover
 from tests.tasks.ingest.test_by_hand import Row, ingest_by_hand
 

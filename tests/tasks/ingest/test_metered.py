@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.ingest import summed
-from tasks.ingest.row_expressions import ROW
+from tasks.ingest import days as summed
+from tasks.ingest.rows import ROW
 from tests.properties import footers
 
 pytestmark = pytest.mark.slow

@@ -8,9 +8,9 @@ import pytest
 
 from optstream.errors import DumpError
 from tasks.ingest import LateDumpError, days_with_dumps, discover
-from tasks.ingest.arrival.parts import EVERY
+from tasks.ingest.arrivals import EVERY
 from tasks.ingest.days import read_days
-from tasks.ingest.spread import by_part
+from tasks.ingest.rows import by_part
 from tests.tasks.conftest import DAY
 
 pytestmark = pytest.mark.slow

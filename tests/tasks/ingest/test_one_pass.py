@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from tasks.ingest import cells
-from tasks.ingest.floats import FloatCounter
+from tasks.ingest import rows as cells
+from tasks.ingest.formats import FloatCounter
 
 SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.stream.quantise import quantise
+from optstream.stream.private_period import quantise
 from tasks.config import Layout
-from tasks.ingest.cells import COUNTED
-from tasks.ingest.reading import countable, reading
+from tasks.ingest.formats import countable, reading
+from tasks.ingest.rows import COUNTED
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
 AWKWARD = ["0", "0.0005", "-0.0005", "0.0015", "1.0005", "2.675", "0.1", "99.9995", "100.0005", "100.0006"]

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.ingest import Dump, discover, summed
-from tasks.ingest.arrival.parts import EVERY
+from tasks.ingest import Dump, discover
+from tasks.ingest import days as summed
+from tasks.ingest.arrivals import EVERY
 from tasks.ingest.days import read_days
 from tests.tasks.conftest import DAY
 

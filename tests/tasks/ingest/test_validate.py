@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 from optstream.errors import ContractError
-from optstream.measurement.linear import open_private_period
-from tasks.ingest.arrival.parts import EVERY
+from optstream.measurement.sums import open_private_period
+from tasks.ingest.arrivals import EVERY
 from tasks.ingest.validate import validate
 
 pytestmark = pytest.mark.slow

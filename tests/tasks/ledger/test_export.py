@@ -13,8 +13,7 @@ from optstream.ledger import Ledger
 from optstream.privacy import CappedSpend, StepSpend, worst_window
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from tasks.ledger import export as ledger_export
-from tasks.ledger.export import export
-from tasks.ledger.export_columns import COLUMNS, SCHEMAS
+from tasks.ledger.export import COLUMNS, SCHEMAS, export
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 

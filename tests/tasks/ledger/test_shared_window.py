@@ -9,7 +9,7 @@ import pytest
 
 from tasks.ledger.documents import shared_document
 from tasks.ledger.show import read_book
-from tasks.monitoring import watch
+from tasks.monitor.view import watch
 from tasks.reports.write import write_pages
 from tasks.ui.snapshot import take_snapshot
 from tasks.ui.views.stream_page import stream_page

@@ -8,17 +8,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.cli.console import Terminal
-from flows.cli.show.ledger_book import show_book
+from flows.cli.ledger import show_book
+from flows.cli.output import Terminal
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import Calendar
 from tasks.ledger.documents import book_document
-from tasks.ledger.show import guarantee_changed, read_book, refused_changes
-from tasks.ledger.show_pages import calendar_of
-from tasks.planning.backfill_cost import cost_of
-from tasks.release.records.outcomes import budget_document, budget_of
+from tasks.ledger.show import calendar_of, guarantee_changed, read_book, refused_changes
+from tasks.plan.backfill import cost_of
+from tasks.release.outcomes import budget_document, budget_of
 from tasks.release.run import terms_of
 
 PARIS = ZoneInfo("Europe/Paris")
@@ -212,7 +211,7 @@ def test_a_stream_without_releases_may_move_to_a_budget_that_agrees(installation
 
 def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
     """Spends that are read: those that windows of the shown days see, whatever came before."""
-    from optstream.ledger.accounting import spends
+    from optstream.ledger import accounting as spends
 
     ledger, run = released.ledger, released.run()
     day = date(2010, 1, 1)

@@ -15,8 +15,8 @@ from optstream.ledger import Ledger, StreamTerms
 from tasks.ledger import verify as ledger_check
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
-from tasks.release.guards.witness import bear_witness
 from tasks.release.run import terms_of
+from tasks.release.witness import bear_witness
 from tests.failing import raising
 from tests.faults.books import forge
 from tests.tasks.two_regions import RELEASING, STEPS

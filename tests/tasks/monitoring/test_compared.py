@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import Entry
-from tasks.monitoring.compared import LEAST_DAYS, MOST_DAYS, compare
+from tasks.monitor.facts import LEAST_DAYS, MOST_DAYS, compare
 
 FIRST = date(2016, 6, 1)
 

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.errors import LedgerError
 from optstream.noise import simulated_noise
-from tasks.monitoring import Kind, Severity
+from tasks.monitor.view import Kind, Severity
 from tests.tasks.two_regions import READING, STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)

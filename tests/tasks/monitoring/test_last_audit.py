@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from tasks.monitoring.audit_record import keep_audit, last_audit
+from tasks.monitor.records import keep_audit, last_audit
 from tests.tasks.monitoring.conftest import FIRST
 
 EARLIER, LATER = datetime(2016, 5, 1, tzinfo=UTC), datetime(2016, 5, 2, tzinfo=UTC)

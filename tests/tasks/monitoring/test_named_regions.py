@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from flows.cli.console import Terminal
-from flows.cli.show.stream_view import show_view
+from flows.cli.output import Terminal
+from flows.cli.watch import show_view
 from tasks.ui.day_facts import read_day
 from tasks.ui.views.dump_rows import dump_rows, when_written
 from tests.tasks.monitoring.conftest import FIRST

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import Catalogue, Entry, find_catalogue, read_catalogue
-from optstream.catalogue.hours.day_entry import day_entries
+from optstream.catalogue.index import day_entries
 from optstream.stream import Hour
-from tasks.monitoring import published_files
-from tasks.monitoring.published_files import RESIZED, lost_files
+from tasks.monitor import facts as published_files
+from tasks.monitor.facts import RESIZED, lost_files
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 

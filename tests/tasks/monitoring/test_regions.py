@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optstream.stream import AggregationTree
-from optstream.stream.hierarchy.margin import Margin
-from tasks.monitoring.regions import lacking, likeness, nearest, renamed, touched
+from optstream.stream.lattice import Margin
+from tasks.monitor.facts import lacking, likeness, nearest, renamed, touched
 
 TWO = date(2016, 6, 2)
 TREE = AggregationTree.from_parents(

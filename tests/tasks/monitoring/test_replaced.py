@@ -5,14 +5,14 @@ from datetime import date, timedelta
 
 import pytest
 
-from flows.cli.console import Terminal
-from flows.cli.show.stream_view import show_view
-from tasks.monitoring import Kind
-from tasks.monitoring import facts as facts_module
-from tasks.monitoring.alarms.alarm import Severity
-from tasks.monitoring.alarms.conditions import DEPENDS
-from tasks.monitoring.document import status_document
-from tasks.monitoring.suspect_readings import Suspect
+from flows.cli.output import Terminal
+from flows.cli.watch import show_view
+from tasks.monitor import facts as facts_module
+from tasks.monitor.alarms import DEPENDS
+from tasks.monitor.days import Severity
+from tasks.monitor.document import status_document
+from tasks.monitor.facts import Suspect
+from tasks.monitor.view import Kind
 from tests.tasks.two_regions import in_another_unit
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tasks.ingest.validate import validate
-from tasks.monitoring.suspect_readings import Suspect, loudest, suspect_readings
+from tasks.monitor.facts import Suspect, loudest, suspect_readings
 from tests.tasks.conftest import DAY, NOW
 
 NOTHING = Suspect(0.0, 0.0, 0.0)

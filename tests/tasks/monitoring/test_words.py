@@ -6,8 +6,8 @@ from datetime import date, timedelta
 import pytest
 
 from optstream.stream import Hour
-from tasks.monitoring import Kind, Severity
-from tasks.monitoring.words import alarm_runs, but_for_dates, day_or_hour, lines_of, periods_in_words
+from tasks.monitor.days import alarm_runs, but_for_dates, day_or_hour, lines_of, periods_in_words
+from tasks.monitor.view import Kind, Severity
 from tests.tasks.ui.conftest import FIRST, alarm
 
 HOURS = [Hour(FIRST + timedelta(days=number // 24), number % 24) for number in range(48)]

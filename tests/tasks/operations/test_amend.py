@@ -10,9 +10,9 @@ from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
 from optstream.stream import Hour
 from tasks.ledger.show import read_book
-from tasks.operations.amend import Waits, declare, rehearse
-from tasks.release.day import Status
+from tasks.operate.amend import Waits, declare, rehearse
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from optstream.catalogue import withdraw
-from tasks.operations.purge import purge
-from tasks.release.day import Requested
-from tasks.release.records.lineage import emit_lineage
+from tasks.operate.purge import purge
+from tasks.release.lineage import emit_lineage
 from tasks.release.run import void
-from tasks.storage.private_files import exclusive_in, take_raw
+from tasks.release.stages import Requested
+from tasks.trusted.files import exclusive_in, take_raw
 from tests.failing import Death
 from tests.tasks.two_regions import RELEASING, STEPS
 
@@ -218,7 +218,7 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
     """The purge holds the lock that `emit_lineage` takes: the new event waits, and lands in the new file."""
     released.release(*DAYS)
     path = released.folder / "trusted/lineage/events.jsonl"
-    monkeypatch.setattr("tasks.release.records.lineage.lineage_event", lambda *_: "made up")
+    monkeypatch.setattr("tasks.release.lineage.lineage_event", lambda *_: "made up")
     told = []
 
     class Client:
@@ -228,7 +228,7 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
         def emit(self, event):
             told.append(path.read_bytes())
 
-    monkeypatch.setattr("tasks.release.records.lineage.OpenLineageClient", Client)
+    monkeypatch.setattr("tasks.release.lineage.OpenLineageClient", Client)
     published = SimpleNamespace(day=DAYS[0], revision=0, statement=None)
     with exclusive_in(path.parent):
         thread = threading.Thread(target=emit_lineage, args=(released.run(), published, "file"))

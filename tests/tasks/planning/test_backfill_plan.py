@@ -10,11 +10,10 @@ from optstream.catalogue.backends.local import LocalTransaction
 from optstream.errors import HeldError, LedgerError
 from optstream.ledger import ReleaseState
 from tasks.config import load_settings
-from tasks.planning.backfill_cost import cost_of
-from tasks.planning.backfill_plan import plan_backfill
+from tasks.plan.backfill import cost_of, plan_backfill
 from tasks.release import run as release
-from tasks.release.day import Status
 from tasks.release.reserve import look_at_folders
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 

@@ -7,14 +7,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.error_propagation import noise_variances
-from optstream.mechanisms.optstream.suggestion import error_bound
+from optstream.estimation.variances import noise_variances
+from optstream.mechanisms.optstream import error_bound
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
 from tasks.config import load_settings
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
-from tasks.release.build_mechanism import mechanism_for
+from tasks.plan.dry_run import dry_run
+from tasks.plan.expected import dry_run_document
+from tasks.release.mechanism import mechanism_for
 
 pytestmark = pytest.mark.slow
 

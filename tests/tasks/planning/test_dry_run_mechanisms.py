@@ -10,10 +10,10 @@ from optstream.errors import ParameterError
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend
 from tasks.config import load_settings
-from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
-from tasks.release.build_mechanism import mechanism_for
+from tasks.config.schema import MECHANISMS
+from tasks.plan.dry_run import dry_run
+from tasks.plan.expected import dry_run_document
+from tasks.release.mechanism import mechanism_for
 from tests.tasks.planning.test_dry_run import priced
 from tests.tasks.two_regions import released_by
 

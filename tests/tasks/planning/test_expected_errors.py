@@ -6,12 +6,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.mechanisms.history_informed.tree_choice import choose_plan_blocks, expected_level_misses
-from optstream.mechanisms.history_informed.tree_levels import tree_figures
+from optstream.mechanisms.history_informed_tree import choose_plan_blocks, expected_level_misses, tree_figures
 from tasks.config import load_settings
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
-from tasks.release.build_mechanism import mechanism_for
+from tasks.plan.dry_run import dry_run
+from tasks.plan.expected import dry_run_document
+from tasks.release.mechanism import mechanism_for
 from tests.tasks.two_regions import CONFIGURATION
 
 pytestmark = pytest.mark.slow

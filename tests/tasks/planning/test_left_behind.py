@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.ledger import ReleaseState
-from tasks.planning.left_behind import LeftBehind, UnderWay, left_behind, words_of
+from tasks.plan.backfill import LeftBehind, UnderWay, left_behind, words_of
 from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

@@ -6,9 +6,9 @@ from fractions import Fraction
 import pytest
 
 from tasks.config import load_settings
-from tasks.planning import long_spans
-from tasks.planning.dry_run import dry_run
-from tasks.planning.long_spans import long_spans_of, plan_horizons
+from tasks.plan import long_spans
+from tasks.plan.dry_run import dry_run
+from tasks.plan.long_spans import long_spans_of, plan_horizons
 from tests.tasks.planning.advice.test_population import LAPLACE
 
 pytestmark = pytest.mark.slow

@@ -6,15 +6,12 @@ from fractions import Fraction
 
 import pytest
 
-from flows.cli.show.plan_advice import as_toml
+from flows.cli.advise import as_toml
 from tasks.config import load_settings
-from tasks.planning.advice.candidates import Choice, with_level_shares
-from tasks.planning.advice.compare_plans import Judge
-from tasks.planning.advice.plans_picture import draw_plans
-from tasks.planning.advice.propose_plans import advice_document, advise_plans
-from tasks.planning.advice.write_proposal import write_proposal
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
+from tasks.plan.advise import Judge, advice_document, advise_plans, draw_plans, write_proposal
+from tasks.plan.candidates import Choice, with_level_shares
+from tasks.plan.dry_run import dry_run
+from tasks.plan.expected import dry_run_document
 from tests.tasks.two_regions import released_by
 
 DAY = date(2016, 2, 1)

@@ -6,8 +6,8 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from tasks.planning.nightly import days_of_night, looks_of, night_of
-from tasks.release.day import Requested, Status
+from tasks.plan.nightly import days_of_night, looks_of, night_of
+from tasks.release.stages import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2016, 6, 1)

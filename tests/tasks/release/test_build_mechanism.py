@@ -8,8 +8,9 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
 from tasks.config import load_settings
-from tasks.release import draw, estimate, reserve, run, steps
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release import draw, estimate, reserve, run
+from tasks.release import pipeline as steps
+from tasks.release.mechanism import mechanism_for
 
 WINTER, SPRING = date(2025, 1, 15), date(2025, 3, 30)
 METHOD = 'method = "equally_spaced"\nn_samples = 10\n'

@@ -10,10 +10,10 @@ import optstream
 from optstream.catalogue import check_files
 from optstream.errors import LedgerError
 from tasks.ledger.verify import verify
-from tasks.monitoring import watch
-from tasks.monitoring.document import status_document
-from tasks.release.day import Status
+from tasks.monitor.document import status_document
+from tasks.monitor.view import watch
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 from tasks.reports.write import write_pages
 
 FIRST = date(2016, 6, 1)

@@ -6,8 +6,8 @@ import pytest
 
 from optstream import read_published
 from optstream.ledger import ReleaseState
-from tasks.release.day import Status
 from tasks.release.run import let_go
+from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)

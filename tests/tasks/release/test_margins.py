@@ -11,8 +11,8 @@ import optstream
 from optstream.catalogue import check_files
 from optstream.errors import LedgerError, ParameterError
 from tasks.ledger.verify import verify
-from tasks.release.day import Status
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 
 DAYS = date(2016, 6, 1), date(2016, 6, 2)
 LAPLACE = {

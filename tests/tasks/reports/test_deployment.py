@@ -4,9 +4,9 @@ import json
 from datetime import date
 
 from optstream.catalogue import check_files
-from tasks.operations.compromise import compromise
+from tasks.operate.compromise import compromise
+from tasks.operate.keys import new_key
 from tasks.reports.deployment import card_page
-from tasks.signing.key import new_key
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 NAMES = ("deployment-card.json", "deployment-card.html")

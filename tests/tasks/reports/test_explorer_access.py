@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from optstream.catalogue.about import About, put_about
-from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.about import About, NodeFacts, put_about
 from tasks.reports.write import write_public_page
 from tests.browser import visit
 from tests.tasks.reports.conftest import INKED, label_has, until

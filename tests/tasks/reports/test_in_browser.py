@@ -16,9 +16,9 @@ from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 from optstream.catalogue import Entry
 from optstream.ledger import ReleaseState
 from optstream.privacy import PrivacyModel
-from tasks.ledger.show_pages import ChargedRelease
-from tasks.monitoring import Alarm, DayState, Facts, Kind, State, StreamView
-from tasks.release.records.outcomes import Budget
+from tasks.ledger.show import ChargedRelease
+from tasks.monitor.view import Alarm, DayState, Facts, Kind, State, StreamView
+from tasks.release.outcomes import Budget
 from tasks.reports import Daily, OperatorFacts, public_page, trusted_page
 from tests.browser import BUT_CONTRAST, visit
 from tests.tasks.reports.conftest import FIRST, facts_of

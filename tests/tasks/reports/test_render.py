@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from optstream.catalogue.about import About
-from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.about import About, NodeFacts
 from optstream.catalogue.page import curves_named
-from optstream.estimation.optimality import Optimality
+from optstream.estimation.estimate import Optimality
 from tasks.reports import Node, public_page
 from tasks.reports.coverage import measured_coverage
 from tasks.reports.curves import CurveFiles

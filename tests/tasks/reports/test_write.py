@@ -13,15 +13,15 @@ from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.page import curves_named
-from optstream.catalogue.reading.columns import read_statement
+from optstream.catalogue.read import read_statement
 from optstream.errors import LedgerError
-from tasks.ledger.horizon import read_horizons
-from tasks.release.day import Status
+from tasks.ledger.show import read_horizons
+from tasks.operate.keys import new_key
+from tasks.release.stages import Status
 from tasks.reports.numbers import at_most
 from tasks.reports.one_day import day_in_markdown
 from tasks.reports.write import write_public_page
-from tasks.signing.key import new_key
-from tasks.storage import kept_figures
+from tasks.trusted import files as kept_figures
 from tests.failing import raising
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)

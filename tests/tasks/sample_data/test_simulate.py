@@ -11,9 +11,8 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.stream import Calendar
 from tasks.config import Layout
-from tasks.sample_data import write_dumps
-from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load
-from tasks.sample_data.simulate import simulate
+from tasks.operate import simulate as write_dumps
+from tasks.operate.simulate import FRENCH_REGIONS, daily_load, simulate
 
 pytestmark = pytest.mark.slow
 

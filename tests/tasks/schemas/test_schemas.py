@@ -7,11 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from jsonschema import Draft202012Validator
 
-from optstream.catalogue.statements.consistency import to_document
+from optstream.catalogue.statement import to_document
 from optstream.errors import ParameterError
-from optstream.estimation.optimality import Optimality
-from tasks.monitoring.audit_record import keep_audit
-from tasks.monitoring.document import status_document
+from optstream.estimation.estimate import Optimality
+from tasks.monitor.document import status_document
+from tasks.monitor.records import keep_audit
 from tasks.schemas.json_schema import schema_of
 from tests.tasks.monitoring.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION, STEPS

@@ -7,9 +7,9 @@ import pytest
 from optstream.catalogue import read_catalogue, read_published
 from optstream.catalogue.index import LARGEST_SEQUENCE
 from optstream.errors import ConfigurationError
-from tasks.operations.permissions import check_trusted
-from tasks.release.day import Status
-from tasks.signing.key import new_key
+from tasks.operate.keys import new_key
+from tasks.operate.permissions import check_trusted
+from tasks.release.stages import Status
 from tests.tasks.signing.test_sign import (
     DAY,
     NEXT,

@@ -17,15 +17,15 @@ from jsonschema import Draft202012Validator
 from optstream.catalogue import publish, read_catalogue, read_published, stage
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.reading.columns import read_statement
+from optstream.catalogue.read import read_statement
 from optstream.catalogue.signing import Signer
 from optstream.errors import ConfigurationError, LedgerError, PublicationError
 from tasks.config import load_settings
-from tasks.monitoring import Kind, watch
-from tasks.operations.permissions import check_trusted
-from tasks.release.day import Status
+from tasks.monitor.view import Kind, watch
+from tasks.operate.keys import new_key, read_key
+from tasks.operate.permissions import check_trusted
+from tasks.release.stages import Status
 from tasks.schemas.json_schema import schema_of
-from tasks.signing.key import new_key, read_key
 from tests.failing import raising
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

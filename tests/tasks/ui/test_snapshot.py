@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from tasks.monitoring import State
+from tasks.monitor.view import State
 from tasks.ui.snapshot import take_snapshot
 from tasks.ui.views.stream_page import stream_page
 from tests.failing import raising

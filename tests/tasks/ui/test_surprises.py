@@ -4,7 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 from optstream.catalogue import Catalogue
-from tasks.monitoring.compared import MOST_DAYS
+from tasks.monitor.facts import MOST_DAYS
 from tasks.ui.surprises import Surprises, surprises_of
 from tests.tasks.monitoring.test_compared import FIRST, entries, figures
 

@@ -4,10 +4,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from flows.cli.commands.backfill_days import _counted, _n_over, _progress
-from flows.cli.console import Terminal
+from flows.cli.output import Terminal
+from flows.cli.release import _counted, _n_over, _progress
 from flows.orchestration.backfill import held_by_others
-from tasks.release.day import Requested, Status
+from tasks.release.stages import Requested, Status
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]

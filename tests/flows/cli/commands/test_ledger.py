@@ -7,13 +7,13 @@ from itertools import pairwise
 import pytest
 from typer.testing import CliRunner
 
+from flows.cli.ledger import clock
 from flows.cli.main import app
-from flows.cli.show.ledger_book import clock
 from optstream.errors import LedgerError
 from optstream.ledger import open_ledger
 from optstream.stream import Calendar
 from tasks.config import load_settings
-from tasks.release.build_mechanism import mechanism_for
+from tasks.release.mechanism import mechanism_for
 from tasks.release.run import Run, enrol
 from tests.flows.command import invoke
 

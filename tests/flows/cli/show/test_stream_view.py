@@ -2,9 +2,9 @@
 
 from datetime import date, timedelta
 
-from flows.cli.show.stream_view import LETTERS, month_lines, stretches
+from flows.cli.watch import LETTERS, month_lines, stretches
 from optstream.stream import Hour, partition_of
-from tasks.monitoring import DayState, State
+from tasks.monitor.view import DayState, State
 
 FIRST = date(2006, 1, 15)
 TEN_YEARS = [FIRST + timedelta(days=number) for number in range(3653)]

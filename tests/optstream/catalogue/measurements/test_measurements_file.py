@@ -17,19 +17,21 @@ from optstream import (
     PrivacyModel,
     simulated_noise,
 )
-from optstream.catalogue.measurements.measurements_file import (
+from optstream.catalogue.measurements import (
     KEY,
+    LARGEST_NUMBER,
     LIMITS,
+    MOST_ENTRIES,
+    blocks_of,
     completed,
     decode_measurements,
+    describe,
     encode_measurements,
+    mechanism_from,
 )
-from optstream.catalogue.measurements.mechanism_document import LARGEST_NUMBER, describe, mechanism_from
-from optstream.catalogue.measurements.queries import MOST_ENTRIES
-from optstream.catalogue.measurements.shared_history import blocks_of
 from optstream.errors import PublicationError
-from optstream.estimation.gaussian_process.prior import COMPONENTS
-from optstream.storage.parquet_table import decode_table, encode_table
+from optstream.history.prior import COMPONENTS
+from optstream.storage.parquet import decode_table, encode_table
 from optstream.stream import PublicDays
 
 MODEL = PrivacyModel(epsilon=1, window_length=24, alpha=1)

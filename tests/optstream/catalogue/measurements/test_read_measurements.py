@@ -11,10 +11,10 @@ import pytest
 
 from optstream import Hierarchical, Laplace, read_measurements, read_sum, simulated_noise
 from optstream.catalogue import publish, stage
-from optstream.catalogue.measurements.measurements_file import encode_measurements
-from optstream.catalogue.reading.check import check_files
-from optstream.catalogue.statements.stated_files import StatedErrors, StatedMeasurements
-from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.measurements import encode_measurements
+from optstream.catalogue.statement import StatedErrors, StatedMeasurements
+from optstream.catalogue.sums import encode_errors
+from optstream.catalogue.verify import check_files
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_terms import error_terms
 from tests.optstream.catalogue.conftest import make_statement

@@ -8,9 +8,8 @@ import pytest
 
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.metadata.dataset import read_dataset
-from optstream.catalogue.metadata.dcat import dcat
-from optstream.catalogue.statements.stated_files import StatedErrors
+from optstream.catalogue.metadata import dcat, read_dataset
+from optstream.catalogue.statement import StatedErrors
 from tests.optstream.catalogue.folders import DAY, NEXT
 
 TOLD = About(

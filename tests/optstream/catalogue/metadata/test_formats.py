@@ -13,14 +13,11 @@ from optstream.catalogue import publish, read_published, stage
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.hierarchy_table import COLUMNS, put_hierarchy
-from optstream.catalogue.metadata.croissant import croissant
-from optstream.catalogue.metadata.data_package import data_package
-from optstream.catalogue.metadata.dataset import Dataset, read_dataset
-from optstream.catalogue.metadata.described_columns import ERROR_COLUMNS, HIERARCHY_COLUMNS
-from optstream.catalogue.metadata.write_metadata import put_metadata
-from optstream.catalogue.statements.stated_files import StatedErrors
-from optstream.catalogue.sums.errors_parquet import SCHEMA as ERRORS
-from optstream.catalogue.sums.errors_parquet import encode_errors
+from optstream.catalogue.metadata import Dataset, croissant, data_package, put_metadata, read_dataset
+from optstream.catalogue.rows import ERROR_COLUMNS, HIERARCHY_COLUMNS
+from optstream.catalogue.statement import StatedErrors
+from optstream.catalogue.sums import SCHEMA as ERRORS
+from optstream.catalogue.sums import encode_errors
 from optstream.estimation.error_terms import ErrorTerms
 from optstream.stream import DatedHierarchy, TreeChange
 from tests.optstream.catalogue.conftest import NODES, make_rows, make_statement

@@ -7,9 +7,7 @@ import pytest
 
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.metadata.csvw import csvw
-from optstream.catalogue.metadata.dataset import read_dataset
-from optstream.catalogue.metadata.dcat import dcat
+from optstream.catalogue.metadata import csvw, dcat, read_dataset
 from tests.optstream.catalogue.folders import DAY
 
 NAMESPACE = "https://w3id.org/dpv#"

@@ -11,7 +11,7 @@ import pytest
 from optstream.catalogue import hierarchy_table
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy, hierarchy_rows, put_hierarchy
-from optstream.catalogue.reading.as_of import made_of, rows_as_of
+from optstream.catalogue.read import made_of, rows_as_of
 from optstream.errors import PublicationError
 from optstream.stream import DatedHierarchy, TreeChange
 

@@ -19,12 +19,12 @@ from optstream.catalogue import (
     check_files,
     error_columns,
     publish,
+    read,
     read_published,
     stage,
 )
-from optstream.catalogue.reading import read
 from optstream.catalogue.rows import schema
-from optstream.catalogue.sums.read_sum import read_sum
+from optstream.catalogue.sums import read_sum
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT
 

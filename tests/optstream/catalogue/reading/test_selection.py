@@ -6,16 +6,11 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import read_published
+from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.nodes import NodeFacts
-from optstream.catalogue.reading.read import catalogue_reader
-from optstream.catalogue.reading.selection import (
-    as_sdmx_csv,
-    exported_columns,
-    rows_of,
-    with_names,
-)
-from optstream.catalogue.sums.period_sums import period_sums
+from optstream.catalogue.export import as_sdmx_csv, exported_columns, rows_of, with_names
+from optstream.catalogue.read import catalogue_reader
+from optstream.catalogue.sums import period_sums
 from optstream.errors import ParameterError
 from tests.optstream.catalogue.folders import take_back
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from optstream.catalogue import ReleaseStatement
-from optstream.catalogue.statements.consistency import consistency_in_words, rounded
+from optstream.catalogue.statement import consistency_in_words, rounded
 from optstream.errors import PublicationError
-from optstream.estimation.optimality import Optimality
+from optstream.estimation.estimate import Optimality
 from tests.optstream.catalogue.folders import DAY
 
 DONE, STOPPED = Optimality(7.7e-24, 1.9e-12, 8, True), Optimality(0.0123, 0.11, 50, False)

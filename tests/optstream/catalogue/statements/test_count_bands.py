@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import CountBands, band_columns, publish, read_published, read_staged, stage
-from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
 from tests.optstream.catalogue.folders import DAY, NEXT
 

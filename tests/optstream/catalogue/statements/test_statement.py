@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.catalogue import LongSpan, NoiseScale, ReleaseStatement, StandardErrors
-from optstream.catalogue.statements.noise_scales import noise_scales
+from optstream.catalogue.statement import noise_scales
 from optstream.errors import ParameterError, PublicationError
 from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, StepSpend
 from tests.optstream.catalogue.folders import DAY

@@ -10,11 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.catalogue.sums.decode_errors import decode_errors
-from optstream.catalogue.sums.errors_parquet import KEY, SCHEMA, encode_errors
+from optstream.catalogue.sums import KEY, SCHEMA, decode_errors, encode_errors
 from optstream.errors import PublicationError
 from optstream.estimation.error_terms import ErrorTerms
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.estimation.groups import GroupedNodes
 
 DAY = date(2016, 6, 1)
 NODES = ("all", "a", "b")
@@ -129,7 +128,7 @@ def test_other_bytes_are_refused(damage):
 
 def test_a_file_that_claims_too_much_is_refused(monkeypatch):
     data = encode_errors(terms(), NODES, DAY, "whole")
-    monkeypatch.setattr("optstream.catalogue.sums.decode_errors.MOST_ENTRIES", 10)
+    monkeypatch.setattr("optstream.catalogue.sums.MOST_ENTRIES", 10)
     with pytest.raises(PublicationError, match="no file of errors"):
         decode_errors(data)
 

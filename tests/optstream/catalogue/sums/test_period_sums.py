@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.catalogue.sums.errors_parquet import DayErrors
-from optstream.catalogue.sums.period_sums import period_sums
+from optstream.catalogue.sums import DayErrors, period_sums
 from optstream.estimation.error_terms import ErrorTerms
 
 SUNDAY = date(2016, 1, 31)

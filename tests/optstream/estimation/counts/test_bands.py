@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from optstream.estimation.counts.bands import LEAST_DOUBTFUL, above_zero, count_bands
+from optstream.history.counts import LEAST_DOUBTFUL, above_zero, count_bands
 
 
 @pytest.mark.parametrize("mean", [0.02, 0.3, 2.0, 40.0])

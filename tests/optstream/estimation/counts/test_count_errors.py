@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.estimation.counts.count_errors import MOST_TRUSTS, count_errors, few_products
-from optstream.estimation.counts.tree_counts import fit_counts, shared_fit
-from optstream.estimation.error_covariance import SumsOfTimes
-from optstream.estimation.error_terms import error_terms
-from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
-from optstream.estimation.many_leaves.groups import in_few
+from optstream.estimation.error_terms import SumsOfTimes, error_terms
+from optstream.estimation.groups import GroupedNodes, in_few
+from optstream.history.blocks import BlockHistory
+from optstream.history.count_errors import MOST_TRUSTS, count_errors, few_products
+from optstream.history.counts import fit_counts, shared_fit
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.counts.plain_counts import variances
 from tests.optstream.estimation.counts.test_tree_counts import BELIEF, TREE, histories, history

@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from optstream.estimation.counts import held_share
-from optstream.estimation.counts.held_share import (
-    BELIEVED,
-    SHARES,
-    _of_counts,
-    band_edges,
-    level_factor,
-    level_factors,
-)
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.surprises.left_out import left_out
-from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen, TreePosterior
+from optstream.history import counts as held_share
+from optstream.history.blocks import Blocks
+from optstream.history.counts import BELIEVED, SHARES, _of_counts, band_edges, level_factor, level_factors
+from optstream.history.prior import TemporalPrior
+from optstream.history.self_check import left_out
+from optstream.history.tree import NoiseGroups, Seen, TreePosterior
 from optstream.stream import AggregationTree
 
 N_LEAVES, N_BLOCKS = 12, 110

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.counts.sizes import Mixture
+from optstream.history.counts import Mixture
 
 
 def many_sizes(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

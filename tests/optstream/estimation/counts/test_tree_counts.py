@@ -5,17 +5,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.counts.tree_counts import (
-    LEAST_DOUBT,
-    fit_counts,
-    shared_fit,
-    tree_above,
-    typical_above,
-)
-from optstream.estimation.gaussian_process.filter import FilterState
-from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.holding import UNKNOWN
+from optstream.estimation.estimate import UNKNOWN
+from optstream.history.blocks import BlockHistory
+from optstream.history.counts import LEAST_DOUBT, fit_counts, shared_fit, tree_above, typical_above
+from optstream.history.filter import FilterState
+from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.counts.tree_sizes import node_sizes
+from optstream.history.counts import node_sizes
 from optstream.stream import AggregationTree
 
 N_LEAVES = 8

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from optstream.estimation.counts.bands import count_bands
-from optstream.estimation.counts.variation import count_variation
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.history.blocks import BlockHistory
+from optstream.history.counts import count_bands, count_variation
 from optstream.stream import AggregationTree
 
 TREE = AggregationTree(("all", "a", "b", "c", "d", "e"), (-1, 0, 0, 1, 1, 2))

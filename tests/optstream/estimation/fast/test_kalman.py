@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.estimation.fast.kalman import ConstantState
-from optstream.estimation.fast.linear import StraightLine
+from optstream.estimation.fast import ConstantState, StraightLine
 
 DIFFUSE = 1e9
 

@@ -5,9 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from optstream.estimation.fast.controller import SamplingController
-from optstream.estimation.fast.kalman import ConstantState
-from optstream.estimation.fast.sampling_interval import AdaptiveInterval, FixedInterval
+from optstream.estimation.fast import AdaptiveInterval, ConstantState, FixedInterval, SamplingController
 
 
 def law(**changes):

@@ -6,7 +6,8 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.filter import (
+from optstream.history.blocks import BlockHistory
+from optstream.history.filter import (
     MOST_FITTED,
     MOVED,
     NEAR_DAYS,
@@ -14,12 +15,11 @@ from optstream.estimation.gaussian_process.filter import (
     around,
     in_sight,
     latest,
+    seen_tree,
 )
-from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.posterior import Conditioned, Fitted, Question, conditioned, fit
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.training_data import step_blocks
-from optstream.estimation.gaussian_process.tree_filter import seen_tree
+from optstream.history.learn import step_blocks
+from optstream.history.posterior import Conditioned, Fitted, Question, conditioned, fit
+from optstream.history.prior import TemporalPrior
 from optstream.stream import AggregationTree, Calendar
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.gaussian_process.dense import Dense

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.calibration import is_unlike, variance_factor
-from optstream.estimation.gaussian_process.filter import FilterState, latest
-from optstream.estimation.gaussian_process.history import BlockHistory, n_series_of, packed, unpacked
-from optstream.estimation.gaussian_process.posterior import Question, event_numbers, fit
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.robust_noise import information, score, with_known_noise
-from optstream.estimation.gaussian_process.training_data import seen_series, star
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.history.blocks import BlockHistory, Blocks, n_series_of, packed, unpacked
+from optstream.history.filter import FilterState, latest
+from optstream.history.learn import seen_series, star
+from optstream.history.posterior import Question, event_numbers, fit
+from optstream.history.prior import TemporalPrior
+from optstream.history.robust import information, score, with_known_noise
+from optstream.history.self_check import is_unlike, variance_factor
+from optstream.history.tree import Seen, TreePosterior
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.noise import joint_variance, simulated_noise
 from optstream.privacy import JointSpend, StepSpend

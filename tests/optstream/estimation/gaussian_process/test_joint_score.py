@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.robust_noise import (
+from optstream.history.blocks import Blocks
+from optstream.history.learn import star
+from optstream.history.prior import TemporalPrior
+from optstream.history.robust import (
     information,
     joint_information,
     joint_score,
@@ -14,8 +15,7 @@ from optstream.estimation.gaussian_process.robust_noise import (
     score,
     with_known_noise,
 )
-from optstream.estimation.gaussian_process.training_data import star
-from optstream.estimation.gaussian_process.tree_posterior import NoiseGroups, Seen, TreePosterior
+from optstream.history.tree import NoiseGroups, Seen, TreePosterior
 from optstream.noise import joint_noise, simulated_noise
 
 pytestmark = pytest.mark.slow

@@ -6,13 +6,12 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.estimation.error_covariance import times_before
-from optstream.estimation.gaussian_process.doubts import leaf_covariance
-from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
-from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
-from optstream.estimation.gaussian_process.training_data import step_blocks
-from optstream.estimation.gaussian_process.tree_filter import TreeFit
-from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
+from optstream.estimation.error_terms import times_before
+from optstream.history import tree as leaf_covariance
+from optstream.history.filter import DoubtOfDays, TreeFit
+from optstream.history.learn import step_blocks
+from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
+from optstream.history.tree import TreePosterior
 from optstream.stream.public_days import PublicDays
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import SLOTS, case
 

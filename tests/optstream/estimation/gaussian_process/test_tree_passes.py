@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process import tree_passes
-from optstream.estimation.gaussian_process.tree_passes import pass_over_tree
+from optstream.history import tree as tree_passes
+from optstream.history.tree import pass_over_tree
 from optstream.stream import AggregationTree
 
 TREE = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "a1": "a", "a2": "a", "b1": "b"})

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.blocks import Blocks, LagTables
-from optstream.estimation.gaussian_process.hyperparameters import learn, likelihood_gradient
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.surprises.left_out import day_squares, day_surprises, left_out
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.history.blocks import Blocks, LagTables
+from optstream.history.learn import learn, likelihood_gradient
+from optstream.history.prior import TemporalPrior
+from optstream.history.self_check import day_squares, day_surprises, left_out
+from optstream.history.tree import Seen, TreePosterior
 from optstream.stream import AggregationTree, Lattice
 from tests.optstream.estimation.gaussian_process.dense import Dense, by_hand
 from tests.optstream.estimation.lattice.lattice_cases import incomplete, product

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.hierarchy.between_points import missed_variances
-from optstream.estimation.hierarchy.unmeasured import with_unmeasured_leaves
-from optstream.estimation.reconstruction import interpolation_matrix
+from optstream.estimation.reconstruct import interpolation_matrix, with_unmeasured_leaves
+from optstream.history.between_points import missed_variances
+from optstream.history.blocks import Blocks
+from optstream.history.prior import TemporalPrior
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise

@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy import dual
-from optstream.estimation.hierarchy.bounded import held_from_above, solve_bounded
-from optstream.estimation.hierarchy.closed_form import project
-from optstream.estimation.hierarchy.dual import Dual
-from optstream.estimation.hierarchy.families import Families
-from optstream.estimation.hierarchy.leaf_answers import Pulls
-from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.estimation import bounded as dual
+from optstream.estimation.bounded import Dual, Pulls, held_from_above, solve_bounded
+from optstream.estimation.least_squares import project
+from optstream.estimation.problem import Families, LeastSquares
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.hierarchy.cases import (
     N_STEPS,

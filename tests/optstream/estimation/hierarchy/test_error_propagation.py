@@ -7,12 +7,12 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent
-from optstream.estimation.hierarchy.error_propagation import (
+from optstream.estimation.variances import (
     interpolated_variances,
+    noise_through_tree,
     noise_variances,
     reconciled_variances,
 )
-from optstream.estimation.hierarchy.tree_noise import noise_through_tree
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.hierarchy.rounding import GOLDEN, _in_runs, rounded_units
+from optstream.estimation.rounding import GOLDEN, _in_runs, rounded_units
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.hierarchy.cases import random_tree, wide_tree
 

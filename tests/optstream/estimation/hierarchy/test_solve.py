@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
+from optstream.estimation import least_squares as solve
 from optstream.estimation import make_consistent, reconstruct
-from optstream.estimation.hierarchy import solve
-from optstream.estimation.hierarchy.problem import least_squares
-from optstream.estimation.hierarchy.solve import consistent
+from optstream.estimation.least_squares import consistent
+from optstream.estimation.problem import least_squares
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 from studies.benchmarks.peers.naive_program import naive_program
 

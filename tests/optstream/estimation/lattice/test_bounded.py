@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.bounded import held_from_above, solve_bounded
-from optstream.estimation.hierarchy.closed_form import project
-from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.estimation.bounded import held_from_above, solve_bounded
+from optstream.estimation.least_squares import project
+from optstream.estimation.problem import LeastSquares
 from tests.optstream.estimation.hierarchy.cases import objective, standard_errors
 from tests.optstream.estimation.hierarchy.cvxpy_program import solve_program
 from tests.optstream.estimation.lattice.lattice_cases import product, random_program

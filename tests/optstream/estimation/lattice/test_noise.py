@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.error_propagation import reconciled_variances
-from optstream.estimation.lattice.noise import noise_of_columns, noise_through_lattice
+from optstream.estimation.lattice import noise_of_columns, noise_through_lattice
+from optstream.estimation.variances import reconciled_variances
 from tests.optstream.estimation.hierarchy.cases import standard_errors
 from tests.optstream.estimation.lattice.lattice_cases import product, random_program
 

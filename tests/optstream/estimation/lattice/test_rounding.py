@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.hierarchy.rounding import rounded_units
+from optstream.estimation.rounding import rounded_units
 from tests.optstream.estimation.lattice.lattice_cases import incomplete, product
 
 

@@ -5,17 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from optstream.estimation.error_covariance import SumsOfTimes
-from optstream.estimation.error_terms import TOLERANCE, error_terms
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.doubts import leaf_covariance
-from optstream.estimation.gaussian_process.doubts.divided_days import DoubtOfDays
-from optstream.estimation.gaussian_process.doubts.leaf_covariance import LeafCovariance, LeafSpans
-from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
-from optstream.estimation.many_leaves.groups import leaves_below
+from optstream.estimation.error_terms import TOLERANCE, SumsOfTimes, error_terms
+from optstream.estimation.groups import GroupedNodes, leaves_below
+from optstream.history import tree as leaf_covariance
+from optstream.history.blocks import Blocks
+from optstream.history.filter import DoubtOfDays
+from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted
+from optstream.history.prior import TemporalPrior
+from optstream.history.tree import LeafCovariance, LeafSpans, Seen, TreePosterior
 from optstream.stream import AggregationTree
 from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import SLOTS, blocks_of

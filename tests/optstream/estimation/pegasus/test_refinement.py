@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.pegasus.refinement import refine
+from optstream.mechanisms.pegasus import refine
 from optstream.stream import AggregationTree
 
 RAGGED = AggregationTree.from_parents(

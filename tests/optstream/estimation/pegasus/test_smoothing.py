@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.pegasus.smoothing import NOISE_LEFT, SMOOTHERS, smooth, smoothed_window_sums
+from optstream.estimation.smoothing import NOISE_LEFT, SMOOTHERS, smooth, smoothed_window_sums
 from optstream.stream import Measured
 
 NOISY = np.random.default_rng(2).integers(-100, 100, (2, 12))

@@ -6,8 +6,8 @@ import stat
 import pytest
 
 from optstream.errors import LedgerError
+from optstream.ledger import database as engine
 from optstream.ledger import open_ledger
-from optstream.ledger.database import engine
 
 
 def mode(path):

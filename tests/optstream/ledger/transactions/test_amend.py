@@ -11,7 +11,7 @@ import pytest
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
-from optstream.ledger.transactions import amend as amend_module
+from optstream.ledger import terms as amend_module
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import AggregationTree

@@ -7,12 +7,12 @@ from random import Random
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement.drifting_blocks import DriftingBlocks
-from optstream.mechanisms.history_informed import block_groups
-from optstream.mechanisms.history_informed import block_plan as module
-from optstream.mechanisms.history_informed.block_groups import BlockGroups
+from optstream.measurement.blocks import DriftingBlocks
+from optstream.mechanisms import blocks as block_groups
+from optstream.mechanisms import blocks as module
+from optstream.mechanisms.blocks import BlockGroups
 from optstream.privacy import JointSpend, PrivacyModel, worst_window
-from optstream.privacy.rules.groups import cut_evenly, worst_of_cycle
+from optstream.privacy.rules import cut_evenly, worst_of_cycle
 from optstream.stream.public_days import PublicDays
 from tests.optstream.mechanisms.history_informed.joint_streams import HALF_HOURS, informed
 from tests.optstream.mechanisms.planned_days import plans

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, level_errors
-from optstream.estimation.gaussian_process.prior import COUNT_COMPONENTS, TemporalPrior
-from optstream.measurement.drifting_blocks import DriftingBlocks, drifting_blocks
+from optstream.history.filter import PlannedBlocks, level_errors
+from optstream.history.prior import COUNT_COMPONENTS, TemporalPrior
+from optstream.measurement.blocks import DriftingBlocks, drifting_blocks
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree

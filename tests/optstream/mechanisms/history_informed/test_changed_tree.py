@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.history.blocks import BlockHistory
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
-from optstream.mechanisms.history_informed.changed_tree import carried_levels, guesses, refined
+from optstream.mechanisms.history_informed_tree import carried_levels, guesses, refined
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import DatedHierarchy, TreeChange

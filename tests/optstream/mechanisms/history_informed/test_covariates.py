@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process import posterior
-from optstream.estimation.gaussian_process.posterior import explained
+from optstream.history import posterior
+from optstream.history.posterior import explained
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel

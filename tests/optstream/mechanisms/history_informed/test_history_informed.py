@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process import filter as gaussian_process_filter
+from optstream.history import filter as gaussian_process_filter
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
 from optstream.noise import simulated_noise

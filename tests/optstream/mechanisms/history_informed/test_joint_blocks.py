@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement.drifting_blocks import DriftingBlocks
+from optstream.measurement.blocks import DriftingBlocks
 from optstream.mechanisms import Hierarchical, HistoryInformed, Laplace
-from optstream.mechanisms.history_informed.block_groups import BlockGroups, best_groups
+from optstream.mechanisms.blocks import BlockGroups, best_groups
 from optstream.noise import joint_noise, simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
 from optstream.stream import Measured

@@ -7,15 +7,10 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.prior import COMPONENTS, TemporalPrior
+from optstream.history.blocks import Blocks
+from optstream.history.prior import COMPONENTS, TemporalPrior
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.history_informed.public_prior import (
-    STRETCH_DAYS,
-    learn_from_public,
-    medians_of,
-    with_medians,
-)
+from optstream.mechanisms.history_informed import STRETCH_DAYS, learn_from_public, medians_of, with_medians
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import Measured

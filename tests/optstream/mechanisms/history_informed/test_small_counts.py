@@ -12,12 +12,12 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.estimation.error_terms import error_terms
-from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK
+from optstream.history.prior import COMPONENTS, COUNT_COMPONENTS, DAY_OF_THE_WEEK
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
-from optstream.mechanisms.history_informed import tree_levels as module
+from optstream.mechanisms import history_informed_tree as module
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.privacy.rules.headroom import layers_with_headroom
+from optstream.privacy.rules import layers_with_headroom
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays

@@ -6,25 +6,21 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.expected_error import (
-    PlannedBlocks,
-    PlannedNoise,
-    expected_level_errors,
-    level_errors,
-)
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.history.blocks import Blocks
+from optstream.history.filter import PlannedBlocks, PlannedNoise, expected_level_errors, level_errors
+from optstream.history.prior import TemporalPrior
+from optstream.history.tree import Seen, TreePosterior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
-from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
-from optstream.mechanisms.history_informed.small_counts import expected_small_error, small_leaf_level
-from optstream.mechanisms.history_informed.tree_choice import (
+from optstream.mechanisms.blocks import Figures, choose_blocks
+from optstream.mechanisms.history_informed_tree import (
     LEAST,
     choose_level_shares,
     choose_plan_blocks,
     choose_tree_blocks,
     expected_error_of,
     expected_level_misses,
+    expected_small_error,
+    small_leaf_level,
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window

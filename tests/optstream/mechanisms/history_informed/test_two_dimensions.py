@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.catalogue.measurements.mechanism_document import describe, mechanism_from
+from optstream.catalogue.measurements import describe, mechanism_from
 from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformedTree
 from optstream.privacy import worst_window

@@ -9,7 +9,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.measurement.linear import SAMPLES
+from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window

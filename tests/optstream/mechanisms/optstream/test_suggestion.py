@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.reconstruction import interpolation_matrix
+from optstream.estimation.reconstruct import interpolation_matrix
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream
-from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_samples
+from optstream.mechanisms.optstream import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree

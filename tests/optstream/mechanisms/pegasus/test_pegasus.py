@@ -9,7 +9,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement.grouping import measure_groups
 from optstream.mechanisms import Hierarchical
-from optstream.mechanisms.pegasus.pegasus import PeGaSus
+from optstream.mechanisms.pegasus import PeGaSus
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
-from optstream.mechanisms.pegasus.tree import GroupedBelow
+from optstream.mechanisms.pegasus import GroupedBelow
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
+from optstream.mechanisms.w_event import BudgetAbsorption
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import round_up_to_float

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.mechanisms.w_event.budget_distribution import GRAINS, BudgetDistribution
+from optstream.mechanisms.w_event import GRAINS, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from tests.optstream.mechanisms.silent_noise import SilentNoise

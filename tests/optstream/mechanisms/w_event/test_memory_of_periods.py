@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.ledger.accounting.spends import covers
-from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
+from optstream.ledger.accounting import covers
+from optstream.mechanisms.w_event import BudgetDistribution
 from optstream.privacy import StepSpend
 from tests.optstream.mechanisms.silent_noise import SilentNoise
 from tests.optstream.mechanisms.w_event.both import BOTH, build, cost

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.ledger.accounting.spends import covers
-from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
-from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
+from optstream.ledger.accounting import covers
+from optstream.mechanisms.w_event import BudgetAbsorption, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, PrivacyModel
 from tests.optstream.mechanisms.silent_noise import SilentNoise

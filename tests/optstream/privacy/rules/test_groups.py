@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.measurement.drifting_blocks import DriftingBlocks
+from optstream.measurement.blocks import DriftingBlocks
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, charged_to_windows, worst_window
 from optstream.privacy.amendment import repriced
-from optstream.privacy.joint_spend import groups_from_document
-from optstream.privacy.rules.groups import cut, may_be_joint, worst_sum
-from optstream.privacy.rules.headroom import groups_with_headroom
+from optstream.privacy.rules import cut, groups_with_headroom, may_be_joint, worst_sum
+from optstream.privacy.spends import groups_from_document
 
 STEPS = Fraction(1)
 

@@ -8,10 +8,10 @@ import pytest
 from optstream import PrivacyModel
 from optstream.errors import ParameterError
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace
-from optstream.mechanisms.history_informed.tree_levels import tree_figures
+from optstream.mechanisms.history_informed_tree import tree_figures
 from optstream.privacy import JointSpend
 from optstream.privacy.horizon import loss_over
-from optstream.privacy.rules.noise_horizon import Draws, Horizon, errs_less
+from optstream.privacy.rules import Draws, Horizon, errs_less
 from optstream.stream import AggregationTree
 
 WINDOW, DELTA = 48, Fraction(1, 10**6)

@@ -5,7 +5,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
-from optstream.stream.quantise import quantise
+from optstream.stream.private_period import quantise
 from studies.audit import make_neighbours, worst_cases
 from studies.audit.subjects.plans import RAGGED
 

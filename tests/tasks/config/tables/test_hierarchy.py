@@ -6,7 +6,7 @@ from datetime import date
 import polars as pl
 import pytest
 
-from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.about import NodeFacts
 from tasks.config.example import EXAMPLE
 
 

@@ -8,16 +8,16 @@ import pytest
 
 from optstream import mechanisms
 from optstream.errors import ParameterError
-from optstream.estimation.gaussian_process.prior import COMPONENTS
+from optstream.history.prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
-from optstream.mechanisms.history_informed.block_choice import Figures
-from optstream.mechanisms.history_informed.public_prior import medians_of, with_medians
-from optstream.mechanisms.history_informed.tree_choice import choose_level_shares
+from optstream.mechanisms.blocks import Figures
+from optstream.mechanisms.history_informed import medians_of, with_medians
+from optstream.mechanisms.history_informed_tree import choose_level_shares
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.release.build_mechanism import mechanism_for
+from tasks.config.schema import MECHANISMS
+from tasks.release.mechanism import mechanism_for
 from tests.tasks.two_regions import with_delta
 
 pytestmark = pytest.mark.slow

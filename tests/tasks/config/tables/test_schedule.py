@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from tasks.config.tables.schedule import next_fire
+from tasks.config.schema import next_fire
 from tests.tasks.config.refused import refused
 from tests.tasks.two_regions import CONFIGURATION
 

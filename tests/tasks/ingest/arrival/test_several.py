@@ -1,6 +1,6 @@
 """What is said of a day's dumps does not grow with the leaves."""
 
-from tasks.ingest.arrival.discover import MOST_SAID, several
+from tasks.ingest.arrivals import MOST_SAID, several
 
 
 def test_few_messages_are_all_said():

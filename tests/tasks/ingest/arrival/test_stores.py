@@ -7,11 +7,11 @@ import polars as pl
 import pytest
 
 from optstream.errors import DumpError
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
-from tasks.ingest.arrival.files import facts_of
-from tasks.release.guards.input_hashes import hashing
+from tasks.ingest.formats import facts_of
+from tasks.release.inputs import hashing
 from tests.tasks.conftest import DAY, SmallStream
 
 pytestmark = pytest.mark.slow
@@ -166,7 +166,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused(small, upload):
 
 
 def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkeypatch):
-    from optstream.storage import open as opening
+    from optstream.storage import store as opening
 
     stream = small()
     file = stream.settings.file

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from optstream.catalogue.backends import StoreUrl
-from tasks.ingest.arrival.files import FileFacts, facts_of
+from tasks.ingest.formats import FileFacts, facts_of
 
 AT = datetime(2016, 6, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -35,5 +35,5 @@ def test_a_file_in_a_folder(tmp_path):
 )
 def test_an_object_in_the_words_of_several_stores(told, written, monkeypatch):
     store = SimpleNamespace(facts=lambda name: {"size": 7, **told})
-    monkeypatch.setattr("tasks.ingest.arrival.files.open_store", lambda _: store)
+    monkeypatch.setattr("tasks.ingest.formats.open_store", lambda _: store)
     assert facts_of(StoreUrl("memory://dumps/a.parquet")) == FileFacts(7, written)

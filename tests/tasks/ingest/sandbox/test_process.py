@@ -17,15 +17,14 @@ import pytest
 
 from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import open_ledger
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from optstream.noise import secure_noise
 from tasks.ingest import discover, ingest
+from tasks.ingest import sandbox as process
 from tasks.ingest.days import read_days
-from tasks.ingest.sandbox import process
-from tasks.ingest.sandbox.messages import answer
-from tasks.ingest.sandbox.process import reading_apart
-from tasks.release.day import Judged, Requested, Status
+from tasks.ingest.sandbox import answer, reading_apart
 from tasks.release.run import Run, enrol
+from tasks.release.stages import Judged, Requested, Status
 from tests.failing import Death, raising
 from tests.tasks.conftest import DAY, NOW
 from tests.tasks.two_regions import READING

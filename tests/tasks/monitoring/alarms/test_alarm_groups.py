@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from tasks.monitoring import Kind, Severity
-from tasks.monitoring.alarms.alarm_groups import alarm_groups
+from tasks.monitor.alarms import alarm_groups
+from tasks.monitor.view import Kind, Severity
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
 

@@ -4,9 +4,9 @@ import random
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.stream import Hour
-from tasks.monitoring import Alarm, Kind, Severity
-from tasks.monitoring.alarms.told import FILE, heard, news_for, read_told, seen, write_told
-from tasks.monitoring.words import MOST_LINES, lines_of
+from tasks.monitor.days import MOST_LINES, lines_of
+from tasks.monitor.notify import FILE, heard, news_for, read_told, seen, write_told
+from tasks.monitor.view import Alarm, Kind, Severity
 
 NOW = datetime(2016, 6, 3, tzinfo=UTC)
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]

@@ -3,10 +3,9 @@
 import pytest
 
 from tasks.config import load_settings
-from tasks.config.example import example_of
-from tasks.config.example_kinds import Kind
-from tasks.planning.advice.candidates import Choice, mechanism_choices, with_laplace_noise
-from tasks.planning.advice.write_proposal import write_proposal
+from tasks.config.example import Kind, example_of
+from tasks.plan.advise import write_proposal
+from tasks.plan.candidates import Choice, mechanism_choices, with_laplace_noise
 
 
 @pytest.fixture

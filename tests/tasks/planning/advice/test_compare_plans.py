@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.prior import TemporalPrior
-from tasks.planning.advice.candidates import Choice
-from tasks.planning.advice.compare_plans import Judge, compare_plans, drawn_series
-from tasks.planning.dry_run import dry_run
+from optstream.history.prior import TemporalPrior
+from tasks.plan.advise import Judge, compare_plans, drawn_series
+from tasks.plan.candidates import Choice
+from tasks.plan.dry_run import dry_run
 from tests.tasks.two_regions import CONFIGURATION, released_by
 
 pytestmark = pytest.mark.slow

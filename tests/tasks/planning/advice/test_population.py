@@ -7,7 +7,7 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
-from tasks.planning.advice.candidates import with_number_levels
+from tasks.plan.candidates import with_number_levels
 from tests.tasks.two_regions import released_by
 
 LAPLACE = released_by("Laplace")

@@ -3,7 +3,7 @@
 from fractions import Fraction
 
 from tasks.config import load_settings
-from tasks.planning.advice.write_proposal import write_proposal
+from tasks.plan.advise import write_proposal
 from tests.tasks.planning.advice.test_population import LAPLACE
 
 

@@ -10,9 +10,8 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.records.published_rows import published_rows
-from tasks.release.records.statement import statement_of
+from tasks.release.mechanism import mechanism_for
+from tasks.release.statement import published_rows, statement_of
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2025, 1, 15)

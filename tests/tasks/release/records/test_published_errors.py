@@ -12,20 +12,17 @@ import pytest
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.sums.decode_errors import decode_errors
-from optstream.catalogue.sums.errors_parquet import encode_errors
-from optstream.catalogue.sums.read_sum import read_day
+from optstream.catalogue.sums import decode_errors, encode_errors, read_day
 from optstream.catalogue.sweep import clear_superseded
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation import noise_factor
-from optstream.estimation.error_factor import ErrorFactor
-from optstream.estimation.error_terms import ErrorTerms
-from optstream.estimation.gaussian_process.doubts import leaf_covariance
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.estimation.error_terms import ErrorFactor, ErrorTerms
+from optstream.estimation.groups import GroupedNodes
+from optstream.history import tree as leaf_covariance
 from optstream.stream import AggregationTree
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status
-from tasks.release.records import files_beside
+from tasks.release import statement as files_beside
+from tasks.release.mechanism import mechanism_for
+from tasks.release.stages import Status
 from tasks.reports.public import public_facts
 from tasks.reports.summaries import Summaries
 from tests.tasks.release.vintage_nights import DAYS, night
@@ -214,7 +211,7 @@ def test_a_file_of_other_nodes_or_steps_is_refused(nights, monkeypatch):
         shape = (1, len(nodes), len(nodes))
         terms = ErrorTerms(np.ones(shape), np.ones((1, n_steps, n_steps)), np.zeros((1, 0)))
         data = encode_errors(terms, nodes, SECOND, "whole")
-        monkeypatch.setattr("optstream.catalogue.sums.read_sum.read_beside", lambda *_, data=data: data)
+        monkeypatch.setattr("optstream.catalogue.sums.read_beside", lambda *_, data=data: data)
         with pytest.raises(PublicationError, match=r"other nodes or steps than .*parquet; restore it"):
             read_sum(folder, ["11", "84"], SECOND, SECOND)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from optstream.errors import ConfigurationError
-from optstream.estimation.holding import UNKNOWN
+from optstream.estimation.estimate import UNKNOWN
 from optstream.noise import simulated_noise
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.records.published_rows import known_errors, published_rows
+from tasks.release.mechanism import mechanism_for
+from tasks.release.statement import known_errors, published_rows
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2025, 1, 15)

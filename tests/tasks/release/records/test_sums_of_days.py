@@ -9,11 +9,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from optstream import read_measurements, read_published, read_sum
-from optstream.catalogue.sums.errors_parquet import DayErrors
-from optstream.catalogue.sums.read_sum import SummedDay, sum_of_days
+from optstream.catalogue.sums import DayErrors, SummedDay, sum_of_days
 from optstream.errors import ParameterError, PublicationError
 from optstream.estimation.error_terms import ErrorTerms
-from optstream.estimation.many_leaves.group_terms import GroupedNodes
+from optstream.estimation.groups import GroupedNodes
 from tests.tasks.conftest import TWO_REGIONS, Installation
 from tests.tasks.release.records.test_published_measurements import DAY, DAYS, LAST, wanted
 

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from optstream import read_published
-from tasks.release.day import Status
+from tasks.release.stages import Status
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 CHANGES = f"""value = "load_mw"

@@ -11,13 +11,13 @@ import pytest
 from optstream import read_measurements, read_published
 from optstream.errors import LedgerError
 from optstream.privacy import GaussianSpend
-from optstream.privacy.joint_spend import JointSpend
+from optstream.privacy.spends import JointSpend
 from optstream.stream import Hour, partition_of
-from tasks.monitoring import watch
-from tasks.monitoring.days import State
-from tasks.planning.nightly import days_of_night
-from tasks.release import steps as chunk
-from tasks.release.day import Requested, Status
+from tasks.monitor.days import State
+from tasks.monitor.view import watch
+from tasks.plan.nightly import days_of_night
+from tasks.release import pipeline as chunk
+from tasks.release.stages import Requested, Status
 from tests.by_night import few
 from tests.tasks.release.streams.conftest import hours
 from tests.tasks.release.streams.test_release_mechanisms import OTHERS

@@ -7,15 +7,15 @@ from datetime import UTC, date, datetime
 import pytest
 from starlette.testclient import TestClient
 
-from flows.cli.show.stream_view import month_lines
+from flows.cli.watch import month_lines
 from flows.ui.application import application
 from flows.ui.looking import Looks
 from optstream.catalogue import check_files
 from optstream.stream import Hour
-from tasks.monitoring import State, watch
-from tasks.monitoring.days import by_day
-from tasks.monitoring.document import status_document
-from tasks.release.records.close_days import close_over
+from tasks.monitor.days import by_day
+from tasks.monitor.document import status_document
+from tasks.monitor.view import State, watch
+from tasks.release.publish import close_over
 from tasks.reports.write import write_public_page
 from tasks.ui.snapshot import take_snapshot
 from tests.flows.ui.conftest import AUTHORIZED, SECRET

@@ -9,14 +9,14 @@ from fractions import Fraction
 import pytest
 
 from optstream.catalogue import check_files
-from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.privacy import worst_window
 from tasks.ledger.verify import verify
-from tasks.monitoring import watch
-from tasks.monitoring.alarms.alarm import Kind
-from tasks.release.day import Status
+from tasks.monitor.days import Kind
+from tasks.monitor.view import watch
 from tasks.release.run import terms_of
+from tasks.release.stages import Status
 from tasks.reports.deployment import deployment_of
 from tasks.reports.write import write_pages, write_public_page
 from tests.optstream.ledger.brute_force import Charged, above

@@ -9,11 +9,10 @@ import pytest
 from optstream import read_published, read_sum
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.sums.period_sums import period_sums
-from optstream.catalogue.sums.read_sum import errors_of_days
+from optstream.catalogue.sums import errors_of_days, period_sums
 from optstream.errors import ParameterError
 from optstream.stream import Hour
-from tasks.release.records.close_days import close_over
+from tasks.release.publish import close_over
 from tests.tasks.release.streams.conftest import hours
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

@@ -14,14 +14,13 @@ from optstream.privacy.zero_concentrated import largest_rho
 from tasks.config import load_settings
 from tasks.ledger.documents import book_document
 from tasks.ledger.export import export
-from tasks.ledger.horizon import read_horizons
-from tasks.ledger.show import read_book
+from tasks.ledger.show import read_book, read_horizons
 from tasks.ledger.verify import verify
-from tasks.operations.amend import declare, rehearse
-from tasks.planning.backfill_cost import cost_of
-from tasks.planning.dry_run import dry_run
-from tasks.planning.preview import dry_run_document
-from tasks.release.records.outcomes import budget_document, budget_of
+from tasks.operate.amend import declare, rehearse
+from tasks.plan.backfill import cost_of
+from tasks.plan.dry_run import dry_run
+from tasks.plan.expected import dry_run_document
+from tasks.release.outcomes import budget_document, budget_of
 from tasks.reports.write import write_pages
 from tasks.ui.views.guarantees import guarantee_rows
 from tests.tasks.release.streams.conftest import DAYS

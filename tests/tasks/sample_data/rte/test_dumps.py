@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 
 from optstream.errors import DumpError, OptStreamError, ParameterError
-from optstream.measurement.linear import open_private_period
+from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.validate import validate
-from tasks.sample_data.load_shapes import FRENCH_REGIONS
-from tasks.sample_data.rte import read_load, rte_configuration, write_loads
+from tasks.operate.rte import read_load, rte_configuration, write_loads
+from tasks.operate.simulate import FRENCH_REGIONS
 
 FIRST = date(2016, 3, 23)
 WEEK = [FIRST + timedelta(days=number) for number in range(7)]  # 27 March has 46 half-hours by the clock

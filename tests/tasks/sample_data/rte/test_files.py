@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import DumpError
-from tasks.sample_data.rte import files, read_load
-from tasks.sample_data.rte.files import text_of
+from tasks.operate import rte as files
+from tasks.operate.rte import read_load, text_of
 
 TEXT = b"a text"
 

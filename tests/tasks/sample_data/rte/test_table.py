@@ -7,9 +7,8 @@ import polars as pl
 import pytest
 
 from optstream.errors import DumpError
-from tasks.sample_data.load_shapes import FRENCH_REGIONS
-from tasks.sample_data.rte.columns import REGION_CODES
-from tasks.sample_data.rte.table import parse
+from tasks.operate.rte import REGION_CODES, parse
+from tasks.operate.simulate import FRENCH_REGIONS
 
 FIRST = date(2016, 3, 25)
 SPELT = {

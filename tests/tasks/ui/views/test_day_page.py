@@ -11,11 +11,11 @@ import pytest
 
 from optstream.ledger import ReleaseEvent, ReleaseRecord, ReleaseState
 from optstream.privacy import StepSpend
-from tasks.contracts.results import ResultFile
 from tasks.ingest import Arrival
-from tasks.ingest.arrival.files import FileFacts
-from tasks.monitoring import Kind, State
+from tasks.ingest.formats import FileFacts
+from tasks.monitor.view import Kind, State
 from tasks.reports.operator import DataDoc
+from tasks.trusted.verdicts import ResultFile
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.runs import RunLink, StreamRun
 from tasks.ui.views.day_page import day_page

@@ -4,8 +4,8 @@ from datetime import timedelta
 from pathlib import Path
 
 from tasks.ingest import Arrival
-from tasks.ingest.arrival.files import FileFacts
-from tasks.monitoring.suspect_readings import Suspect
+from tasks.ingest.formats import FileFacts
+from tasks.monitor.facts import Suspect
 from tasks.ui.day_facts import DayFacts
 from tasks.ui.views.dump_rows import dump_rows, when_written
 from tasks.ui.words import replaced_in_words

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import polars as pl
 import pytest
 
-from optstream.catalogue.nodes import NodeFacts
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import PublicationError
 from optstream.stream import AggregationTree
 from tasks.reports.drawing.figures import Z

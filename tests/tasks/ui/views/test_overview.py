@@ -10,7 +10,7 @@ import pytest
 
 from optstream.catalogue import Catalogue, Entry
 from optstream.stream import Hour
-from tasks.monitoring import Kind, Severity, State
+from tasks.monitor.view import Kind, Severity, State
 from tasks.ui.render import page
 from tasks.ui.views.overview import Need, next_run, overview, row_of
 from tests.tasks.ui.conftest import AT, FIRST, alarm

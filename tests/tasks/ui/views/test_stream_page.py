@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 from optstream.mechanisms import HistoryInformed, Laplace
-from tasks.monitoring.compared import Comparison
+from tasks.monitor.facts import Comparison
 from tasks.ui.render import page
 from tasks.ui.surprises import Surprises
 from tasks.ui.views.stream_page import MOST_REGIONS, stream_page

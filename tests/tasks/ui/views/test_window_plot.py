@@ -5,7 +5,7 @@ from fractions import Fraction
 from math import inf
 from types import SimpleNamespace
 
-from tasks.ledger.show_pages import WindowHeadroom
+from tasks.ledger.show import WindowHeadroom
 from tasks.ui.views.guarantees import GuaranteeRow
 from tasks.ui.views.window_plot import HIGH, window_plot
 

@@ -9,12 +9,11 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from typer.testing import CliRunner
 
-from flows.cli.commands.readers import export_rows
-from flows.cli.commands.readers.export_rows import app
+from flows.cli import read as export_rows
+from flows.cli.read import app
 from optstream.catalogue import publish, read_published, stage
-from optstream.catalogue.about import About, put_about
+from optstream.catalogue.about import About, NodeFacts, put_about
 from optstream.catalogue.hierarchy_table import put_hierarchy
-from optstream.catalogue.nodes import NodeFacts
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import PublicationError
 from optstream.stream import DatedHierarchy, TreeChange
@@ -37,7 +36,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def call(folder):
-    return lambda *words: CliRunner().invoke(app, [str(folder), *map(str, words)])
+    return lambda *words: CliRunner().invoke(app, ["export", str(folder), *map(str, words)])
 
 
 def test_names_stand_beside_codes_where_the_publisher_tells_them(folder, call, tmp_path):
@@ -193,8 +192,10 @@ def test_rows_are_written_in_the_hierarchy_of_another_day(tmp_path):
     for words, name in (((), "84"), (("--as-of", after), "ARA")):
         output = tmp_path / f"{name}.parquet"
         call = ["--output", output, "--as", "parquet", "--nodes", name, *words]
-        assert CliRunner().invoke(app, [str(folder), *map(str, call)]).exit_code == 0
+        assert CliRunner().invoke(app, ["export", str(folder), *map(str, call)]).exit_code == 0
     values = [pl.read_parquet(tmp_path / f"{name}.parquet")["load_mw"].to_list() for name in ("84", "ARA")]
     assert values[0] == values[1]
-    missing = CliRunner().invoke(app, [str(folder), "--output", str(tmp_path / "x"), "--nodes", "ARA"])
+    missing = CliRunner().invoke(
+        app, ["export", str(folder), "--output", str(tmp_path / "x"), "--nodes", "ARA"]
+    )
     assert "has a node 'ARA'" in str(missing.exception)

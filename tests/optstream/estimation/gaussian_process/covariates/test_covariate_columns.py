@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
+from optstream.history.blocks import Blocks
+from optstream.history.covariates import columns_of
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 

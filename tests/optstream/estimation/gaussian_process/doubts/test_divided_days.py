@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.doubts.divided_days import MORE_OF_DAYS, DoubtOfDays
-from optstream.estimation.gaussian_process.posterior import Conditioned, DoubtOfLeaves, Fitted
-from optstream.estimation.gaussian_process.tree_posterior import TreePosterior
+from optstream.history.blocks import Blocks
+from optstream.history.filter import MORE_OF_DAYS, DoubtOfDays
+from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted
+from optstream.history.tree import TreePosterior
 from tests.optstream.estimation.gaussian_process.dense import Dense
 from tests.optstream.estimation.gaussian_process.test_tree_posterior import case
 
