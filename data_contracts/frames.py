@@ -13,12 +13,8 @@ MOST_ROWS = 2**32
 """Of all files of a day: so many readings of `MOST_METERED_UNITS` add up exactly in an int64."""
 MOST_METERED_UNITS = 2**30
 
-LARGEST_FILE = 2**36
-"""Bytes of one file of a dump."""
-
 FILE_FAULTS = {
     "unreadable": "must be a readable Parquet file; deliver it again",
-    "too_large": f"must have at most {LARGEST_FILE // 2**30} GiB; split it into several",
     "other_hash": "must have the SHA-256 that the list of files gives; deliver it again",
     "damaged_page": "must have pages that fit their checksums; deliver it again",
     "too_much": f"must claim {LIMITS.words}; split it into several",
@@ -30,9 +26,8 @@ FILE_FAULTS = {
     "value_type": "must be a column of numbers that can be counted exactly (text is not)",
     "customer_type": "must be text or whole numbers",
     "region_type": "must be text or whole numbers",
-    "clock": 'the clock changes this year or the next: day = "elapsed" needs timestamps with a time zone, '
-    'day = "fixed" wall-clock timestamps without one: deliver those, for stream.day stays once days are '
-    "released",
+    "clock": 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone, '
+    'day = "fixed" wall-clock timestamps without one: deliver this day with those, which other days need not',
 }
 """Why a file cannot be read, the most telling first."""
 FAULTY_COLUMNS = {

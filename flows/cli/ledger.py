@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from flows.cli.activity import work
 from flows.cli.options import (
     DEFAULT_CONFIG,
     REASON,
@@ -29,7 +30,7 @@ from flows.cli.options import (
     parse_period,
     periods_asked,
 )
-from flows.cli.output import Terminal, plain_table, work
+from flows.cli.output import Terminal, plain_table
 from optstream.privacy.horizon import HorizonLoss
 from optstream.privacy.model import Currency
 from tasks.config import Settings, load_settings

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from flows.cli.output import reported
+from flows.cli.activity import reported
 from optstream.errors import ConfigurationError, OptStreamError
 
 START = "Set up"

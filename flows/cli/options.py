@@ -9,7 +9,8 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from flows.cli.output import Terminal, work
+from flows.cli.activity import work
+from flows.cli.output import Terminal
 from optstream.errors import OptStreamError, ParameterError
 from optstream.privacy.exact import exact
 from optstream.stream import Hour, days_from, period_from

@@ -2,12 +2,9 @@
 
 import json
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from rich.console import Console
@@ -15,70 +12,13 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Column, Table
 
+from flows.cli.activity import spoken, work
+from optstream.ledger import Ledger
 from tasks.config import Settings
+from tasks.ingest.clock import clock_ahead
 from tasks.monitor.facts import loudest
 from tasks.release.outcomes import Budget
 from tasks.release.stages import Ended, Status
-
-# A command that prints nothing for some seconds says on standard error what it does.
-
-QUIET_SECONDS = 10.0
-LONG_RUNNING = ("serve", "ui")
-"""Commands that are quiet while all is well."""
-
-
-@dataclass
-class _Activity:
-    """words: what is done now. moves: whether a bar or a spinner shows it."""
-
-    words: str = ""
-    moves: bool = False
-    spoken_at: float = field(default_factory=monotonic)
-
-
-_NOW = _Activity()
-
-
-def spoken() -> None:
-    """Note that a line was printed."""
-    _NOW.spoken_at = monotonic()
-
-
-@contextmanager
-def work(words: str, moves: bool = False) -> Iterator[None]:
-    """Name what is done meanwhile."""
-    before = _NOW.words, _NOW.moves
-    _NOW.words, _NOW.moves = words, moves
-    spoken()
-    try:
-        yield
-    finally:
-        _NOW.words, _NOW.moves = before
-        spoken()
-
-
-@contextmanager
-def reported(words: list[str]) -> Iterator[None]:
-    """While the command of these words runs, report each time that it was quiet for `QUIET_SECONDS`."""
-    if not words or words[0] in LONG_RUNNING:
-        yield
-        return
-    ended, begun = threading.Event(), monotonic()
-
-    def watch() -> None:
-        while not ended.wait(QUIET_SECONDS / 10):
-            now = monotonic()
-            if not _NOW.moves and now - _NOW.spoken_at > QUIET_SECONDS:
-                spoken()
-                print(f"{_NOW.words}: still at work, {now - begun:.0f} s", file=sys.stderr, flush=True)
-
-    with work(f"optstream {words[0]}"):
-        threading.Thread(target=watch, daemon=True).start()
-        try:
-            yield
-        finally:
-            ended.set()
-
 
 MARKS = {
     Status.PUBLISHED: "[green]published[/]",
@@ -158,13 +98,16 @@ class Terminal:
         self.say(f"published in {settings.published_folder}")
         self.say(f"alarms, if there are any, in {settings.validation_folder}")
 
-    def attention(self, ended: Sequence[Ended], settings: Settings) -> None:
-        """A line for each region most of whose readings were strange: for the operator, who may see readings.
+    def attention(self, ended: Sequence[Ended], settings: Settings, ledger: Ledger) -> None:
+        """A line for each region most of whose readings were strange: for the operator, who may see readings;
+        and one for a day to come that will be refused for its clock.
 
         No exit code and no outcome depends on it.
         """
         drawn = {day.day for day in ended if day.outcome.status in (Status.PUBLISHED, Status.HELD)}
-        for line in loudest(settings, drawn) if drawn and not self.as_json else ():
+        if not drawn or self.as_json:
+            return
+        for line in filter(None, (*loudest(settings, drawn), clock_ahead(settings, ledger, max(drawn)))):
             self.say(f"ATTENTION {line}")
 
     def budget(self, budget: Budget) -> None:

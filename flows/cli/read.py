@@ -1,7 +1,7 @@
 """`optstream export`: some nodes and days of a published folder as a file that other tools load."""
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from flows.cli.options import (
 )
 from flows.cli.output import Terminal
 from optstream.catalogue import check_files, read_catalogue
-from optstream.catalogue.about import read_about
+from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Storage, open_storage
 from optstream.catalogue.export import as_sdmx_csv, exported_columns, rows_of, with_names
 from optstream.catalogue.hierarchy_table import find_hierarchy
@@ -190,7 +190,8 @@ def _report(settings: Settings, terminal: Terminal) -> Done:
     with closing(need_ledger(settings)) as ledger:
         written = write_pages(settings, ledger, datetime.now(UTC))
     terminal.say(f"operators:  {written.trusted}")
-    terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
+    if written.public or not written.problem:
+        terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
     document = {"format": "optstream.report/1", "trusted": str(written.trusted), "public": written.public}
     terminal.document(document)
     if written.problem is not None:
@@ -271,8 +272,13 @@ def verify_published(
             f"catalogue.json has number {catalogue.sequence or 'none'}, and you have seen {at_least}: an "
             "older one was put in its place; ask its publisher"
         )
+    about = About()
+    with suppress(PublicationError):  # a problem that is named already
+        about = read_about(open_storage(folder))
     for line in problems:
         terminal.say(f"problem: {line}")
+    if about.known_noise:
+        terminal.say(f"note: {about.known_noise_in_words}")
     listed = [entry.period for entry in catalogue.entries if not entry.withdrawn]
     days = f"{len(listed)} days" + (f" up to {max(listed)}" if listed else "")
     number = "unnumbered" if catalogue.sequence is None else f"number {catalogue.sequence}"
@@ -287,6 +293,7 @@ def verify_published(
             "days": len(listed),
             "signature_checked": bool(public_key),
             "problems": problems,
+            **({"known_noise": list(map(list, about.known_noise))} if about.known_noise else {}),
         }
     )
     raise typer.Exit(1 if problems else 0)

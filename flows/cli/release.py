@@ -17,6 +17,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from flows.cli.activity import work
 from flows.cli.ledger import plain_sum
 from flows.cli.options import (
     DEFAULT_CONFIG,
@@ -37,12 +38,13 @@ from flows.cli.options import (
     periods_asked,
     read_streams,
 )
-from flows.cli.output import Terminal, plain_table, work
+from flows.cli.output import Terminal, plain_table
 from flows.orchestration.environment import connect
 from flows.orchestration.workers import check_cluster, task_runner
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.config import Settings
+from tasks.ingest.sandbox import clock_before_ingest
 from tasks.operate.permissions import check_trusted
 from tasks.plan.backfill import (
     BackfillPlan,
@@ -75,7 +77,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     if terminal.as_json:
         terminal.document(dry_run_document(found))
         return
-    terminal.say(f"{found.stream}: a dry run; nothing is read, drawn or charged")
+    terminal.say(f"{found.stream}: a dry run; no reading is read, nothing is drawn or charged")
     for period in found.periods:
         terminal.say(f"\n{_days(period)}, {period.n_steps} steps; numbers in the unit of the readings")
         terminal.console.print(_costs(period, found.currency))
@@ -296,9 +298,10 @@ def _release(
             with terminal.step("prepare"):
                 from flows.orchestration.release import run_days  # prefect has read its settings now
             works = run_days(settings, days, terminal, restate=restate, dask=dask)
-    budget = budget_of(settings, open_ledger(settings.ledger_url), days)
+    ledger = open_ledger(settings.ledger_url)
+    budget = budget_of(settings, ledger, days)
     terminal.outcomes(works, settings, budget)
-    terminal.attention(works, settings)
+    terminal.attention(works, settings, ledger)
     terminal.document(outcomes_document(works, settings, budget))
     counts = Counter(work.outcome.status for work in works)
     words = ", ".join(f"{count} {status.value}" for status, count in counts.items())
@@ -512,9 +515,12 @@ def _price_backfill_days(plan: BackfillPlan, settings: Settings, terminal: Termi
         f"any {settings.privacy.window} steps may lose epsilon {float(cost.grant):g}; of those that see "
         f"these days the worst was charged {float(cost.before):.6g}, and would be {float(cost.after):.6g}"
     )
-    terminal.say("nothing was read, drawn or charged")
+    terminal.say("no reading was read, nothing drawn or charged")
     _list_days("would be refused, for their windows have too little left", cost.refused, terminal)
     _list_days("without a dump", plan.absent, terminal)
+    ahead = clock_before_ingest(settings, plan.missing[0]) if plan.missing else None
+    if ahead is not None:
+        terminal.say(ahead)
     terminal.document(plan_document(plan, cost, settings))
     fits = f"{len(plan.missing)} {settings.stream.period}s to release"
     return Done(1, f"{fits}, {len(cost.refused)} would be refused") if cost.refused else Done(0, fits)
@@ -530,14 +536,15 @@ def _show_end(
     waits: bool,
 ) -> None:
     """Say what is left, or that nothing was to do. waits: whether anything was, if only new estimates."""
-    budget = budget_of(settings, open_ledger(settings.ledger_url))
+    ledger = open_ledger(settings.ledger_url)
+    budget = budget_of(settings, ledger)
     left = [day for day in works if not day.outcome.status.is_good]
     if left:
         terminal.outcomes(left, settings, budget)
     elif waits:
         terminal.budget(budget)
         terminal.say(f"published in {settings.published_folder}")
-    terminal.attention(works, settings)
+    terminal.attention(works, settings, ledger)
     _list_days("without a dump", plan.absent, terminal)
     if not waits:
         terminal.say("nothing to do; nothing changed, nothing spent")

@@ -19,7 +19,7 @@ import uvicorn
 from flows.cli.options import DEFAULT_CONFIG, Configs, asks, examples, files_of, new_app, read_streams
 from flows.cli.output import Terminal
 from flows.orchestration.environment import connect, heartbeat_seconds
-from flows.orchestration.listening import BoundedProtocol, listen, raise_open_files
+from flows.orchestration.listening import BOUNDED, listen, raise_open_files
 from flows.orchestration.processes import (
     LOOK_SECONDS,
     LOOPBACK,
@@ -27,7 +27,7 @@ from flows.orchestration.processes import (
     PAGES_PORT,
     own_server,
     pages_of,
-    pages_port,
+    pages_socket,
     password_of,
     warm_runs_of,
     worker_of,
@@ -89,12 +89,13 @@ def serve(
         check_trusted(one)
         looks_of(one)
     settings = streams[0]  # whose trusted folder has the server's own files
-    port = pages_port(ui_port)
     heartbeat = heartbeat_seconds(os.environ)
     for number in STOPPING:
         signal.signal(number, _stop)
     api = api or os.environ.get("PREFECT_API_URL")
     with ExitStack() as running:
+        listening = running.enter_context(pages_socket(ui_port))
+        port = listening.getsockname()[1]
         make_private_folder(settings.serve_folder)
         running.enter_context(watching(streams))
         if api:
@@ -108,15 +109,15 @@ def serve(
         warm, starts = None, None
         if any(one.stream.period == "hour" for one in streams):  # a night need not begin within seconds
             warm, starts = running.enter_context(warm_runs_of(settings))
-        pool = _register(streams, work_pool, heartbeat, starts, own=not api)
+        pool, deployment = _register(streams, work_pool, heartbeat, starts, own=not api)
         worker = f"{settings.stream.name}-{socket.gethostname()}-{os.getpid()}"
         children.append(running.enter_context(worker_of(settings, pool, worker)))
-        supervisor = Supervisor(pulse_of(pool, worker))
+        supervisor = Supervisor(pulse_of(pool, worker, deployment))
         running.callback(supervisor.stop)
-        pages = running.enter_context(pages_of(streams, port))
+        pages = running.enter_context(pages_of(streams, listening))
         may_end = {pages: "nights go on"} | ({warm: "runs begin in fresh processes"} if warm else {})
         terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
-        _tell(streams, terminal, pool, heartbeat, own=not api)
+        _tell(streams, terminal, pool, deployment, heartbeat, own=not api)
         notify_systemd(systemd, "READY=1")
         running.callback(notify_systemd, systemd, "STOPPING=1")
         while True:
@@ -153,17 +154,18 @@ def _stop(_signal: int, _frame: FrameType | None) -> None:
 
 def _register(
     streams: Sequence[Settings], work_pool: str | None, heartbeat: int, starts: str | None, *, own: bool
-) -> str:
-    """Tell the server of the streams; return the work pool. starts: the command that starts a run, if not
-    Prefect's. own: the server is, so no run of it is alive.
+) -> tuple[str, str]:
+    """Tell the server of the streams; return work pool and deployment. starts: the command that starts a run,
+    if not Prefect's. own: the server is, so no run of it is alive.
     """
     from flows.orchestration import deployments  # prefect reads its settings as it is imported
 
-    settings, names = streams[0], {one.stream.name for one in streams}
+    settings, names, flow = streams[0], {one.stream.name for one in streams}, "optstream-nightly"
     if len(streams) == 1:
         pool = work_pool or deployments.work_pool_of(settings)
         night = deployments.night_document(settings, str(settings.file), pool, heartbeat, starts)
     else:
+        flow = "optstream-nights"
         names.add(name := deployments.name_of_all(streams))
         pool = work_pool or f"optstream-{name}"
         night = deployments.night_of_all(streams, pool, heartbeat, starts)
@@ -172,13 +174,15 @@ def _register(
     if own:
         for name in names:
             deployments.close_runs(name)
-    return pool
+    return pool, f"{flow}/{night['name']}"
 
 
-def _tell(streams: Sequence[Settings], terminal: Terminal, pool: str, heartbeat: int, *, own: bool) -> None:
+def _tell(
+    streams: Sequence[Settings], terminal: Terminal, pool: str, deployment: str, heartbeat: int, *, own: bool
+) -> None:
     """What was set up, and when it runs next."""
     # prefect has read its settings now
-    from flows.orchestration.deployments import MISSED_HEARTBEATS, name_of_all, next_run
+    from flows.orchestration.deployments import MISSED_HEARTBEATS, next_run
 
     settings = streams[0]
     terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
@@ -186,11 +190,8 @@ def _tell(streams: Sequence[Settings], terminal: Terminal, pool: str, heartbeat:
     if own and password.exists():
         terminal.say(f"user and password: {password}")
     zone = ZoneInfo(settings.stream.time_zone)
-    flow, name = "optstream-nightly", settings.stream.name
-    if len(streams) > 1:
-        flow, name = "optstream-nights", name_of_all(streams)
-    begins = next_run(flow, name).astimezone(zone)
-    terminal.say(f"{flow}/{name}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
+    begins = next_run(deployment).astimezone(zone)
+    terminal.say(f"{deployment}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
     for one in streams:
         fire = next_fire([one.scheduling.watch_cron], datetime.now(ZoneInfo(one.stream.time_zone)))
         when = f"next at {fire:%Y-%m-%d %H:%M}" if fire else "none within a year"
@@ -228,6 +229,10 @@ def ui(
     every: Annotated[
         int, typer.Option(min=5, max=3600, metavar="SECONDS", help="How often each stream is looked at.")
     ] = 30,
+    inherited: Annotated[
+        int | None,
+        typer.Option("--socket", hidden=True, help="An open one to listen at, of `optstream serve`."),
+    ] = None,
     textfile: Annotated[
         Path | None,
         typer.Option(
@@ -248,14 +253,14 @@ def ui(
     settings, terminal = readable(files), Terminal()
     home = settings[0].serve_folder
     raise_open_files()
-    listening = listen(host, port, "--port")
+    listening = listen(host, port, "--port") if inherited is None else socket.socket(fileno=inherited)
+    port = listening.getsockname()[1]
     looks, stop = Looks(files, every, _now, textfile, _runs(settings[0])), Event()
     server = uvicorn.Server(
         uvicorn.Config(
             application(looks, password_of(home), _now),
-            http=BoundedProtocol,
+            **BOUNDED,
             ws="none",
-            backlog=64,  # so many are taken at once, before one can be closed
             log_level="warning",
             access_log=False,
             server_header=False,

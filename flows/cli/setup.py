@@ -97,11 +97,17 @@ def simulate(
 
 def _import(folder: Path, terminal: Terminal) -> str:
     """Write dumps of RTE's yearly files in a folder; return the text of a configuration that reads them."""
-    files = sorted(file for file in folder.iterdir() if file.suffix in RTE_SUFFIXES)
-    if not files:
+    files = sorted(file for file in folder.iterdir() if file.name[0] not in "._")
+    odd = [file for file in files if file.suffix.lower() not in RTE_SUFFIXES or not file.is_file()]
+    if len(odd) == len(files):
         raise OptStreamError(
             f"{folder} holds none of RTE's yearly files (éCO2mix, {' or '.join(RTE_SUFFIXES)}), the source "
             "that init knows; for other files name a configuration to write, and change its [input]"
+        )
+    if odd:
+        raise OptStreamError(
+            f"{str(odd[0])!r} is none of RTE's yearly files ({' or '.join(RTE_SUFFIXES)}); rename "
+            'it if it is one, else move it away, or begin its name with "_", which hides it'
         )
     loads = []
     for file in files:

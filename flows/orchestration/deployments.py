@@ -33,6 +33,7 @@ SCHEDULED_SECONDS = 60
 ZOMBIES = "optstream: runs whose process died"
 OVER = "optstream.run.over"
 """The event by which a run says so itself: see `flows.orchestration.nightly`."""
+PLANNED = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 
 
@@ -154,23 +155,20 @@ def close_runs(stream: str) -> int:
     return len(runs)
 
 
-def next_run(flow: str, stream: str) -> datetime:
+def next_run(deployment: str) -> datetime:
     """When the server will run a deployment next. Raises ConfigurationError if it schedules nothing."""
     first = FlowRunSort.EXPECTED_START_TIME_ASC
-    scheduled = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
     deadline = time.monotonic() + SCHEDULED_SECONDS
     with get_client(sync_client=True) as client:
-        known = client.read_deployment_by_name(f"{flow}/{stream}")
+        known = client.read_deployment_by_name(deployment)
         ours = DeploymentFilter.model_validate({"id": {"any_": [known.id]}})
         while time.monotonic() < deadline:
-            runs = client.read_flow_runs(
-                deployment_filter=ours, flow_run_filter=scheduled, sort=first, limit=1
-            )
+            runs = client.read_flow_runs(deployment_filter=ours, flow_run_filter=PLANNED, sort=first, limit=1)
             if runs and runs[0].expected_start_time:
                 return runs[0].expected_start_time
             time.sleep(0.5)
     raise ConfigurationError(
-        f"the server planned no run of {flow}/{stream} in {SCHEDULED_SECONDS} s: its scheduler does not "
+        f"the server planned no run of {deployment} in {SCHEDULED_SECONDS} s: its scheduler does not "
         "work, or the deployment is paused; see the server's log"
     )
 

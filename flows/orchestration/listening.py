@@ -1,7 +1,8 @@
 """How a server of ours listens: an address that can be had, and connections that cost little.
 
 uvicorn limits how long a connection may idle after a response, and nothing before the first one. So whoever
-opens connections and sends no request, without a password, would keep them all.
+opens connections and sends no request, without a password, would keep them all. As a program this is
+Prefect's own command, its server so bounded: `python -m flows.orchestration.listening server start`.
 """
 
 import asyncio
@@ -9,8 +10,10 @@ import errno
 import os
 import resource
 import socket
+from functools import partial
 from typing import Any, ClassVar
 
+import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from optstream.errors import ConfigurationError
@@ -113,6 +116,12 @@ class BoundedProtocol(H11Protocol):
         self.transport.abort()
 
 
+BOUNDED: dict[str, Any] = {"http": BoundedProtocol, "backlog": 32}
+"""Options of uvicorn. So many connections are taken at once, before one can be closed: Python 3.11 logs each
+that it tries to take where no file can be opened.
+"""
+
+
 def raise_open_files() -> None:
     """Raise this process's soft limit of open files, often 1,024, towards the hard one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -148,3 +157,12 @@ def _problem(error: OSError, host: str, port: int, key: str) -> str:
         return f"{host} is no address of this machine: give --host one that is, such as 127.0.0.1"
     reason = os.strerror(error.errno) if error.errno else type(error).__name__
     return f"port {port} of {host} cannot be listened at ({reason}): set another {key} or --host"
+
+
+if __name__ == "__main__":
+    raise_open_files()
+    # Prefect has no options for these, and calls it by this name
+    uvicorn.run = partial(uvicorn.run, **BOUNDED)
+    from prefect.cli import app
+
+    app()

@@ -10,6 +10,7 @@ import os
 import secrets
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -42,9 +43,10 @@ OF_THE_SERVER = {
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
     # who holds the one place of a deployment is known after a restart, too
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
-    # with the 15 of the default, on a busy machine all wait for SQLite's one writer, which waits for a 16th
-    "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "20",
-    "PREFECT_SERVER_DATABASE_SQLALCHEMY_MAX_OVERFLOW": "60",
+    # with the 15 of the default, on a busy machine all wait for SQLite's one writer, which waits for a 16th;
+    # no more than 5 stay open, for each caches up to 80 MB of the database
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "5",
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_MAX_OVERFLOW": "75",
 }
 
 
@@ -86,8 +88,11 @@ class Child:
             self.process.wait()
 
 
-def begin(name: str, log: Path, added: Mapping[str, str], *words: str) -> Child:
-    """Run a module with these words, its standard error added to the log, `added` to its environment."""
+def begin(name: str, log: Path, added: Mapping[str, str], *words: str, inherits: Sequence[int] = ()) -> Child:
+    """Run a module with these words, its standard error added to the log, `added` to its environment.
+
+    inherits: open files.
+    """
     make_private_folder(log.parent)
     bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
     with open(log, "ab", opener=private_opener) as said:
@@ -98,6 +103,7 @@ def begin(name: str, log: Path, added: Mapping[str, str], *words: str) -> Child:
             stdout=subprocess.DEVNULL,
             stderr=said,
             umask=0o077,
+            pass_fds=inherits,
             start_new_session=True,  # Ctrl-C is for `serve`, which ends the worker first
         )
     child = Child(name, log, process)
@@ -107,10 +113,15 @@ def begin(name: str, log: Path, added: Mapping[str, str], *words: str) -> Child:
 
 @contextmanager
 def module(
-    name: str, log: Path, stop_seconds: float, added: Mapping[str, str], *words: str
+    name: str,
+    log: Path,
+    stop_seconds: float,
+    added: Mapping[str, str],
+    *words: str,
+    inherits: Sequence[int] = (),
 ) -> Iterator[Child]:
     """Begin a module, and end it on leaving."""
-    child = begin(name, log, added, *words)
+    child = begin(name, log, added, *words, inherits=inherits)
     try:
         yield child
     finally:
@@ -127,7 +138,8 @@ def own_server(settings: Settings) -> Iterator[Child]:
     home = settings.serve_folder
     make_private_folder(home)
     with _alone(home / "server.lock"):
-        port = _free_port(settings.scheduling.port)
+        with listen(LOOPBACK, settings.scheduling.port or 0, "[schedule] port") as probe:
+            port = int(probe.getsockname()[1])
         os.environ.setdefault("PREFECT_HOME", str(home))
         os.environ.update(environment(settings.trusted_folder, os.environ))
         os.environ["PREFECT_API_URL"] = url = f"http://{LOOPBACK}:{port}/api"
@@ -140,15 +152,7 @@ def own_server(settings: Settings) -> Iterator[Child]:
         own = OF_THE_SERVER | {"PREFECT_SERVER_UI_STATIC_DIRECTORY": str((home / OWN_PAGES).parent)}
         added = {name: value for name, value in own.items() if name not in os.environ}
         added["PREFECT_SERVER_UI_API_URL"] = url
-        words = (
-            "flows.orchestration.prefect_server",
-            "server",
-            "start",
-            "--host",
-            LOOPBACK,
-            "--port",
-            str(port),
-        )
+        words = ("flows.orchestration.listening", "server", "start", "--host", LOOPBACK, "--port", str(port))
         with module("Prefect server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
             deadline = time.monotonic() + START_SECONDS
             while not answers():
@@ -178,23 +182,27 @@ def warm_runs_of(settings: Settings) -> Iterator[tuple[Child, str]]:
         yield warm, starts
 
 
-def pages_of(streams: Sequence[Settings], port: int) -> AbstractContextManager[Child]:
-    """Run `optstream ui` on loopback, for these streams; its log is the first one's."""
+@contextmanager
+def pages_of(streams: Sequence[Settings], listening: socket.socket) -> Iterator[Child]:
+    """Run `optstream ui` at a socket, for these streams; its log is the first one's."""
     log = streams[0].serve_folder / f"ui-{streams[0].stream.name}.log"
     files = [word for one in streams for word in ("--config", str(one.file))]
-    words = ("flows.cli.main", "ui", *files, "--port", str(port))
-    return module("server of the operators' pages", log, PAGES_STOP_SECONDS, {}, *words)
+    own = listening.fileno()
+    words = ("flows.cli.main", "ui", *files, "--socket", str(own))
+    name = "server of the operators' pages"
+    with module(name, log, PAGES_STOP_SECONDS, {}, *words, inherits=[own]) as pages:
+        listening.close()  # the port is free when it ends
+        yield pages
 
 
-def pages_port(wanted: int | None) -> int:
-    """Return the wanted port for the pages, else the usual or a free one; raises ConfigurationError if the
-    wanted one is taken.
+def pages_socket(wanted: int | None) -> socket.socket:
+    """Listen at the wanted port for the pages, else at the usual or a free one; raises ConfigurationError if
+    the wanted one is taken. Another `serve` that starts now finds it taken, too.
     """
-    if wanted is not None:
-        return _free_port(wanted, "--ui-port")
-    with suppress(ConfigurationError):
-        return _free_port(PAGES_PORT, "--ui-port")
-    return _free_port(None, "--ui-port")
+    if wanted is None:
+        with suppress(ConfigurationError):
+            return listen(LOOPBACK, PAGES_PORT, "--ui-port")
+    return listen(LOOPBACK, wanted or 0, "--ui-port")
 
 
 def password_of(home: Path) -> str:
@@ -208,12 +216,6 @@ def password_of(home: Path) -> str:
         secret = f"optstream:{secrets.token_urlsafe(24)}"
         write_private(file, f"{secret}\n".encode())
     return secret
-
-
-def _free_port(wanted: int | None, key: str = "[schedule] port") -> int:
-    """A port of loopback that nobody listens on now. Raises ConfigurationError if it must be one that is."""
-    with listen(LOOPBACK, wanted or 0, key) as probe:
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

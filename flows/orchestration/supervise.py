@@ -49,7 +49,7 @@ class Supervisor:
         what = f"did not answer for {unanswered:.0f} s{self._problem}: it hangs, or"
         if unanswered < self.hang_seconds / 2:
             name = max(silent, key=lambda one: silent[one])
-            what = f"saw no {name} of the worker for {silent[name]:.0f} s: the worker hangs, or the server or"
+            what = f"saw no {name} for {silent[name]:.0f} s: what makes them hangs, or the server or"
         raise ConfigurationError(
             f"the Prefect server {what} its database is locked; start `optstream serve` again"
         )
@@ -71,10 +71,15 @@ class Supervisor:
                     self._values[name] = value, monotonic()
 
 
-def pulse_of(pool: str, worker: str) -> Pulse:
-    """The pulse of a worker by its name, as the server of PREFECT_API_URL has it in its database."""
+def pulse_of(pool: str, worker: str, deployment: str) -> Pulse:
+    """The pulse of a worker by its name, and of the scheduler by a deployment that it has to plan runs of, as
+    the server of PREFECT_API_URL has them in its database.
+    """
     from prefect.client.orchestration import get_client  # prefect has read its settings now
+    from prefect.client.schemas.filters import DeploymentFilter
     from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+
+    from flows.orchestration.deployments import PLANNED
 
     def pulse() -> Mapping[str, object]:
         settings = {"timeout": PULSE_SECONDS}
@@ -84,9 +89,17 @@ def pulse_of(pool: str, worker: str) -> Pulse:
         ):
             workers = client.read_workers_for_work_pool(pool)
             queues = client.read_work_queues(work_pool_name=pool)
+            night = client.read_deployment_by_name(deployment)
+            ours = DeploymentFilter.model_validate({"id": {"any_": [night.id]}})
+            rests = night.paused or not any(one.active for one in night.schedules)
+            planned = rests or client.read_flow_runs(deployment_filter=ours, flow_run_filter=PLANNED, limit=1)
         beats = [one.last_heartbeat_time for one in workers if one.name == worker]
         polls = [one.last_polled for one in queues if one.last_polled is not None]
-        return {"heartbeat": max(filter(None, beats), default=None), "poll": max(polls, default=None)}
+        return {
+            "heartbeat of the worker": max(filter(None, beats), default=None),
+            "poll of the worker": max(polls, default=None),
+            f"planned run of {deployment}": monotonic() if planned else None,
+        }
 
     return pulse
 
@@ -96,7 +109,7 @@ def notify_systemd(address: str, state: str) -> None:
     if address:
         place = f"\0{address[1:]}" if address.startswith("@") else address
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as own, suppress(OSError):
-            own.sendto(state.encode(), place)
+            own.sendto(state.encode(), socket.MSG_DONTWAIT, place)  # it may not read
 
 
 @contextmanager

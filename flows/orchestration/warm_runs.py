@@ -31,9 +31,9 @@ IMPORTED = (
     "prefect._internal.metrics",
     "flows.orchestration.nightly",
     "prefect.task_engine",
-    "tasks.trusted.verdicts",
+    "tasks.trusted.judging",
     "tasks.ingest.validate",
-    "tasks.release.pipeline",
+    "tasks.release.judge_rows",
     "optstream.measurement.grouping",
     "optstream.measurement.sums",
 )

@@ -6,7 +6,7 @@ release: no figure and no hash of a configuration goes by it.
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from optstream.catalogue.backends import Location, Readable
@@ -99,6 +99,7 @@ OWN = (*LINES, *ADDRESSES)
 """What is told of the whole series."""
 KNOWN_NOISE, MOST_NAMED = "known_noise", 20
 """Key of the document; releases that words name."""
+NODE_KEYS = frozenset(one.name for one in fields(NodeFacts))
 LARGEST_ABOUT = 2**28
 """Bytes."""
 MOST_CORNERS = 20_000
@@ -202,13 +203,18 @@ def read_about(storage: Readable, check: Callable[[bytes], object] | None = None
 
 
 def parse_about(data: bytes) -> About:
-    """Return what the bytes of `about.json` tell, which anyone may have written. Raises PublicationError."""
+    """Return what the bytes of `about.json` tell, which anyone may have written; unknown keys are ignored.
+
+    Raises PublicationError.
+    """
     try:
         document: Any = json.loads(data)
-        known = {"format", "stream", "nodes", KNOWN_NOISE, *OWN}
-        if document["format"] != FORMAT or set(document) - known or not isinstance(document["nodes"], dict):
+        if document["format"] != FORMAT:
             raise ValueError
-        nodes = {node: NodeFacts(**facts) for node, facts in document["nodes"].items()}
+        nodes = {
+            node: NodeFacts(**{key: told for key, told in facts.items() if key in NODE_KEYS})
+            for node, facts in document["nodes"].items()
+        }
         lost = tuple((one["stream"], one["period"]) for one in document.get(KNOWN_NOISE, ()))
         return About(nodes=nodes, known_noise=lost, **{key: document.get(key) for key in OWN})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -14,7 +14,7 @@ from typing import Any
 
 from optstream.catalogue.about import About
 from optstream.catalogue.metadata import Dataset, day_after
-from optstream.catalogue.statement import decimal_below
+from optstream.catalogue.statement import decimal_below, plain_number
 from optstream.privacy import PrivacyModel
 from optstream.stream.period import day_of
 
@@ -78,7 +78,14 @@ def deployment_card(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         "url_slug": dataset.slug,
         "deployment": {
             "basic": basic,
-            "dp_variant": _variant(dataset, deployment),
+            "dp_variant": {
+                "variant_name": "Zero-concentrated DP" if deployment.model.delta else "Pure DP",
+                "data_domain": f"Series of readings in the unit of {dataset.catalogue.value_column}; those "
+                "beyond public bounds are clamped.",
+                "unprotected_quantities": "The hierarchy and its nodes, the calendar, bounds and parameters, "
+                "which days are published and which were measured again; and whether a customer has readings "
+                "at all, on days whose terms do not cover it.",
+            },
             "privacy_loss": _privacy_loss(dataset, deployment),
             "deployment_model": _model(),
             "implementation": _implementation(dataset, deployment),
@@ -118,29 +125,13 @@ def _description(dataset: Dataset) -> str:
     return f"{own}{often} for each leaf of a hierarchy and every sum above them; a file a day."
 
 
-def _variant(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
-    statement = dataset.statement
-    return {
-        "variant_name": "Zero-concentrated DP" if deployment.model.delta else "Pure DP",
-        "data_domain": f"Series of readings in the unit of {dataset.catalogue.value_column}; those beyond "
-        "public bounds are clamped.",
-        "unprotected_quantities": "The hierarchy and its nodes, the calendar, bounds and parameters, which "
-        "days are published and which were measured again."
-        + ("" if statement is None else f" Of the newest day: {statement.rows_in_words}")
-        + (" Other days have terms of their own, below." if len(deployment.terms) > 1 else ""),
-    }
-
-
 def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
     statement, model = dataset.statement, deployment.model
-    epsilon = model.epsilon if statement is None else max(model.epsilon, statement.epsilon_plan)
+    worst = max(deployment.guarantees, key=lambda one: one.epsilon)
+    epsilon = worst.epsilon if statement is None else max(worst.epsilon, statement.epsilon_plan)
     details = [
         dataset.about.known_noise_in_words,
         f"For days to come: {_guarantee(model)}.",
-        *(
-            f"Days that were planned under an earlier guarantee keep it: {_guarantee(one)}."
-            for one in deployment.guarantees[:-1]
-        ),
         "As published days state it:",
         *(
             f"{one.first} to {one.last} ({one.n_days:,} day(s)): {one.words}"
@@ -164,7 +155,8 @@ def _privacy_loss(dataset: Dataset, deployment: Deployment) -> dict[str, Any]:
         f"terms of its day cover, in the unit of {dataset.catalogue.value_column}. A change at most c times "
         f"as large, c a whole number, costs at most {larger}. Where the manifest of a day in "
         "the window limits that further, this holds for what that one covers.",
-        "privacy_parameters": _parameters(model, epsilon),
+        # no number holds for all windows once noise is known
+        **({} if dataset.about.known_noise else {"privacy_parameters": _parameters(worst, epsilon)}),
         "privacy_parameters_details": " ".join(filter(None, details)),
     }
 
@@ -175,18 +167,13 @@ def _parameters(model: PrivacyModel, epsilon: Fraction) -> dict[str, float]:
     return found if model.rho is None else found | {"delta": float(model.delta), "rho": float(model.rho)}
 
 
-def _at_delta(model: PrivacyModel) -> str:
-    if model.rho is None:
-        return ""
-    return f" at delta {float(model.delta):g}, from rho {float(model.rho):.6g} of zero-concentrated privacy,"
-
-
 def _guarantee(model: PrivacyModel) -> str:
-    kind = "sliding" if model.windows == "sliding" else "inside one period"
+    kind, at_delta = "sliding" if model.windows == "sliding" else "inside one period", ""
+    if model.rho is not None:
+        at_delta = f" at delta {float(model.delta):g}, from rho {float(model.rho):.6g}"
     return (
-        f"epsilon at most {_rounded_up(model.epsilon):g}{_at_delta(model)} for any {model.window_length} "
-        "consecutive steps "
-        f"({kind}), changes of a reading of at most {decimal_below(model.alpha)}, "
+        f"epsilon at most {_rounded_up(model.epsilon):g}{at_delta} for any {model.window_length} "
+        f"consecutive steps ({kind}), changes of a reading of at most {decimal_below(model.alpha)}, "
         "less the supplier's rounding"
     )
 
@@ -231,7 +218,7 @@ def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
     if statement is not None:
         parameters = {key: value for key, value in statement.mechanism.items() if key != "name"}
         mechanism = f"{statement.mechanism['name']} {_worded(parameters)}. "
-        resolution = f" to {_shown(statement.model.resolution)}"
+        resolution = f" to {plain_number(statement.model.resolution)}"
         noise = f" Code version {statement.code_version}."
     law, without = "discrete Laplace (or joint, as each release's manifest says)", "floating point"
     if (statement.model if statement else deployment.model).delta:
@@ -262,11 +249,6 @@ def _implementation(dataset: Dataset, deployment: Deployment) -> dict[str, str]:
         "additional_information": f"Made of the published folder in version {dataset.version}, with its "
         f"ledger.{_to_fill_in(dataset.about)}",
     }
-
-
-def _shown(amount: Fraction) -> str:
-    """An exact number as people read it."""
-    return f"{amount.numerator:,}" if amount.denominator == 1 else f"{float(amount):.6g}"
 
 
 def _rounded_up(epsilon: Fraction) -> float:

@@ -1,6 +1,7 @@
 """Read the published folder through its catalogue. Anyone may have written what is read."""
 
 import hashlib
+import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import date
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.index import Catalogue, DayEntry, Entry
@@ -244,7 +246,8 @@ def read_published(
 
     What is read is what the catalogue listed when the call began, also while others publish; of a day that is
     withdrawn meanwhile, what the catalogue has instead: nothing, or a newer release. A signature does not
-    show that there is no newer catalogue (docs/data/published.md).
+    show that there is no newer catalogue (docs/data/published.md). Warns where `about.json` names noise that
+    became known.
 
     Args:
         folder: A path, or the URL of a folder in an object store, such as s3://bucket/published.
@@ -268,6 +271,9 @@ def read_published(
     storage = open_storage(folder)
     look = catalogue_reader(storage, public_key)
     catalogue = look()
+    with suppress(PublicationError):
+        if lost_windows := read_about(storage).known_noise_in_words:
+            warnings.warn(lost_windows, stacklevel=2)
     verify = verify or public_key is not None
     frames = []
     for _, own in groupby(catalogue.entries, key=lambda entry: entry.closed_in):

@@ -568,7 +568,7 @@ class ReleaseStatement:
                 "Bounds and rows of the input are not recorded: whether a customer has readings at all is "
                 "taken not to be covered."
             )
-        clamped = f"Readings are clamped to {' to '.join(map(_shown, self.bounds))}"
+        clamped = f"Readings are clamped to {' to '.join(map(plain_number, self.bounds))}"
         if not self.metered:
             return (
                 f"{clamped}, a row for each leaf and step, the supplier's sum: whether a customer has "
@@ -581,7 +581,7 @@ class ReleaseStatement:
         cost = f"{times**2} times rho" if self.model.delta else f"{times} times epsilon"
         return (
             f"{rows}: whether a customer has readings at all is covered only as a change of up to "
-            f"{_shown(reach)} in each reading, which costs {cost}."
+            f"{plain_number(reach)} in each reading, which costs {cost}."
         )
 
     @property
@@ -810,7 +810,7 @@ def _decimal(amount: Fraction) -> str:
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
 
 
-def _shown(amount: Fraction) -> str:
+def plain_number(amount: Fraction) -> str:
     """An exact number as people read it."""
     return f"{amount.numerator:,}" if amount.denominator == 1 else f"{float(amount):.6g}"
 

@@ -13,10 +13,12 @@ import numpy as np
 
 from optstream.errors import ParameterError
 
-LONGEST_NUMBER, LARGEST_EXPONENT = 64, 64
+LONGEST_NUMBER, LONGEST_FRACTION, LARGEST_EXPONENT = 64, 200, 64
+"""Characters of a decimal, and of what stands for one exactly: an integer or a fraction."""
+DIGITS = frozenset("+-/0123456789")
 SIZES = (
-    f"of at most {LONGEST_NUMBER} characters, 0 or from 1e-{LARGEST_EXPONENT} "
-    f"to below 1e{LARGEST_EXPONENT + 1} in size"
+    f"of at most {LONGEST_NUMBER} characters, {LONGEST_FRACTION} as a fraction, "
+    f"0 or from 1e-{LARGEST_EXPONENT} to below 1e{LARGEST_EXPONENT + 1} in size"
 )
 _EXACT = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 _NOT_EXACT = "an exact number is written as numerator or numerator/denominator"
@@ -38,7 +40,9 @@ def exact(value: object, name: str) -> Fraction:
         raise ParameterError(f'{name} must be exact: an integer, or a string such as "0.1"; got {value!r}')
     try:
         # A long exponent ("1e999999999") would take all memory before any range is checked.
-        if isinstance(value, str) and len(value) > LONGEST_NUMBER:
+        if isinstance(value, str) and len(value) > (
+            LONGEST_NUMBER if set(value) - DIGITS else LONGEST_FRACTION
+        ):
             raise NumberSizeError(f"{name} must be a number {SIZES}; got {value!r:.80}")
         number = Decimal(value) if isinstance(value, str) and "/" not in value else plain(value)
         if isinstance(number, Decimal) and not number.is_finite():

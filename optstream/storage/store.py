@@ -217,17 +217,21 @@ class Store:
             found: dict[str, Any] = self.filesystem.info(self.path(name))
         return found
 
-    def list_folder(self) -> dict[str, bool]:
-        """Return the names in the folder itself, and whether each is an object; empty where nothing is."""
+    def list_folder(self) -> dict[str, int | None]:
+        """Return the names in the folder itself, with the bytes of each that is an object; empty where
+        nothing is.
+        """
         try:
             with self.in_plain_words(""):
                 found = self.filesystem.ls(self._root, detail=True)
         except FileNotFoundError:
             return {}
         # some tools mark a folder by an empty object, whose name ends in "/"
-        named = [(entry["name"].removeprefix(f"{self._root}/"), entry["type"] == "file") for entry in found]
+        named = [(entry["name"].removeprefix(f"{self._root}/"), entry) for entry in found]
         return {
-            name.rstrip("/"): is_object and name[-1] != "/" for name, is_object in named if name.strip("/")
+            name.rstrip("/"): int(entry["size"]) if entry["type"] == "file" and name[-1] != "/" else None
+            for name, entry in named
+            if name.strip("/")
         }
 
     def for_polars(self, name: str) -> Any:

@@ -132,8 +132,8 @@ class Calendar:
             moved = next(day for day in between if self._elapsed_between(day, day + timedelta(days=1)) % step)
             raise ParameterError(
                 f"{moved} in {self.time_zone} is not a whole number of steps of {self.step_minutes} minutes, "
-                f"for its clock moves by part of one, and {period} begins within a step; use a shorter step, "
-                'or day "fixed" where nothing was released yet'
+                f"for its clock moves by part of one, and {period} begins within a step: before the first "
+                'release, set a shorter step or day = "fixed"; afterwards such days are left out'
             )
         return steps
 
@@ -416,7 +416,7 @@ def _hours(day: date, time_zone: str | None) -> tuple[Hour, ...]:
         if local.minute or local.second or end - at < timedelta(hours=1):
             raise ParameterError(
                 f"{day} in {time_zone} is not a whole number of clock hours, for its clock moves by part of "
-                'one; use period "day"'
+                'one: before the first release, set period = "day"; afterwards such days are left out'
             )
         hours.append(Hour(local.date(), local.hour, bool(local.fold)))
         at += timedelta(hours=1)

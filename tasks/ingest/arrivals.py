@@ -30,15 +30,20 @@ UNREADABLE_IN_A_STORE = frozenset("?#%*[]\\")
 
 @dataclass(frozen=True)
 class Found:
-    """An entry of a folder. is_object: as the store lists it; of no meaning for a path, which is asked."""
+    """An entry of a folder. listed: bytes of an object, as the store lists them; a path is asked."""
 
     location: Location
-    is_object: bool = False
+    listed: int | None = None
 
     @property
     def is_file(self) -> bool:
         """Whether it can be read as one."""
-        return self.is_object if isinstance(self.location, StoreUrl) else self.location.is_file()
+        return self.listed is not None if isinstance(self.location, StoreUrl) else self.location.is_file()
+
+    @property
+    def size(self) -> int:
+        """Bytes of a file. Raises OSError."""
+        return self.listed or 0 if isinstance(self.location, StoreUrl) else self.location.stat().st_size
 
     def leads_out_of(self, root: Location) -> bool:
         """Whether a link leads elsewhere; an object is where it is."""
@@ -73,7 +78,7 @@ def entries_of(folder: Location, most: int) -> dict[str, Found]:
     """What lies in a folder, one more than `most` at most. Raises OSError where it cannot be listed."""
     if isinstance(folder, StoreUrl):
         listed = itertools.islice(open_store(folder).list_folder().items(), most + 1)
-        return {name: Found(folder / name, is_object) for name, is_object in listed}
+        return {name: Found(folder / name, size) for name, size in listed}
     return {entry.name: Found(entry) for entry in itertools.islice(folder.iterdir(), most + 1)}
 
 
@@ -119,8 +124,13 @@ def leaves_of(settings: Settings, day: date, parts: tuple[str, ...]) -> tuple[st
 
 
 LARGEST_LIST = 2**24
-TABLE_LOG = re.compile(r"_delta_log|_spark_metadata|\.hoodie.*|metadata|_iceberg.*", re.IGNORECASE)
-"""Names of the logs of tables: Delta, Spark's streams, Hudi, Iceberg."""
+LARGEST_DAY = 2**37
+"""Bytes of all files of a day."""
+TABLE_LOG = re.compile(
+    r"_delta_log|_spark_metadata|\.hoodie.*|metadata|_iceberg.*|_(started|committed|vacuum)_.*",
+    re.IGNORECASE,
+)
+"""Names of the logs of tables: Delta, Spark's streams, Hudi, Iceberg, Databricks' commits."""
 LISTED = re.compile(r"(?:([0-9a-fA-F]{64}) [ *])?(.+)")
 """A line of a file list: a name, perhaps after its SHA-256, as `sha256sum` writes them."""
 MOST_FILES = 10_000
@@ -141,8 +151,7 @@ class _AbsentDumpError(LateDumpError):
 class Dump:
     """The complete dump of one day.
 
-    files: of each part, as `parts_of` orders them, its Parquet files. hashes: their SHA-256 in the order of
-    all files, empty where a list of files gives none.
+    files: of each part, as `parts_of` orders them, its Parquet files. hashes: the SHA-256 that lists give.
     """
 
     day: date
@@ -230,18 +239,24 @@ def _strays(settings: Settings, names: Sequence[str], days: Sequence[date]) -> I
         yield _table(table)
     dated = settings.input.region is not None
     yield from _odd_names("", names, "date" if dated else "region")
-    parts = dict.fromkeys(part for day in days for part in parts_of(settings, day))
-    below = [top_of(part) for part in parts if part]
-    yield from _odd_below(top, below, "date")
+    yield from _odd_below(top, [name for name in names if name.startswith(PREFIX)], "date")
     if settings.stream.period == "hour":
         places = (place_of(part, day).rpartition("/")[0] for day in days for part in parts_of(settings, day))
         yield from _odd_below(top, dict.fromkeys(places), "hour")
 
 
 def _odd_below(top: Location, places: Iterable[str], key: str) -> Iterator[str]:
+    alike = set[str]()
     for place in places:
-        with suppress(OSError):  # its days are missing, or cannot be looked into: they say so
-            yield from _odd_names(f"{place}/", sorted(names_in(top / place)), key)
+        try:
+            names = {*names_in(top / place)} - alike
+        except NotADirectoryError:
+            yield f"{place!r:.80} must be a folder; {_MOVE}"
+        except OSError:
+            continue  # its days are missing, or cannot be looked into: they say so
+        else:
+            yield from _odd_names(f"{place}/", sorted(names), key)
+            alike |= names  # else they had stopped all days
 
 
 def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
@@ -250,12 +265,12 @@ def _odd_names(place: str, names: Iterable[str], key: str) -> Iterator[str]:
         if TABLE_LOG.fullmatch(name):
             yield _table(f"{place}{name!r:.80}")
         elif not _is_hidden(name) and not _is_folder_of(key, place, name):
-            yield (
-                f"{place}{name!r:.80} is no folder {_FOLDERS[key]}; move its readings into the folder of "
-                'their day, move it away, or begin its name with "_", which hides it'
-            )
+            yield (f"{place}{name!r:.80} is no folder {_FOLDERS[key]}; {_MOVE}")
 
 
+_MOVE = (
+    'move its readings into the folder of their day, move it away, or begin its name with "_", which hides it'
+)
 _FOLDERS = {"region": "region=CODE", "date": "date=YYYY-MM-DD", "hour": "hour=HH"}
 
 
@@ -277,6 +292,8 @@ def _is_hidden(name: str) -> bool:
 
 def _tables_around(folder: Location) -> Iterator[str]:
     """Yield the log of a table that the input folder is a partition of, or the data of."""
+    if isinstance(folder, Path):
+        folder = Path(os.path.realpath(folder))
     while "=" in folder.name or folder.name == "data":
         holds_data, folder = folder.name == "data", folder.parent
         with suppress(OSError):
@@ -310,12 +327,14 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
     files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
     absent: list[str] = []
     hashes: dict[Location, str] = {}
+    sizes: dict[tuple[str, Location], int] = {}
     for part in parts:
         place = place_of(part, day)
         try:
             found = _part_files(settings, layout, settings.input_folder / place, place)
-            files[part] = tuple(found)
-            hashes.update((path, tag) for path, tag in found.items() if tag)
+            sizes |= {(part, file.location): file.size for file in found}
+            files[part] = tuple(file.location for file in found)
+            hashes |= {file.location: tag for file, tag in found.items() if tag}
         except LateDumpError as error:
             waiting[part] = str(error)
             absent += [part] if isinstance(error, _AbsentDumpError) else []
@@ -326,6 +345,14 @@ def _arrival(settings: Settings, day: date, regions: Sequence[str], stray: str |
     for part, told in _shared(files, day).items():
         broken[part] = told
         del files[part]
+    if sum(sizes.values()) > LARGEST_DAY:
+        (part, path), size = max(sizes.items(), key=lambda one: one[1])
+        broken[part] = (
+            f"{place_of(part, day)}/{path.name!r:.80} has {size / 2**30:,.1f} of the day's "
+            f"{sum(sizes.values()) / 2**30:,.1f} GiB, which may have {LARGEST_DAY // 2**30} in all; look at "
+            "where it came from, and deliver it again in fewer bytes"
+        )
+        files.pop(part, None)
     if stray is not None:
         broken = {parts[0]: stray}
         files.pop(parts[0], None)
@@ -376,7 +403,7 @@ def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | D
     return Dump(day, tuple(arrival.files[part] for part in parts_of(settings, day)), arrival.hashes)
 
 
-def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> dict[Location, str]:
+def _part_files(settings: Settings, layout: Layout, folder: Location, place: str) -> dict[Found, str]:
     """Return the Parquet files of a complete dump, each with its SHA-256 if a list gives it, else ""."""
     if not is_folder(folder):
         raise _AbsentDumpError(f"the dump {place} is missing")
@@ -423,7 +450,7 @@ def _part_files(settings: Settings, layout: Layout, folder: Location, place: str
             f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
             "or make input.folder the link"
         )
-    return {present[name].location: hashes[name] for name in names}
+    return {present[name]: hashes[name] for name in names}
 
 
 def _listed(file_list: str, found: Found, place: str, names: Sequence[str]) -> dict[str, str]:

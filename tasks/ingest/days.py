@@ -16,7 +16,7 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrivals import Dump, parts_of, place_of
 from tasks.ingest.customers import DROPPED, dropped_of, nobody_of, seen_of
-from tasks.ingest.formats import UNREADABLE, SourceFile, inspect, size_of
+from tasks.ingest.formats import UNREADABLE, SourceFile, fits_in_footer, inspect, size_of
 from tasks.ingest.rows import (
     Place,
     Places,
@@ -210,13 +210,15 @@ class IngestedDay:
 
     period: the raw sums, sealed; None where a file could not be read. Whether it may be released is for
     `validate` to say. metrics: the raw frame, a row for each region in tree order. places: what was first
-    found where, by (region, metric) or (region, fault of a file).
+    found where, by (region, metric) or (region, fault of a file). fits_clock: whether such timestamps will do
+    where the clock changes.
     """
 
     day: date
     period: PrivatePeriod | None
     metrics: pl.DataFrame = field(repr=False)
     places: Mapping[tuple[str, str], Place] = field(repr=False)
+    fits_clock: bool = True
 
 
 Reader = Callable[[Settings, Sequence[Dump]], list[IngestedDay]]
@@ -231,6 +233,7 @@ class ReadDay:
     units: NDArray[np.int64] | None = field(repr=False)
     metrics: pl.DataFrame = field(repr=False)
     places: Mapping[tuple[str, str], Place] = field(repr=False)
+    fits_clock: bool = True
 
 
 def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[IngestedDay]:
@@ -244,7 +247,7 @@ def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
     period = None
     if read.units is not None:
         period = PrivatePeriod(read.units, resolution=settings.privacy.resolution, first_step=first_step)
-    return IngestedDay(read.day, period, read.metrics, read.places)
+    return IngestedDay(read.day, period, read.metrics, read.places, read.fits_clock)
 
 
 def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[ReadDay]:
@@ -266,7 +269,18 @@ def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None =
         own = found.metrics.filter(pl.col("day") == number).drop("day", "leaf")
         whole = own["file_fault"].null_count() == own.height
         units = found.units[number] if whole else None
-        result.append(ReadDay(dump.day, units, own, found.places.get(number, {})))
+        fits = all(file.fits_clock for file in files if file.day == number)
+        result.append(ReadDay(dump.day, units, own, found.places.get(number, {}), fits))
+    return result
+
+
+def read_footers(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
+    """Read no more of a chunk of days than footers: only `fits_clock` is found."""
+    result = []
+    for dump in dumps:
+        stamp, regions = settings.input_of(dump.day).timestamp, settings.tree_of(dump.day).leaves
+        fits = all(fits_in_footer(path, stamp, settings) for own in dump.files for path in own)
+        result.append(ReadDay(dump.day, None, pl.DataFrame({"region": regions}), {}, fits))
     return result
 
 

@@ -2,11 +2,12 @@
 
 import hashlib
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import IO, Any
@@ -17,14 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from data_contracts.frames import LARGEST_FILE, LIMITS
+from data_contracts.frames import LIMITS
 from optstream.catalogue.backends import Location, StoreUrl
-from optstream.errors import ParameterError
 from optstream.storage.parquet import Claims, claims_of
 from optstream.storage.store import open_store
-from optstream.stream import Calendar, days_from
 from optstream.stream.private_period import quantise
 from tasks.config import Layout, Settings
+from tasks.ingest.clock import fits_clock, start_of
 from tasks.ingest.spilling import forbid_spilling
 
 HASHED_AT_ONCE = 2**23
@@ -97,7 +97,8 @@ def opened(file: Location) -> Iterator[IO[bytes]]:
         with open_store(file.parent).opened(file.name, block_size=HASHED_AT_ONCE) as found:
             yield found
     else:
-        with file.open("rb", buffering=0) as found:
+        # where a pipe took its place nobody waits for a writer
+        with open(file, "rb", 0, opener=lambda path, how: os.open(path, how | os.O_NONBLOCK)) as found:
             yield found
 
 
@@ -387,7 +388,6 @@ def _each(value: pl.Expr, count: Callable[[pl.Series], pl.Series]) -> pl.Expr:
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What polars raises on a file that is not what it says; its texts can carry values, so none is kept."""
 PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
-EPOCH = datetime(1970, 1, 1)
 MOST_SHOWN = 10
 """Columns of a file that messages name."""
 
@@ -420,6 +420,7 @@ class SourceFile:
     customer: Any = None
     rows: int = 0
     floats: frozenset[str] = frozenset()
+    fits_clock: bool = True
     found: tuple[str, ...] = ()
 
 
@@ -429,8 +430,6 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     sha256: that the file must have; empty where nothing says.
     """
     try:
-        if size_of(file.path) > LARGEST_FILE:
-            return replace(file, broken="too_large")
         if sha256 and sha256_of(file.path) != sha256:
             return replace(file, broken="other_hash")
     except OSError:
@@ -469,9 +468,9 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
     read = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else []), *of_leaf]
     if not pages_are_whole(file.path, read):
         return replace(file, broken="damaged_page")
-    aware = stamp.time_zone is not None
-    start = _start(settings.calendar, day, aware=aware)
-    if start is None or not has_even_clock(settings.calendar, day.year, aware=aware):
+    zoned = stamp.time_zone is not None
+    start = start_of(settings.calendar, day, zoned=zoned)
+    if start is None:
         return replace(file, broken="clock")
     unit = PER_SECOND[stamp.time_unit]
     return replace(
@@ -482,7 +481,22 @@ def inspect(file: SourceFile, day: date, settings: Settings, sha256: str) -> Sou
         customer=customer,
         rows=claims.rows,
         floats=frozenset(one for one in read if schema[one].is_float()) - {columns.value},
+        fits_clock=fits_clock(settings.calendar, zoned=zoned),
     )
+
+
+def fits_in_footer(path: Location, timestamp: str, settings: Settings) -> bool:
+    """Whether timestamps of a file fit a change of the clock, by its footer; True where that is silent."""
+    claims = claims_in(path)
+    if claims is None or not claims.within(LIMITS):
+        return True
+    try:
+        stamp = scan_file(path).collect_schema().get(timestamp)
+    except UNREADABLE:
+        return True
+    if not isinstance(stamp, pl.Datetime):
+        return True
+    return fits_clock(settings.calendar, zoned=stamp.time_zone is not None)
 
 
 def _few(schema: pl.Schema) -> tuple[str, ...]:
@@ -494,38 +508,3 @@ def _names(dtype: pl.DataType, metered: bool) -> bool:
     """Whether a column of this type can name somebody or something."""
     known = dtype.is_integer() or dtype in (pl.String, pl.Categorical, pl.Enum)
     return known or (metered and (dtype.is_float() or dtype == pl.Null))
-
-
-@lru_cache(maxsize=64)
-def has_even_clock(calendar: Calendar, year: int, *, aware: bool) -> bool:
-    """Whether timestamps of this kind name every step of a year and of the next once: else a night that
-    nobody thinks of would be the first to be refused, when `stream.day` cannot be changed any more.
-
-    aware: they have a time zone, as "elapsed" days need where the clock changes; "fixed" ones need none.
-    """
-    if aware == (calendar.day == "elapsed"):
-        return True
-    for day in days_from(date(year, 1, 1), date(year + 1, 12, 31)):
-        lasts = calendar.begins_at(day + timedelta(days=1)).timestamp() - calendar.begins_at(day).timestamp()
-        if lasts == timedelta(days=1).total_seconds():
-            continue  # nothing changes
-        with suppress(ParameterError):  # no whole steps: refused by name, whatever its timestamps are
-            if any(_start(calendar, period, aware=aware) is None for period in calendar.periods_of(day)):
-                return False
-    return True
-
-
-@lru_cache(maxsize=1024)
-def _start(calendar: Calendar, day: date, *, aware: bool) -> int | None:
-    """Seconds from the epoch to the first step, on the column's clock; None if its steps are not even.
-
-    They are not where a clock changes: wall-clock times name an hour twice or never ("elapsed"), and fixed
-    slots have no instant, or two ("fixed").
-    """
-    times = calendar.utc_times(day) if aware else calendar.local_times(day)
-    length = timedelta(minutes=calendar.step_minutes)
-    bare = [None if stamp is None else stamp.replace(tzinfo=None) for stamp in times]
-    first = bare[0]
-    if first is None or any(stamp != first + number * length for number, stamp in enumerate(bare)):
-        return None
-    return int((first - EPOCH).total_seconds())

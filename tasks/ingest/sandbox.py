@@ -32,15 +32,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from data_contracts.frames import LARGEST_FILE
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError, OptStreamError
 from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.config.fields import step_minutes
-from tasks.ingest import Dump, IngestedDay, Reader
+from tasks.ingest import Dump, IngestedDay, Reader, discover
 from tasks.ingest.arrivals import parts_of, place_of
-from tasks.ingest.days import ReadDay, read_days, sealed
+from tasks.ingest.clock import foresee
+from tasks.ingest.days import ReadDay, read_days, read_footers, sealed
 from tasks.ingest.formats import UNREADABLE, size_of
 from tasks.ingest.rows import Place
 from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
@@ -50,8 +50,11 @@ from tasks.trusted.failures import forbid_core_dumps, is_failure, unexpected
 UNITS = "units"
 
 
-def request(settings: Settings, dumps: Sequence[Dump]) -> bytes:
-    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder."""
+def request(settings: Settings, dumps: Sequence[Dump], *, footers: bool = False) -> bytes:
+    """The dumps, and of the settings what reading needs: no ledger, no mechanism's keys, no folder.
+
+    footers: nothing else of them is read.
+    """
     known = settings.model_dump(mode="json", by_alias=True, exclude={"mechanism", "ledger", "folder", "file"})
     rest = {
         "mechanism": {"name": settings.mechanism.name},
@@ -66,10 +69,10 @@ def request(settings: Settings, dumps: Sequence[Dump]) -> bytes:
         }
         for dump in dumps
     ]
-    return json.dumps({"settings": known | rest, "dumps": days}).encode()
+    return json.dumps({"settings": known | rest, "dumps": days, "footers": footers}).encode()
 
 
-def requested(message: bytes) -> tuple[Settings, list[Dump]]:
+def requested(message: bytes) -> tuple[Settings, list[Dump], bool]:
     """What `request` said."""
     given = json.loads(message)
     dumps = []
@@ -77,7 +80,7 @@ def requested(message: bytes) -> tuple[Settings, list[Dump]]:
         files = tuple(tuple(_located(file) for file, _ in own) for own in dump["files"])
         hashes = {_located(file): tag for own in dump["files"] for file, tag in own if tag}
         dumps.append(Dump(period_from(dump["day"]), files, hashes))
-    return Settings.model_validate_json(json.dumps(given["settings"])), dumps
+    return Settings.model_validate_json(json.dumps(given["settings"])), dumps, given["footers"]
 
 
 def _located(text: str) -> Location:
@@ -94,6 +97,7 @@ def answer(read: Sequence[ReadDay] | str) -> Iterator[bytes]:
         {
             "day": day.day.isoformat(),
             "sound": day.units is not None,
+            "fits_clock": day.fits_clock,
             "places": [[*key, place.file, place.step, place.found] for key, place in day.places.items()],
         }
         for day in read
@@ -156,7 +160,7 @@ def _day(day: date, said: Any, source: Iterator[bytes], settings: Settings) -> R
         )
         for region, rule, file, step, found in said["places"]
     }
-    return ReadDay(day, units, metrics, places)
+    return ReadDay(day, units, metrics, places, said["fits_clock"] is True)
 
 
 def _arrow(frame: pl.DataFrame) -> bytes:
@@ -270,6 +274,27 @@ def reading_apart() -> Iterator[Reader]:
         IDLE.extend(known)
 
 
+def clock_before_ingest(settings: Settings, day: date) -> str | None:
+    """Return what `foresee` says of a day's timestamps, by the footer of one file, if there is one."""
+    return foresee(settings.calendar, day, _footer_fits_clock(settings, day))
+
+
+def _footer_fits_clock(settings: Settings, day: date) -> bool:
+    dump = discover(settings, [day])[day]
+    if not isinstance(dump, Dump):
+        return True
+    part = next(number for number, own in enumerate(dump.files) if own)
+    files = tuple(own[:1] if number == part else () for number, own in enumerate(dump.files))
+    process = _Process()
+    try:
+        found = process.ask(settings, [replace(dump, files=files)], seconds_of(settings), footers=True)
+    except (EOFError, OSError, OptStreamError):
+        return True
+    finally:
+        process.kill()
+    return isinstance(found, str) or found[0].fits_clock
+
+
 def seconds_of(settings: Settings) -> float:
     """How long the reading of one day's dump may take."""
     return 60.0 * step_minutes(settings.input.time_limit)
@@ -350,7 +375,9 @@ class _Process:
     def lives(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay] | str:
+    def ask(
+        self, settings: Settings, dumps: Sequence[Dump], seconds: float, *, footers: bool = False
+    ) -> list[ReadDay] | str:
         """What it read, or in words why it could not. Raises EOFError or OSError if it is gone, or is killed
         for having taken longer than so many seconds, and OptStreamError if its answer is none.
         """
@@ -358,7 +385,7 @@ class _Process:
         timer.daemon = True
         timer.start()
         try:
-            self._end.send_bytes(request(settings, dumps))
+            self._end.send_bytes(request(settings, dumps, footers=footers))
             return answered(iter(self._message, None), settings, dumps)
         finally:
             timer.cancel()
@@ -420,31 +447,29 @@ def _serve_until_alone(end: End) -> None:
     os._exit(0)
 
 
-def _limit(settings: Settings, dumps: Sequence[Dump]) -> None:
-    """Have the kernel end this process after the time limit, of the clock or of all processors, or where it
-    asks for more memory than the machine has, beyond what is mapped now and the files, which may be mapped.
+def _largest(dumps: Sequence[Dump]) -> int:
+    """Bytes that reading may map: as many as the machine has memory, beyond what is mapped now, and files."""
+    page, mapped = os.sysconf("SC_PAGE_SIZE"), 0
+    with suppress(OSError):  # where the system does not say, no kernel limits it
+        mapped = int(Path("/proc/self/statm").read_text().split()[0]) * page
+    paths = (path for dump in dumps for own in dump.files for path in own if isinstance(path, Path))
+    with suppress(OSError):
+        mapped += sum(map(size_of, paths))
+    return os.sysconf("SC_PHYS_PAGES") * page + mapped
+
+
+def limit(seconds: int, memory: int) -> None:
+    """Have the kernel end this process after so many seconds of the clock, or of all processors together,
+    and give it no more than so many bytes of memory, and none of any file.
     """
-    seconds = math.ceil(seconds_of(settings) * len(dumps)) + 1
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     used = resource.getrusage(resource.RUSAGE_SELF)
     processor = math.ceil(used.ru_utime + used.ru_stime) + seconds * (os.cpu_count() or 1)
-    page = os.sysconf("SC_PAGE_SIZE")
-    memory = os.sysconf("SC_PHYS_PAGES") * page + _mapped(page)
-    for path in (path for dump in dumps for own in dump.files for path in own):
-        with suppress(OSError):
-            memory += min(size_of(path), LARGEST_FILE) if isinstance(path, Path) else 0
     limits = {resource.RLIMIT_CPU: processor, resource.RLIMIT_AS: memory, resource.RLIMIT_FSIZE: 0}
     for kind, most in limits.items():
         _, hard = resource.getrlimit(kind)
         resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-
-
-def _mapped(page: int) -> int:
-    """Bytes of address space that this process has; 0 where the system does not say."""
-    with suppress(OSError):
-        return int(Path("/proc/self/statm").read_text().split()[0]) * page
-    return 0
 
 
 def serve(end: End) -> None:
@@ -458,9 +483,9 @@ def serve(end: End) -> None:
             return
         found: list[ReadDay] | str
         try:
-            settings, dumps = requested(message)
-            _limit(settings, dumps)
-            found = read_days(settings, dumps)
+            settings, dumps, footers = requested(message)
+            limit(math.ceil(seconds_of(settings) * len(dumps)) + 1, _largest(dumps))
+            found = (read_footers if footers else read_days)(settings, dumps)
         except BaseException as error:  # a library's text may hold a reading
             if not is_failure(error):
                 raise

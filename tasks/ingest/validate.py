@@ -17,7 +17,8 @@ from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest import IngestedDay
 from tasks.ingest.arrivals import likewise, parts_of, place_of, several
-from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW, judge_by_users, keep
+from tasks.trusted.judging import judge_by_users, keep
+from tasks.trusted.verdicts import PRIVATE_PERIOD, RAW
 
 Fault = tuple[str, str, str, int | None, tuple[str, ...]]
 
@@ -59,7 +60,17 @@ def validate(settings: Settings, days: Sequence[IngestedDay], *, now: datetime) 
         for name, lines in judge_by_users(settings, frame, judged, now).items():
             alarms[name] += lines
     dates = [day.day for day in days]
-    results = keep(settings, raw, RAW, dates, now, stopped=stopped, alarms=alarms, metrics=metrics)
+    results = keep(
+        settings,
+        raw,
+        RAW,
+        dates,
+        now,
+        stopped=stopped,
+        alarms=alarms,
+        metrics=metrics,
+        unfit_clock=[day.day.isoformat() for day in days if not day.fits_clock],
+    )
     keep(settings, private, PRIVATE_PERIOD, dates, now, stopped=stopped, metrics=periods)
     verdicts = []
     for day in days:

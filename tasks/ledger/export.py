@@ -69,6 +69,10 @@ COLUMNS: dict[str, dict[str, tuple[pa.DataType, str]]] = {
         "staged_hash": (pa.string(), "SHA-256 of the bytes to publish; null before"),
         "published_name": (pa.string(), "name of the published file; null before"),
         "reason": (pa.string(), "why it is VOID; null otherwise"),
+        "compromised": (
+            pa.string(),
+            "why others know its noise: each window that it charges is lost, in all streams; else null",
+        ),
     },
     "spends": {
         "stream": (pa.string(), "the stream's name"),

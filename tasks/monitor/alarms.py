@@ -71,6 +71,8 @@ def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alar
             "the stream is watched and nothing was ever released: run it once (`optstream run`), or say from "
             "which day on with [watch] first_day",
         )
+    if facts.clock_ahead is not None:
+        yield Alarm(Kind.CLOCK, stream, facts.clock_ahead, severity=Severity.WARNING)
     if facts.audit is not None and facts.audit.same and not facts.audit.passed:
         yield Alarm(
             Kind.AUDIT,
@@ -283,17 +285,15 @@ def _of_raw(day: DayState, say: Say, now: datetime) -> Iterator[Alarm]:
 
 
 def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> Iterator[Alarm]:
-    """Days of other streams of the budget whose noise is known; days to come, and days that are due, whose
-    plan the ledger would refuse.
-    """
+    """Known noise of the budget that readers do not know of; days that the ledger would refuse."""
     for other in sorted({name for name, _ in facts.unsaid_noise}):
         lost = [period for name, period in facts.unsaid_noise if name == other]
         more = f" and {len(lost) - 5} more" if len(lost) > 5 else ""
         yield Alarm(
             Kind.COMPROMISED,
             settings.stream.name,
-            f"{other} shares the privacy budget, and others know its noise of {', '.join(lost[:5])}{more}: "
-            "windows that see one are lost here too, and readers do not know: run `optstream report`",
+            f"others know the noise of {other} of {', '.join(lost[:5])}{more}: windows of the privacy budget "
+            "that see one are lost, and readers do not know: run `optstream report`",
             node=other,
         )
     if facts.page is None or facts.last is None:

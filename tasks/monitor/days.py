@@ -229,6 +229,7 @@ class Kind(StrEnum):
     SUSPECT = "suspect-readings"
     USER_SUITE = "user-suite"
     COVARIATE = "covariate-missing"
+    CLOCK = "clock-ahead"
     NOT_BEGUN = "not-begun"
     BLIND = "blind"
 

@@ -29,6 +29,7 @@ from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.config.fields import step_minutes
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
+from tasks.ingest.clock import clock_ahead
 from tasks.ledger.show import BudgetSummary, read_book
 from tasks.monitor.records import AuditRecord, last_audit
 from tasks.release.mechanism import mechanism_for
@@ -422,8 +423,9 @@ class Facts:
         without: The newest published day, with what is wrong with each public covariate that it went without.
         page_behind: Whether a page is missing, or not of the days that were published a while ago.
         user_suites: Of the newest days, what users' suites found; it may depend on readings.
-        unsaid_noise: Stream and period of each release of the budget's other streams whose noise became
-            known, as long as `about.json` does not name it.
+        unsaid_noise: Stream and period of each release of the budget whose noise became known, as long as
+            `about.json` does not name it.
+        clock_ahead: The first day to come that will be refused for its clock, why, and what to do.
     """
 
     live: bool
@@ -447,6 +449,7 @@ class Facts:
     page_behind: bool = False
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
     unsaid_noise: tuple[tuple[str, str], ...] = ()
+    clock_ahead: str | None = None
 
     @cached_property
     def newest_unlike(self) -> date | None:
@@ -508,6 +511,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         page_behind=_page_behind(settings, ledger, catalogue, now),
         user_suites=_user_suites(settings, last),
         unsaid_noise=_unsaid(settings, ledger) if ledger and catalogue else (),
+        clock_ahead=clock_ahead(settings, ledger, max(releases)) if ledger and releases else None,
     )
 
 
@@ -527,8 +531,7 @@ def _page_behind(
 
 
 def _unsaid(settings: Settings, ledger: Ledger) -> tuple[tuple[str, str], ...]:
-    own = settings.stream.name
-    known = [one for one in ledger.known_noise(own) if one[0] != own]
+    known = ledger.known_noise(settings.stream.name)
     said = tuple[tuple[str, str], ...]()
     if known:
         with suppress(PublicationError):

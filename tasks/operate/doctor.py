@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from ipaddress import ip_address
 from itertools import islice
@@ -26,7 +26,14 @@ from sqlalchemy.exc import ArgumentError
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.catalogue.backends.object_store import check_conditions
-from optstream.errors import ConfigurationError, LedgerError, NoiseError, OptStreamError, PublicationError
+from optstream.errors import (
+    ConfigurationError,
+    DumpError,
+    LedgerError,
+    NoiseError,
+    OptStreamError,
+    PublicationError,
+)
 from optstream.ledger import Ledger, ReleaseState
 from optstream.ledger.records import LONGEST_LEASE
 from optstream.noise import NoiseSource, secure_noise
@@ -34,7 +41,16 @@ from optstream.storage.store import open_store
 from optstream.stream import Measured, period_from
 from tasks.config import Layout, Settings
 from tasks.config.fields import ledger_database, lies_within
-from tasks.ingest.arrivals import MOST_FILES, dated_folders, entries_of
+from tasks.ingest.arrivals import (
+    MOST_FILES,
+    LateDumpError,
+    dated_folders,
+    days_with_dumps,
+    discover,
+    entries_of,
+)
+from tasks.ingest.clock import clock_ahead
+from tasks.ingest.sandbox import clock_before_ingest
 from tasks.ledger.open import find_ledger
 from tasks.operate.permissions import OTHERS, exposed, mode_of, quoted, writable
 from tasks.operate.purge import release_folders
@@ -295,6 +311,8 @@ def _published_store(settings: Settings, url: StoreUrl) -> Iterator[Finding]:
 CLOCK_SLACK = timedelta(minutes=5)
 MOST_LOOKED_AT = 100_000
 """Files of the trusted folder."""
+NEWEST_DAYS = 31
+"""Whose dumps are looked at as a run does."""
 
 
 def record(settings: Settings, now: datetime) -> Iterator[Finding]:
@@ -311,8 +329,10 @@ def record(settings: Settings, now: datetime) -> Iterator[Finding]:
     except LedgerError as error:
         yield wrong("ledger.url", str(error), "see that the database is there and answers")
         return
+    yield from _clock_ahead(settings, ledger)
     if ledger is None:
         yield from _without_ledger(catalogue, ledger_database(settings.ledger_url))
+        yield from _refused(settings, now, set())
         return
     with closing(ledger):
         yield from _clock(settings, ledger, now)
@@ -320,6 +340,8 @@ def record(settings: Settings, now: datetime) -> Iterator[Finding]:
         yield from _heads(settings, ledger, catalogue)
         yield from _restored(settings, ledger)
         yield from _seeded(settings, ledger)
+        known = {period_from(one.period) for one in ledger.outlines(settings.stream.name)}
+        yield from _refused(settings, now, known)
 
 
 def _without_ledger(catalogue: Catalogue | None, database: object) -> Iterator[Finding]:
@@ -331,6 +353,19 @@ def _without_ledger(catalogue: Catalogue | None, database: object) -> Iterator[F
             "days are published and the ledger is gone: what was spent would be forgotten",
             "restore it from a backup before the next run, or correct ledger.url",
         )
+
+
+def _clock_ahead(settings: Settings, ledger: Ledger | None) -> Iterator[Finding]:
+    """What the calendar of two years will refuse: after the newest release, or from the first dump on."""
+    newest = ledger.last_release(settings.stream.name) if ledger else None
+    if ledger and newest:
+        ahead = clock_ahead(settings, ledger, period_from(newest.period))
+    else:
+        day = min(days_with_dumps(settings), default=None)
+        ahead = clock_before_ingest(settings, day) if day else None
+    if ahead is not None:
+        rule, _, remedy = ahead.rpartition(": ")
+        yield warning("stream.day", rule, remedy)
 
 
 def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Iterator[Finding]:
@@ -448,6 +483,23 @@ def _markers(settings: Settings) -> Iterator[Finding]:
             f"dumps{since} are there, and none has {layout.announcement}: every such day will wait",
             "have the supplier write it last, or correct "
             + layout.key("marker" if layout.file_list is None else "file_list"),
+        )
+
+
+def _refused(settings: Settings, now: datetime, known: set[date]) -> Iterator[Finding]:
+    """What the next run will refuse of the newest days that none has taken, as it looks for their dumps."""
+    there = days_with_dumps(settings)
+    after = settings.calendar.after(max(there)) if there else settings.calendar.period_at(now)
+    refused: dict[str, list[date]] = {}
+    for day, found in discover(settings, [*sorted(there - known)[-NEWEST_DAYS:], after]).items():
+        if isinstance(found, DumpError) and not isinstance(found, LateDumpError):
+            refused.setdefault(str(found).removeprefix(f"{day}: "), []).append(day)
+    for message, days in refused.items():
+        more = f" and {len(days) - 1} more" if len(days) > 1 else ""
+        yield warning(
+            settings.input_folder,
+            f"the next run refuses {days[0]}{more}: {message}",
+            "nothing is charged for it; once it is mended, the next run takes it",
         )
 
 

@@ -14,6 +14,7 @@ from optstream.mechanisms.optstream import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, GaussianSpend, JointSpend, Spend, StepSpend, worst_window
 from tasks.config import Settings
+from tasks.ingest.sandbox import clock_before_ingest
 from tasks.plan.candidates import check_population
 from tasks.plan.expected import (
     Band,
@@ -35,7 +36,8 @@ from tasks.trusted.covariates import read_covariates
 
 
 def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = None) -> DryRun:
-    """Price the release of these days. Reads public covariates, no dump and no ledger; spends nothing.
+    """Price the release of these days. Reads public covariates, of a dump one footer, and no ledger; spends
+    nothing.
 
     lipschitz: the most by which a leaf moves from a step to the next, for a suggestion of n_samples.
     Raises ParameterError if the parameters do not fit each other, or for a suggestion where points are
@@ -64,6 +66,7 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         warnings=(
             *(one.why for one in read_covariates(settings, max(days)).unread),
             *_warnings(settings, mechanism, periods[0]),
+            *filter(None, [clock_before_ingest(settings, days[0])]),
         ),
         model=settings.model,
         currencies=compare_currencies(settings, days[0]),

@@ -21,7 +21,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from data_contracts.frames import LARGEST_FILE
 from optstream.catalogue.backends import Location
 from optstream.errors import DumpError, LedgerError, PublicationError
 from optstream.storage.folders import sync_folder
@@ -29,7 +28,7 @@ from optstream.storage.store import name_below
 from tasks.config import Settings
 from tasks.config.fields import step_minutes
 from tasks.ingest import Dump
-from tasks.ingest.formats import identity_of, opened, size_of
+from tasks.ingest.formats import identity_of, opened
 from tasks.trusted.files import make_private_folder, token_in, write_private
 
 KEY_BYTES = 32
@@ -77,13 +76,14 @@ def _make_key(path: Path) -> None:
 
 
 @contextmanager
-def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dump], Inputs | DumpError]]:
-    """Hash the dumps' files beside whatever reads them inside the block; ask for a dump's hashes after it.
+def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[..., Inputs | DumpError]]:
+    """Hash the dumps' files beside whatever reads them inside the block; ask there, once they are read, for
+    the hashes of each dump, and whether it may be drawn from: else they are not waited for.
 
-    What is hashed is what was read: for a file that is another one after the block than before it, or was
-    written to, the answer is an error. The hashes are taken in threads of their own,
+    What is hashed is what was read: for a file that is another one by then, or was written to, the answer is
+    an error. The hashes are taken in threads of their own,
     which release the interpreter, while polars decodes; the file comes from the disk once for both. They end
-    with the block if that fails, and after `[input] time_limit`; a file too large to read is not hashed.
+    with the block, and after `[input] time_limit`.
     """
     key, folder = input_key(settings), settings.input_folder
     paths = [path for dump in dumps for files in dump.files for path in files]
@@ -96,7 +96,7 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dum
     with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), "hash inputs") as pool:
         tags = {path: pool.submit(_keyed_hash, key, path, time_is_left) for path in paths}
 
-        def inputs_of(dump: Dump) -> Inputs | DumpError:
+        def inputs_of(dump: Dump, is_sound: bool = True) -> Inputs | DumpError:
             own = {name_below(path, folder): path for files in dump.files for path in files}
             changed = [name for name, path in own.items() if identity_of(path) != before[path]]
             if changed:
@@ -105,7 +105,7 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dum
                     "place when they are whole, then run again"
                 )
             try:
-                return {name: _settled(tags[path]) for name, path in own.items()}
+                return {name: _settled(tags[path]) for name, path in own.items()} if is_sound else {}
             except _TooLongError:
                 return DumpError(
                     f"hashing the dump took longer than input.time_limit, {settings.input.time_limit}; "
@@ -114,9 +114,8 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dum
 
         try:
             yield inputs_of
-        except BaseException:
+        finally:
             end[0] = 0.0
-            raise
 
 
 class _TooLongError(Exception):
@@ -131,8 +130,6 @@ def _settled(tag: Future[str]) -> str:
 
 
 def _keyed_hash(key: bytes, path: Location, time_is_left: Callable[[], bool]) -> str:
-    if size_of(path) > LARGEST_FILE:
-        return UNKNOWN  # ingestion refuses it
     digest = hmac.new(key, digestmod=hashlib.sha256)
     with opened(path) as file:
         while chunk := file.read(CHUNK):

@@ -35,18 +35,20 @@ def mechanism_for(
     """
     model, kind, tree = settings.model_of(revision), settings.mechanism.kind, settings.tree_of(day)
     bound = float(settings.least_units * settings.privacy.resolution)
+    # a zone may have had other days than it has now, and a day of the archive is planned all the same: the
+    # ledger charges what it is planned with, and refuses a window that has too little left
+    lengths = tuple(sorted({*settings.period_lengths, settings.calendar.n_steps(day)}))
     offered: dict[str, Callable[[], Any]] = {
         "tree": lambda: tree,
         "level_shares": lambda: settings.level_shares,
         "stage_shares": lambda: settings.budget.stages,
         "lower_bound": lambda: bound,
-        "shortest_period": lambda: settings.period_lengths[0],
+        "shortest_period": lambda: lengths[0],
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
         "declared_leaves": lambda: settings.declared_leaves,
         "horizon": lambda: settings.noise_horizon,
-        # a zone may have had other days than it has now, and a day of the archive is planned all the same
-        "period_lengths": lambda: tuple(sorted({*settings.period_lengths, settings.calendar.n_steps(day)})),
+        "period_lengths": lambda: lengths,
         "covariates": lambda: tuple(covariates),
         "sampling": lambda: _sampling(settings),
         "features": lambda: settings.features(day),

@@ -7,10 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, TypeVar
 
-import polars as pl
-
-from data_contracts.judge import judge as judge_metrics
-from data_contracts.release import CONTRACT, refusals, release_metrics
 from optstream.catalogue import Publication
 from optstream.errors import ContractError, DumpError, LedgerError
 from optstream.ledger import ReleaseState
@@ -41,7 +37,6 @@ from tasks.release.stages import (
 )
 from tasks.release.witness import refuse_older
 from tasks.trusted.failures import forbid_core_dumps
-from tasks.trusted.verdicts import RELEASE, judge_by_users, keep
 
 if TYPE_CHECKING:
     from tasks.ingest.validate import Judged as Verdict
@@ -93,7 +88,7 @@ def _ingested(run: Run, dumps: Sequence[Dump]) -> list[tuple[IngestedDay, Inputs
     """Each day as read, with the keyed hashes of the files that it was read from."""
     with hashing(run.settings, dumps) as inputs_of:
         read = (run.read or ingest)(run.settings, dumps)
-    return [(day, inputs_of(dump)) for day, dump in zip(read, dumps, strict=True)]
+        return [(day, inputs_of(dump, day.period is not None)) for day, dump in zip(read, dumps, strict=True)]
 
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
@@ -137,6 +132,7 @@ def stage_releases(run: Run, days: Sequence[Estimated | Staged | Ended]) -> list
 
 
 def _judged(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
+    from tasks.release.judge_rows import judge  # as above
 
     return judge(run, days)
 
@@ -220,34 +216,3 @@ def may_wait(run: Run, days: Sequence[Estimated | Staged | Ended]) -> bool:
     since = min((day.lease.since for day in days if not isinstance(day, Ended)), default=now)
     n_rows = sum(len(day.rows) for day in days if isinstance(day, Estimated))
     return now - since < run.lease / 3 and n_rows < MOST_ROWS
-
-
-# Holding the rows that are to be published against their contract, before they are staged.
-#
-# Great Expectations takes seconds to import: the steps load this file where there is something to judge.
-
-
-def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
-    """Return each day's error, or None where it may be published; keep the results in the trusted zone."""
-    settings, now = run.settings, run.clock()
-    metrics = pl.concat(
-        release_metrics(
-            day.day,
-            day.rows,
-            settings.tree_of(day.day),
-            settings.features(day.day),
-            value_column=settings.published.value,
-            resolution=settings.privacy.resolution,
-            lower_bound=settings.privacy.lower_bound,
-            n_steps=settings.calendar.n_steps(day.day),
-            statement=day.statement.to_document(),
-            step_of_day=settings.calendar.step_of_day(day.day),
-        )
-        for day in days
-    )
-    result, broken = judge_metrics(CONTRACT, metrics)
-    errors = refusals(broken)
-    stopped = {day: str(error) for day, error in errors.items()}
-    alarms = judge_by_users(settings, RELEASE, metrics, now)
-    keep(settings, result, RELEASE, [day.day for day in days], now, stopped=stopped, alarms=alarms)
-    return [errors.get(day.day.isoformat()) for day in days]

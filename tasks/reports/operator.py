@@ -3,7 +3,6 @@
 import os
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from fractions import Fraction
 from pathlib import Path
 
 from optstream.ledger import Ledger
@@ -32,7 +31,7 @@ class DataDoc:
 class OperatorFacts:
     """What only the page of the trusted zone says.
 
-    nodes: how many each level has. shares: of epsilon, by level. charges: of each release of the stream.
+    nodes: how many each level has today. charges: of each release of the stream.
     links: what precedes a file's name in the published folder, for the page to link to it; None into a store.
     problem: why data users have no new page; None where they have. horizons: what the last 30 and 365 days
     lost. data_docs: of the last weeks.
@@ -40,7 +39,6 @@ class OperatorFacts:
 
     view: StreamView
     nodes: tuple[int, ...]
-    shares: tuple[Fraction, ...]
     charges: tuple[ChargedRelease, ...]
     links: str | None
     problem: str | None = None
@@ -70,7 +68,6 @@ def operator_facts(
     return OperatorFacts(
         view,
         nodes,
-        settings.level_shares,
         charges,
         links,
         problem,

@@ -111,7 +111,7 @@ def _values(
         "months": list(month_spans(last)),
         "level_rows": level_rows(last, by_level if operator is None else operator.nodes, facts.margin),
         "by_level": by_level,
-        "shares": facts.level_shares if operator is None else operator.shares,
+        "shares": facts.level_shares,
         "stretches": found[:STRETCHES_SHOWN],
         "n_stretches": len(found),
         "figures": figures_of(facts, unit, quantity, most_figures),

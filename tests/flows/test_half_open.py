@@ -18,7 +18,7 @@ from tests.flows.served import CHECKOUT, until
 from tests.tasks.two_regions import CONFIGURATION
 
 MANY = 400
-SOFT_LIMIT = 256
+FEW_FILES = 256
 """Of open files: fewer than there are connections, as the 1,024 of a service are for 2,000."""
 REFUSED = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
 HALF_OPEN = {
@@ -44,11 +44,11 @@ def free_port():
 
 
 @contextmanager
-def running(folder, words, **variables):
-    """A server with few open files; its log."""
+def running(folder, words, may_raise, **variables):
+    """A server with few open files; its log. may_raise: whether the limit is a soft one."""
     log = folder / "log"
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1] if may_raise else FEW_FILES
     with log.open("wb") as said:
         process = subprocess.Popen(
             [sys.executable, "-m", *words],
@@ -56,7 +56,7 @@ def running(folder, words, **variables):
             env=environment | {"PYTHONPATH": str(CHECKOUT)} | variables,
             stdout=said,
             stderr=said,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (SOFT_LIMIT, hard)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (FEW_FILES, hard)),
         )
     try:
         yield log
@@ -68,15 +68,19 @@ def running(folder, words, **variables):
 def pages(folder, port):
     (folder / "optstream.toml").write_text(CONFIGURATION)
     return running(
-        folder, ["flows.cli.main", "ui", "--port", str(port)], PREFECT_SERVER_API_AUTH_STRING="me:secret"
+        folder,
+        ["flows.cli.main", "ui", "--port", str(port)],
+        may_raise=True,
+        PREFECT_SERVER_API_AUTH_STRING="me:secret",
     )
 
 
 def prefect_server(folder, port):
-    words = ["flows.orchestration.prefect_server", "server", "start", "--host", "127.0.0.1"]
+    words = ["flows.orchestration.listening", "server", "start", "--host", "127.0.0.1"]
     return running(
         folder,
         [*words, "--port", str(port)],
+        may_raise=False,
         PREFECT_HOME=str(folder),
         PREFECT_SERVER_API_AUTH_STRING="me:secret",
         PREFECT_SERVER_ANALYTICS_ENABLED="false",

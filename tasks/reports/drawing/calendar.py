@@ -158,7 +158,7 @@ def level_rows(
     return tuple(
         LevelRow(
             level_name(level, count, margin if level == last else None),
-            tuple(_cell(mark, level, count) for mark in marks),
+            tuple(_cell(mark, level) for mark in marks),
         )
         for level, count in enumerate(n_nodes)
     )
@@ -169,12 +169,12 @@ def level_name(level: int, n_nodes: int, margin: str | None = None) -> str:
     return f"{title}, {n_nodes:,} node{'' if n_nodes == 1 else 's'}"
 
 
-def _cell(mark: Mark, level: int, n_nodes: int) -> tuple[str, str, str]:
+def _cell(mark: Mark, level: int) -> tuple[str, str, str]:
     lacking = mark.lacking[level] if level < len(mark.lacking) else 0
     said = f"{day_in_words(mark.day)}: {mark.state}"
     if not lacking:
         return mark.state, mark.letter, said
-    return mark.state, f"{mark.letter}{lacking}", f"{said}, {lacking} of {n_nodes} nodes cannot be known yet"
+    return mark.state, f"{mark.letter}{lacking}", f"{said}, nodes that cannot be known yet: {lacking}"
 
 
 def stretches(marks: Sequence[Mark]) -> list[Stretch]:

@@ -63,7 +63,7 @@ def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here, logged):
     priced = invoke("backfill", *SPAN, "--dry-run")
     assert priced.exit_code == 0
     assert "4 days to release, 0 to finish, 1 without a dump" in priced.output
-    assert "nothing was read, drawn or charged" in priced.output
+    assert "no reading was read, nothing drawn or charged" in priced.output
     assert not (here / "published").exists()
 
     first = invoke("backfill", *SPAN)

@@ -50,7 +50,7 @@ def stream(tmp_path_factory):
     for hour in later:
         for region in ("84", "11"):
             dump = place(settings, hour, region)
-            dump.rename(dump.with_name(f"x{dump.name}"))
+            dump.rename(dump.with_name(f"_{dump.name}"))
     return settings, later
 
 
@@ -62,7 +62,7 @@ def release_dumps(settings, hour):
     """Give an hour its dumps."""
     for region in ("84", "11"):
         dump = place(settings, hour, region)
-        dump.with_name(f"x{dump.name}").rename(dump)
+        dump.with_name(f"_{dump.name}").rename(dump)
 
 
 def published(served, hour):

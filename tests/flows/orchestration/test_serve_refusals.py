@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds
-from flows.orchestration.processes import OF_THE_SERVER, _alone, pages_port, password_of
+from flows.orchestration.processes import OF_THE_SERVER, _alone, pages_socket, password_of
 from optstream.errors import ConfigurationError
 
 
@@ -69,11 +69,16 @@ def test_the_pages_take_the_usual_port_or_another_and_a_wanted_one_or_none():
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(ConfigurationError, match=f"port {port} .* set another --ui-port"):
-            pages_port(port)
+            pages_socket(port)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("flows.orchestration.processes.PAGES_PORT", port)
-            assert pages_port(None) != port
-    assert pages_port(port) == port
+            with pages_socket(None) as other:
+                assert other.getsockname()[1] != port
+    with pages_socket(port) as first, pytest.MonkeyPatch.context() as patch:
+        assert first.getsockname()[1] == port
+        patch.setattr("flows.orchestration.processes.PAGES_PORT", port)
+        with pages_socket(None) as second:  # of a `serve` that starts at the same time
+            assert second.getsockname()[1] != port
 
 
 def test_an_empty_password_file_is_no_open_server(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 
 import pytest
+from prefect.client.orchestration import get_client
 
 from flows.orchestration.deployments import night_document, register, zombie_document
 from flows.orchestration.processes import begin, worker_of
@@ -24,6 +25,7 @@ from tasks.config import load_settings
 from tests.flows.served import CHECKOUT, descendants, serving, stream_of, until
 from tests.tasks.two_regions import CONFIGURATION
 
+DEPLOYMENT = "optstream-nightly/supervised"
 HANGS = 20.0
 """Seconds, in place of minutes."""
 
@@ -34,13 +36,13 @@ def worker(prefect_api, tmp_path, monkeypatch):
     (tmp_path / "optstream.toml").write_text(CONFIGURATION.replace("two-regions", "supervised"))
     settings = load_settings(tmp_path / "optstream.toml")
     pool, name = f"supervised-{secrets.token_hex(4)}", "worker-1"
-    register(night_document(settings, str(settings.file), pool), zombie_document(), ["supervised"])
+    register(night_document(settings, str(settings.file), pool), zombie_document())
     monkeypatch.setenv("PREFECT_API_URL", prefect_api)
     monkeypatch.setenv("PREFECT_WORKER_HEARTBEAT_SECONDS", "1")
     monkeypatch.setenv("PREFECT_WORKER_QUERY_SECONDS", "1")
     monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
     with worker_of(settings, pool, name) as child:
-        pulse = pulse_of(pool, name)
+        pulse = pulse_of(pool, name, DEPLOYMENT)
         until("it has a pulse", lambda: None not in pulse().values(), 120)
         yield child, pulse
 
@@ -70,7 +72,24 @@ def test_a_worker_that_is_stopped_is_noticed_and_one_that_works_is_not(worker):
     finally:
         os.killpg(child.process.pid, signal.SIGCONT)
     assert "of the worker for" in said
-    assert "the worker hangs" in said
+    assert "what makes them hangs" in said
+
+
+def test_a_deployment_whose_runs_are_not_planned_has_no_pulse_unless_it_is_paused(
+    prefect_api, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api)
+    (tmp_path / "optstream.toml").write_text(CONFIGURATION.replace("two-regions", "unplanned"))
+    settings = load_settings(tmp_path / "optstream.toml")
+    night = night_document(settings, str(settings.file), "unplanned")
+    never = [{"cron": "0 0 30 2 *", "timezone": "UTC"}]  # as of a scheduler that died
+    register(night | {"schedules": never}, zombie_document())
+    name = "optstream-nightly/unplanned"
+    pulse = pulse_of("unplanned", "worker-1", name)
+    assert pulse()[f"planned run of {name}"] is None
+    with get_client(sync_client=True) as client:
+        client.pause_deployment(client.read_deployment_by_name(name).id)
+    assert pulse()[f"planned run of {name}"] is not None
 
 
 @pytest.mark.parametrize("pulse", [lambda: time.sleep(3600), lambda: 1 / 0], ids=["hangs", "fails"])
@@ -94,6 +113,8 @@ def test_systemd_is_told_by_a_datagram_and_no_child_is_led_to_it(tmp_path, monke
             taken = systemd_address()
             notify_systemd(taken, "READY=1")
             assert (taken, manager.recv(64)) == (address, b"READY=1")
+            for _ in range(1_000):  # it reads no more
+                notify_systemd(taken, "WATCHDOG=1")
         notify_systemd(taken, "WATCHDOG=1")  # to one that is gone
         assert {"NOTIFY_SOCKET", "WATCHDOG_USEC"} & set(os.environ) == set()
     notify_systemd("", "READY=1")

@@ -1,7 +1,8 @@
 """Calendars of all time zones, around every day on which a clock changed or will: whole or refused."""
 
-from datetime import date, datetime, timedelta
-from functools import cache, partial
+from datetime import UTC, date, datetime, timedelta
+from functools import cache
+from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
@@ -13,7 +14,7 @@ from optstream.stream.calendar import FOLLOWS_A_MACHINE
 from optstream.stream.public_days import PublicDays
 
 FIRST, LAST = date(1986, 1, 1), date(2031, 12, 31)
-ONE = timedelta(days=1)
+ONE, HALF_HOUR = timedelta(days=1), timedelta(minutes=30)
 SKIPPED = {
     ("Pacific/Apia", date(2011, 12, 30)),
     ("Pacific/Fakaofo", date(2011, 12, 30)),
@@ -24,31 +25,31 @@ SKIPPED = {
 
 
 @cache
-def kinds_of_change():
-    """A zone for each kind of day around changes of a clock: the days, by how the clock stands then."""
-    midnights = [datetime(day.year, day.month, day.day) for day in days_from(FIRST, LAST)]
-    weekly, found = list(range(0, len(midnights), 7)), {}
+def changes_of_every_zone():
+    """Every change of every zone's clock: a zone and the day, one of each that no calendar can tell apart."""
+    midnights = [datetime(day.year, day.month, day.day) for day in days_from(FIRST - ONE, LAST + 14 * ONE)]
+    weekly, found = range(1, len(midnights) - 14, 7), {}
     for name in sorted(available_timezones()):
         if name.startswith(FOLLOWS_A_MACHINE):
             continue
         zone = ZoneInfo(name)
-        offset = partial(_offset, midnights, zone)
-        changed = np.flatnonzero(np.diff([offset(at) for at in weekly]))
-        for at in (at for week in changed for at in range(weekly[week], weekly[week] + 7)):
-            if offset(at) != offset(at + 1):
-                # what a day is depends on its clock alone, not on the zone's name
-                month = midnights[at].strftime("%Y-%m")
-                found.setdefault((month, offset(at), offset(at + 1)), (name, midnights[at].date()))
-    return sorted(set(found.values()))
-
-
-def _offset(midnights, zone, at):
-    return midnights[at].replace(tzinfo=zone).utcoffset().total_seconds()
+        offsets = [midnights[at].replace(tzinfo=zone).utcoffset() for at in weekly]
+        weeks = [at for at, (one, after) in zip(weekly, pairwise(offsets), strict=False) if one != after]
+        for at in (at for week in weeks for at in range(week, week + 7)):
+            days = midnights[at - 1 : at + 4]
+            stands = [day.replace(tzinfo=zone).utcoffset() for day in days]
+            if stands[1] != stands[2]:
+                # all that a calendar asks of a zone: the clock at the origin, at midnights and at steps
+                asked = (datetime(2000, 1, 1, tzinfo=zone).utcoffset(), *stands)
+                began = days[0].replace(tzinfo=UTC) - asked[0]
+                steps = ((began + half * HALF_HOUR).astimezone(zone).utcoffset() for half in range(-20, 212))
+                found.setdefault((days[1].date(), asked, tuple(steps)), name)
+    return [(name, day) for (day, *_), name in found.items()]
 
 
 def test_around_every_change_of_every_zone_a_day_is_whole_or_refused():
-    changes, lengths = kinds_of_change(), set()
-    assert len(changes) > 1000
+    changes, lengths = changes_of_every_zone(), set()
+    assert len(changes) > 3000
     for zone, day in changes:
         for minutes in (30, 60):
             calendar = Calendar(minutes, zone)
@@ -70,9 +71,9 @@ def test_around_every_change_of_every_zone_a_day_is_whole_or_refused():
                     assert calendar.after(one + ONE, -1) == one - ONE
                     continue
                 assert len(calendar.local_times(one)) == len(calendar.utc_times(one)) == n_steps
-                assert [calendar.period_from_step(step) for step in told] == [one] * n_steps
-                places = PublicDays.from_calendar(calendar).clock(np.arange(first - 2, first + n_steps))
-                assert places[2] // calendar.slots == (one - date(2000, 1, 1)).days
+                assert [calendar.period_from_step(step) for step in (told[0], told[-1])] == [one, one]
+                places = PublicDays.from_calendar(calendar).clock(np.array([first]))
+                assert places[0] // calendar.slots == (one - date(2000, 1, 1)).days
     assert 0 in lengths
     assert len(lengths) > 5
 

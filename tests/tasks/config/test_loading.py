@@ -5,12 +5,13 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.fields import ledger_database
+from tasks.config.fields import Number, ledger_database
 from tasks.release.mechanism import mechanism_for
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
@@ -392,3 +393,13 @@ def test_the_ledger_lies_in_the_folder_whatever_its_name_holds(tmp_path, name):
 )
 def test_an_sqlite_url_is_a_path_and_no_more(refusal, url):
     assert "ledger.url" in refusal(("sqlite:///trusted/ledger.sqlite", url))
+
+
+@pytest.mark.parametrize(
+    "text", ["1e64", "1e-64", f"1.{'3' * 62}", f"1.{'3' * 57}e-64", "1/3", f"{'7' * 60}/9"]
+)
+def test_settings_reach_another_process_with_every_number_that_is_taken(text):
+    """As JSON: a decimal is a fraction there, which is longer."""
+    number = TypeAdapter(Number)
+    taken = number.validate_python(text)
+    assert number.validate_json(number.dump_json(taken)) == taken

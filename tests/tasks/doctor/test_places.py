@@ -82,7 +82,7 @@ def test_world_readable_raw_data_is_told_if_others_can_come_there(open_installat
 
 
 def test_a_published_folder_inside_a_private_one_is_wrong(open_installation, around):
-    for name, others in (("trusted", 1), ("dumps", 1)):
+    for name, others in (("trusted", 1), ("dumps", 2)):
         moved = open_installation.folder / name / "published"
         shutil.copytree(open_installation.folder / "published", moved)
         text = (open_installation.folder / "optstream.toml").read_text()
@@ -120,7 +120,8 @@ def test_a_trusted_folder_among_the_dumps_is_told(open_installation, around):
     open_installation.configure('folder = "trusted"', 'folder = "dumps/trusted"')
     open_installation.configure("sqlite:///trusted/", "sqlite:///dumps/trusted/")
     assert [entry[:2] for entry in around(open_installation)] == [
-        ("warning", str(open_installation.folder / "dumps/trusted"))
+        ("warning", str(open_installation.folder / "dumps/trusted")),
+        ("warning", str(open_installation.folder / "dumps")),
     ]
 
 

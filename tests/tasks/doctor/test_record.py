@@ -4,6 +4,9 @@ import os
 import shutil
 import time
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
 
 from optstream.noise import simulated_noise
 from tests.tasks.two_regions import STEPS
@@ -70,7 +73,6 @@ def test_each_layout_needs_its_own_marker(open_installation, around):
     assert around(open_installation) == []
     open_installation.simulate(NEXT, NEXT + timedelta(days=1))
     (open_installation.folder / "dumps").chmod(0o700)
-    (open_installation.folder / "dumps/region=84/date=unknown").mkdir()
     assert around(open_installation) == []
     for listed in open_installation.folder.glob("dumps/*/*/_FILES"):
         listed.rename(listed.with_name("_SUCCESS"))
@@ -78,6 +80,35 @@ def test_each_layout_needs_its_own_marker(open_installation, around):
     assert (severity, place) == ("warning", str(open_installation.folder / "dumps"))
     assert f"dumps of {NEXT} and later are there, and none has _FILES" in words
     assert f"correct file_list of [[input.changes]] from {NEXT}" in words
+
+
+@pytest.mark.parametrize(
+    ("place", "act", "said"),
+    [
+        ("_delta_log", Path.mkdir, f"refuses {NEXT} and 1 more: '_delta_log' is the log of a table"),
+        ("region=84/x.csv", Path.touch, "'x.csv' is no folder date="),
+        (f"region=84/date={DAY}/x.csv", Path.touch, None),
+        (
+            f"region=84/date={NEXT}/x.csv",
+            Path.touch,
+            f"refuses {NEXT}: region=84/date={NEXT}/'x.csv' must end",
+        ),
+        (f"region=84/date={NEXT}/_SUCCESS", lambda path: (path.unlink(), path.mkdir()), "must be a file"),
+        (
+            f"region=84/date={NEXT}/part-0.parquet",
+            lambda path: os.truncate(path, 2**41),
+            "has 2,048.0 of the day's 2,048.0 GiB",
+        ),
+    ],
+)
+def test_what_the_next_run_refuses_is_told(open_installation, around, place, act, said):
+    open_installation.simulate(NEXT)
+    (open_installation.folder / "dumps").chmod(0o700)
+    assert around(open_installation) == []
+    act(open_installation.folder / "dumps" / place)
+    found = around(open_installation)
+    assert [entry[0] for entry in found] == ["warning"] * (said is not None)
+    assert said is None or said in found[0][2]
 
 
 def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(open_installation, around):

@@ -124,8 +124,7 @@ def test_sums_that_could_overflow_are_refused_by_the_configuration(small):
 
 def test_real_households_are_summed_exactly(small, real_data):
     day = date(2013, 7, 4)
-    columns = {"customer": "customer_id", "timestamp": "timestamp_local", "value": "energy_kwh"}
-    stream = small(schema="metered", day="fixed", **columns)
+    stream = small(schema="metered", customer="customer_id", timestamp="timestamp_local", value="energy_kwh")
     whole = pl.scan_parquet(real_data / "smart_meters_2013.parquet")
     rows = whole.filter(pl.col("timestamp_local").dt.date() == day).sort("customer_id").collect()
     assert rows["customer_id"].n_unique() > 40

@@ -323,7 +323,7 @@ def test_48_slots_do_not_make_a_day_on_which_the_clock_changes(small, schema):
         stamps = pl.Series([midnight + half_hours(step) for step in range(48)])
         write_day(stream, rows.with_columns(timestamp=stamps), day)
     for judged in stream.judge(SPRING, AUTUMN):
-        assert_stopped(judged, "the clock changes")
+        assert_stopped(judged, "the clock changes on this day")
 
 
 @pytest.mark.parametrize(("day", "kept"), [(SPRING, 46), (AUTUMN, 48)])
@@ -336,7 +336,7 @@ def test_a_day_has_the_steps_that_its_contract_says(small, day, kept):
     fixed.write("84", instants, day)
     fixed.write("11", pl.DataFrame({"timestamp": wall, "load": [1.0] * 48}), day)
     (judged,) = fixed.judge(day)
-    assert_stopped(judged, 'day = "elapsed" needs timestamps with a time zone')
+    assert_stopped(judged, 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone')
     elapsed = small()
     short = pl.concat(
         [instants[:kept], instants[kept - 1 :].with_columns(pl.col("timestamp") + half_hours(60))]

@@ -178,6 +178,10 @@ def test_an_older_copy_of_the_ledger_is_an_alarm_and_a_ledger_that_is_gone_an_er
 def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_headroom(watched):
     watched.released(ONE, TWO)
     watched.compromise(TWO, "a stolen disk")
+    stream = watched.settings.stream.name
+    unsaid = [one for one in watched.watch().alarms if one.day is None]
+    assert [(one.kind.value, one.node) for one in unsaid] == [("compromised", stream)], "no page says so yet"
+    watched.write_pages()
     assert watched.alarms() == [("compromised", 2, None), ("budget", 3, None)]
 
 

@@ -47,9 +47,7 @@ def operators(facts):
     )  # fmt: skip
     view = StreamView("simulated-load", AT, nothing, tuple(days), alarms)
     charges = (ChargedRelease("2016-02-09", 0, ReleaseState.PUBLISHED, Fraction(1, 2)),)
-    return OperatorFacts(
-        view, (1, 12), (Fraction(1, 2), Fraction(1, 2)), charges, "../published/", "a disk is full"
-    )
+    return OperatorFacts(view, (1, 12), charges, "../published/", "a disk is full")
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 """`init` and `simulate` as their users meet them."""
 
+import os
 from datetime import date
 
 import polars as pl
@@ -65,6 +66,15 @@ def test_a_folder_of_other_files_is_refused(here):
     (here / "csv/load.csv").write_text("a,b\n")
     with pytest.raises(OptStreamError, match="csv holds none of RTE's yearly files"):
         invoke("init", "csv")
+
+
+@pytest.mark.parametrize("name", ["c.xlsx", "c.csv", "c", "deeper/c.xls", "pipe.xls"])
+def test_no_file_of_rte_is_passed_over(here, name):
+    (here / "rte" / name).parent.mkdir(exist_ok=True)
+    os.mkfifo(here / "rte" / name) if name == "pipe.xls" else (here / "rte" / name).write_bytes(text())
+    with pytest.raises(OptStreamError, match="is none of RTE's yearly files"):
+        invoke("init", "rte")
+    assert not (here / "dumps").exists()
 
 
 def test_simulate_writes_each_day_in_its_layout(here):

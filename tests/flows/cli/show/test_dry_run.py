@@ -26,7 +26,7 @@ def test_it_prints_prices_bands_and_the_verdict_for_people(here, whole_spans):
     assert result.exit_code == 0
     told = [" ".join(line.split()) for line in result.output.splitlines()]
     for line in (
-        "french-load: a dry run; nothing is read, drawn or charged",
+        "french-load: a dry run; no reading is read, nothing is drawn or charged",
         "0 samples answers 0.25 400 565.685",
         "1 feature day answers 0.125 3840 5430.58",
         "1 all, in any window 0.5",

@@ -12,7 +12,7 @@ from optstream.errors import DumpError
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
 from tasks.ingest.sandbox import reading_apart
-from tasks.release.inputs import UNKNOWN, hashing
+from tasks.release.inputs import hashing
 from tests.tasks.conftest import SmallStream
 
 DAY = date(2025, 1, 15)
@@ -43,7 +43,7 @@ def test_a_complete_dump_lists_its_files_in_tree_order(stream):
 
 
 def test_hidden_files_are_left_alone(stream):
-    for name in (".part-0.parquet.crc", "_metadata", "_common_metadata", "_started_1", "_metadata.parquet"):
+    for name in (".part-0.parquet.crc", "_metadata", "_common_metadata", "_started", "_metadata.parquet"):
         (stream.folder("84") / name).write_text("x")
     for folder in (stream.settings.input_folder, stream.folder("84").parent, stream.folder("84")):
         (folder / "_temporary").mkdir()
@@ -77,9 +77,22 @@ def test_a_folder_of_no_day_stops_the_days(stream, name):
     assert f"region=84/{name!r} is no folder date=YYYY-MM-DD" in str(found(stream))
 
 
+@pytest.mark.parametrize("name", ["region=84.parquet", "region=99/part-0.parquet", "region=99/2025-01-15"])
+def test_a_region_that_is_no_folder_of_days_stops_them_too(stream, name):
+    path = stream.settings.input_folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.touch()
+    error = found(stream)
+    assert type(error) is DumpError
+    assert name.rpartition("/")[2] in str(error)
+
+
 @pytest.mark.parametrize(
     "log",
-    ["_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata"],
+    [
+        *("_delta_log", "_DELTA_LOG", "_spark_metadata", ".hoodie", ".hoodie_partition_metadata", "metadata"),
+        *("_started_1", "_committed_2837", "_committed_vacuum5"),
+    ],
 )
 @pytest.mark.parametrize("above", [0, 1, 2])
 def test_the_folder_of_a_table_is_refused_by_the_name_of_its_log(stream, log, above):
@@ -103,6 +116,9 @@ def test_a_part_of_a_table_is_refused_too(small, folder, log):
     assert not isinstance(found(stream), Exception)
     (stream.settings.input_folder.parent / log).mkdir(parents=True)
     assert "is the log of a table" in str(found(stream))
+    (file.parent / "link").symlink_to(stream.settings.input_folder)
+    file.write_text(file.read_text().replace(f"table/{folder}", "link"))
+    assert "is the log of a table" in str(found(SmallStream(load_settings(file))))
 
 
 @pytest.mark.parametrize(
@@ -150,25 +166,30 @@ def test_pages_are_compared_with_their_checksums(stream, version, is_dictionary)
     assert ingest(stream.settings, [found(stream)])[0].period is not None
 
 
-def test_a_file_of_two_terabytes_is_refused_by_its_size(stream):
-    path = stream.folder("84") / "part-0.parquet"
-    os.truncate(path, 2**41)
-    dump = found(stream)
-    with hashing(stream.settings, [dump]) as inputs_of, reading_apart() as read:
-        assert read(stream.settings, [dump])[0].metrics["file_fault"][0] == "too_large"
-    assert UNKNOWN in inputs_of(dump).values()
+def test_a_day_of_too_many_bytes_is_refused_unread(stream):
+    first, second = (stream.folder(region) / "part-0.parquet" for region in ("84", "11"))
+    os.truncate(first, 2**36)
+    os.truncate(second, 2**36)
+    assert not isinstance(found(stream), Exception)
+    os.truncate(second, 2**36 + 1)
+    error = found(stream)
+    assert type(error) is DumpError
+    assert "region=11/date=2025-01-15/'part-0.parquet' has 64.0 of the day's 128.0 GiB" in str(error)
 
 
-def test_hashes_end_with_the_time_limit_and_with_the_block(stream, monkeypatch):
+def test_hashes_end_with_the_time_limit_and_with_the_block(stream):
     path = stream.folder("84") / "part-0.parquet"
-    os.truncate(path, 2**35)  # half a minute of hashing
+    os.truncate(path, 2**36)  # a minute of hashing, or several
     dump = found(stream)
-    with pytest.raises(DumpError, match="damaged"), hashing(stream.settings, [dump]) as inputs_of:
-        raise DumpError("damaged")
+    with hashing(stream.settings, [dump]) as inputs_of:
+        assert inputs_of(dump, False) == {}
     limit = stream.settings.input.model_copy(update={"time_limit": "0min"})
     with hashing(stream.settings.model_copy(update={"input": limit}), [dump]) as inputs_of:
-        pass
-    assert "took longer than input.time_limit" in str(inputs_of(dump))
+        assert "took longer than input.time_limit" in str(inputs_of(dump))
+    path.unlink()
+    os.mkfifo(path)  # since it was found
+    with hashing(stream.settings, [dump]) as inputs_of:
+        assert len(inputs_of(dump)) == 2
 
 
 def test_a_list_may_give_the_hash_of_each_file(small):

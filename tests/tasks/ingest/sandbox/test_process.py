@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 from io import BytesIO
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import polars as pl
@@ -175,6 +176,54 @@ def test_the_process_ends_with_who_asked(metered):
         asker.kill()
         asker.wait()
         assert told.read() == "", "the pipe's last holder, the child, is gone"
+
+
+@pytest.mark.parametrize(
+    ("act", "code"),
+    [
+        ("while True: pass", -signal.SIGALRM),
+        ("signal.setitimer(signal.ITIMER_REAL, 0)\nwhile True: pass", -signal.SIGXCPU),
+        ("bytes(2**32)", "MemoryError"),
+        ("import polars; polars.zeros(2**29, eager=True)", -signal.SIGABRT),
+        ("open(sys.argv[1], 'wb', 0).write(b'x')", "File too large"),
+        ("import os; os._exit(len(bytes(2**28)) % 2)", 0),
+    ],
+)
+def test_the_kernel_limits_a_reader(tmp_path, act, code):
+    """Whatever the process does about its own clock."""
+    begin = "import signal, sys\nfrom tasks.ingest.sandbox import limit\nlimit(1, 2**32)\n"
+    ended = subprocess.run(
+        [sys.executable, "-c", begin + act, tmp_path / "x"], capture_output=True, text=True, timeout=120
+    )
+    assert ended.returncode == code if isinstance(code, int) else code in ended.stderr
+
+
+def test_a_reader_ends_itself_at_the_limit(small, monkeypatch):
+    """Its asker's clock does not run: so it is where that is stopped."""
+    stream = small(marker='file_list = "_FILES"')
+    for region in ("84", "11"):
+        path = stream.write(region, stream.rows(1.0))
+        (path.parent / "_FILES").write_text(f"{'0' * 64}  {path.name}\n")
+    os.truncate(path, 2**36)  # a minute of hashing, or several
+    monkeypatch.setattr(process, "Timer", lambda *_: Mock())
+    monkeypatch.setattr(process, "seconds_of", lambda settings: 0)
+    monkeypatch.setattr(process, "IDLE", [])
+    process.fork_reader()
+    with reading_apart() as read, pytest.raises(DumpError, match=r"took longer than input\.time_limit"):
+        read(stream.settings, dumps_of(stream, DAY, NEXT)[:1] * 2)
+
+
+def test_five_million_sound_rows_are_read_within_the_limits(small):
+    stream = small(schema="metered")
+    many = pl.DataFrame({"customer_id": pl.int_range(105_000, eager=True).cast(pl.String)})
+    for name in ("84", "11"):
+        rows = stream.metered("x", 1.0)
+        stream.write(name, rows.drop("customer_id").join(many, how="cross") if name == "84" else rows)
+    with reading_apart() as read:
+        (day,) = read(stream.settings, dumps_of(stream, DAY))
+    units = open_private_period(day.period)
+    assert (units[0] == 105_000 * units[1]).all()
+    assert units[1].all()
 
 
 def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(metered, monkeypatch):

@@ -6,12 +6,18 @@ from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
+import polars as pl
 import pytest
+from typer.testing import CliRunner
 
-from optstream.catalogue import check_files
+from flows.cli.main import app
+from optstream.catalogue import check_files, read_published
+from optstream.catalogue.about import read_about
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.privacy import worst_window
+from tasks.ledger.export import export
 from tasks.ledger.verify import verify
 from tasks.monitor.days import Kind
 from tasks.monitor.view import watch
@@ -82,10 +88,12 @@ def test_noise_of_one_that_became_known_is_said_by_all(products):
     electricity.compromise(NEXT)
     assert gas.ledger.known_noise("gas") == (("electricity", "2016-06-02"),)
     assert gas.ledger.known_noise("nobody") == ()
-    for streams in (["electricity"], []):  # until readers know
-        alarms = watch(gas.settings, gas.ledger, gas.now, live=False).alarms
-        assert [one.node for one in alarms if one.kind is Kind.COMPROMISED] == streams
-        write_pages(gas.settings, gas.ledger, gas.now)
+    for one in (electricity, gas):
+        for streams in (["electricity"], []):  # until readers know
+            alarms = watch(one.settings, one.ledger, one.now, live=False).alarms
+            said = [alarm.node for alarm in alarms if alarm.kind is Kind.COMPROMISED and alarm.day is None]
+            assert said == streams
+            write_pages(one.settings, one.ledger, one.now)
     for name in names:
         said = (published / name).read_text()
         assert "2016-06-02" in said.replace("&nbsp;", " "), name
@@ -93,6 +101,18 @@ def test_noise_of_one_that_became_known_is_said_by_all(products):
     alone = gas.folder / "alone.html"
     write_public_page(published, alone)
     assert "electricity 2016-06-02" in alone.read_text()
+    with pytest.warns(UserWarning, match="electricity 2016-06-02"):
+        read_published(published)
+    called = CliRunner().invoke(app, ["verify-published", str(published), "--json"])
+    assert json.loads(called.stdout)["known_noise"] == [["electricity", "2016-06-02"]]
+    export(gas.settings, gas.ledger, gas.folder / "exported")
+    told = pl.read_parquet(gas.folder / "exported/releases.parquet").drop_nulls("compromised")
+    assert told.select("stream", "period").rows() == [("electricity", "2016-06-02")]
+    # what later versions add is ignored
+    document = json.loads((published / "about.json").read_text()) | {"later": 1}
+    document["nodes"] = {"84": {"name": "Rhone", "later": 1}}
+    (published / "about.json").write_text(json.dumps(document))
+    assert read_about(open_storage(published)).known_noise == (("electricity", "2016-06-02"),)
     assert check_files(published) == []
 
 

@@ -12,6 +12,7 @@ ONE = timedelta(days=1)
 CHANGES = [
     ("Pacific/Apia", "30min", date(2011, 12, 30)),
     ("Pacific/Apia", "1h", date(2011, 12, 30)),
+    ("Pacific/Apia", "30min", date(2011, 9, 24)),
     ("Asia/Pyongyang", "1h", date(2015, 8, 14)),
     ("America/Caracas", "1h", date(2007, 12, 9)),
     ("Europe/Moscow", "1h", date(2010, 3, 28)),
@@ -38,6 +39,6 @@ def test_a_day_is_released_or_nothing_of_it_is_charged(installation, name, zone,
     installation.simulate(*whole)
     done = installation.release(*whole)
     failed = [one for one, work in done.items() if work.outcome.status is not Status.PUBLISHED]
-    # its noise is of the shortest day, and by today's calendar nobody foresaw one of 23 hours
-    assert failed == ([day] if zone == "Europe/Moscow" and name in ("Fourier", "OptStream") else [])
+    # Fourier plans a day of 23 hours by itself: the ledger has the next one wait for a window with headroom
+    assert failed == ([day + ONE] if (name, zone) == ("Fourier", "Europe/Moscow") else [])
     assert [one for one in failed if installation.ledger.latest("two-regions", str(one))] == []

@@ -52,7 +52,7 @@ def test_the_watch_s_days_say_which_level_waits():
     root, regions = level_rows([mark], [1, 12])
     assert root.name == "Level 0, 1 node"
     assert root.cells[0][1] == "L1"
-    assert regions.cells[0][2] == "30 Dec 2015: late, 1 of 12 nodes cannot be known yet"
+    assert regions.cells[0][2] == "30 Dec 2015: late, nodes that cannot be known yet: 1"
 
 
 def test_neighbouring_days_that_are_alike_are_one_line_the_newest_first():

@@ -1,0 +1,90 @@
+"""Steps by the clock of a column of timestamps, and the first day to come that a change of it will refuse."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+from functools import lru_cache
+
+from optstream.errors import ParameterError
+from optstream.ledger import Ledger
+from optstream.stream import Calendar, day_of, days_from, period_from
+from tasks.config import Settings
+from tasks.trusted.verdicts import RAW, newest_results
+
+EPOCH = datetime(1970, 1, 1)
+ONE, TWO_YEARS = timedelta(days=1), timedelta(days=731)
+NEEDED = {
+    "elapsed": "deliver days on which the clock changes with a time zone or in UTC, which others need not; "
+    'or before the first release set day = "fixed" if every local day has the same slots',
+    "fixed": "deliver days on which the clock changes by the wall clock, without a time zone, which others "
+    'need not; or before the first release set day = "elapsed" if days have the steps that pass',
+}
+"""By `stream.day`, how timestamps of the other kind are put right."""
+
+
+def fits_clock(calendar: Calendar, *, zoned: bool) -> bool:
+    """Whether timestamps of this kind name each step once where the clock changes. zoned: with a zone."""
+    return zoned == (calendar.day == "elapsed")
+
+
+@lru_cache(maxsize=1024)
+def start_of(calendar: Calendar, period: date, *, zoned: bool) -> int | None:
+    """Seconds from the epoch to the first step, on the column's clock; None if its steps are not even.
+
+    They are not where a clock changes: wall-clock times name an hour twice or never ("elapsed"), and fixed
+    slots have no instant, or two ("fixed").
+    """
+    times = calendar.utc_times(period) if zoned else calendar.local_times(period)
+    length = timedelta(minutes=calendar.step_minutes)
+    bare = [None if stamp is None else stamp.replace(tzinfo=None) for stamp in times]
+    first = bare[0]
+    if first is None or any(stamp != first + number * length for number, stamp in enumerate(bare)):
+        return None
+    return int((first - EPOCH).total_seconds())
+
+
+def foresee(calendar: Calendar, since: date, fits: bool, released: Iterable[date] = ()) -> str | None:
+    """Return the first day of two years that will be refused, why, and a remedy; None where none will.
+
+    fits: as `fits_clock` says of the timestamps, True also where they are unknown. released: periods before;
+    with one among them whose clock changed, such days come with other timestamps, as they should.
+    """
+    first = day_of(since)
+    before = (one for one in released if first - TWO_YEARS < day_of(one) < first)
+    if not fits and any(start_of(calendar, one, zoned=calendar.day == "fixed") is None for one in before):
+        return None
+    return _foreseen(calendar, first, fits)
+
+
+@lru_cache(maxsize=64)
+def _foreseen(calendar: Calendar, first: date, fits: bool) -> str | None:
+    def is_uneven(period: date) -> bool:
+        return start_of(calendar, period, zoned=calendar.day == "fixed") is None
+
+    for day in days_from(first, first + TWO_YEARS):
+        try:
+            calendar.first_step(day)
+            if calendar.begins_at(day).utcoffset() == calendar.begins_at(day + ONE).utcoffset():
+                continue
+            periods = calendar.periods_of(day)
+            if all(map(calendar.n_steps, periods)) and (fits or not any(map(is_uneven, periods))):
+                continue
+        except ParameterError as error:
+            return f"{day} will be refused: {error}"
+        has = "no time zone" if calendar.day == "elapsed" else "a time zone"
+        return (
+            f"{day} will be refused if it is delivered as the days before: the clock of {calendar.time_zone} "
+            f"changes, and timestamps have {has}: {NEEDED[calendar.day]}"
+        )
+    return None
+
+
+def clock_ahead(settings: Settings, ledger: Ledger, newest: date) -> str | None:
+    """Return what `foresee` says after a period that was released, by its newest validation result."""
+    calendar, fits = settings.calendar, True
+    for day, suite, document in newest_results(settings, {newest}):
+        with suppress(KeyError, TypeError):
+            fits &= suite != RAW or day.isoformat() not in document["meta"]["unfit_clock"]
+    steps = calendar.steps_over(day_of(newest) - TWO_YEARS, day_of(newest))
+    released = (period_from(one.period) for one in ledger.outlines(settings.stream.name, steps))
+    return foresee(calendar, newest, fits, released)
