@@ -77,7 +77,7 @@ def test_a_link_that_leads_outside_the_input_folder_is_refused(world, what):
     assert "leads outside the input folder; deliver the file itself" in str(found)
     assert Path(away).exists()
     # a link inside is the supplier's own business
-    inside = world.hostile / f"kept-{what}"
+    inside = world.hostile / f"_kept-{what}"
     linked.unlink()
     away.rename(inside)
     linked.symlink_to(inside)

@@ -65,7 +65,7 @@ def test_a_name_with_a_comma_stands_in_quotes(tmp_path, listed):
     folder, output = tmp_path / "commas", tmp_path / "rows.parquet"
     statement = make_statement(DAY)
     publish(folder, [(stage(rows, statement), statement)], lambda _: "h1")
-    words = [str(folder), "--output", str(output), "--as", "parquet", "--nodes"]
+    words = ["export", str(folder), "--output", str(output), "--as", "parquet", "--nodes"]
     assert "has a node 'Loire'" in str(CliRunner().invoke(app, [*words, "FR,Loire"]).exception)
     assert CliRunner().invoke(app, [*words, listed]).exit_code == 0
     assert {*pl.read_parquet(output)["node"]} == {"FR", "Loire, Pays"}
