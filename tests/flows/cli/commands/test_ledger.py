@@ -23,9 +23,7 @@ NOW = datetime(2016, 7, 1, tzinfo=UTC)
 @pytest.fixture
 def charged(here):
     """Two days that are reserved under their own plan, and one that is VOID."""
-    file = here / "optstream.toml"
-    file.write_text(file.read_text().replace('restatement_share = "1/10"', 'restatement_share = "0"'))
-    settings = load_settings(file)
+    settings = load_settings(here / "optstream.toml")
     ledger = open_ledger(settings.ledger_url)
     enrol(Run(settings, ledger, None, "test", lambda: NOW))
     for number in range(3):
