@@ -103,6 +103,13 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         f"\nany {found.model.window_length} steps lose at most {found.currency} {float(found.epsilon):.6g} "
         f"by this plan, and may lose {granted(found, found.grant)}: it {verdict}"
     )
+    kept = found.kept_back
+    shares = (
+        f"first releases have {1 - kept}, restatements {kept} of it: budget.restatement_share"
+        if kept
+        else "budget.restatement_share is 0: no day can be measured again"
+    )
+    terminal.say(fill(shares, WIDTH))
     if found.currencies is not None:
         _show_currencies(found, found.currencies, terminal)
     for n_days, loss in found.horizons:

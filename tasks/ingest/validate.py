@@ -92,9 +92,10 @@ def _messages(
     # of a folder that holds all leaves, where a file was not read, nobody knows what the others lack
     unread = {one.day for one in broken if one.column == "file_fault"} if settings.input.region else set()
     first: dict[tuple[str, str], Broken] = {}
+    noted: defaultdict[tuple[str, str], list[Broken]] = defaultdict(list)
     for one in in_order:
         if one.alarm:
-            alarms[one.day].append(_message(settings, known[one.day], one))
+            noted[one.day, one.column].append(one)
         elif one.day not in unread or one.column == "file_fault":
             # What broke first in a region explains the rest: a dump of another day misses every step.
             first.setdefault((one.day, one.region), one)
@@ -105,6 +106,9 @@ def _messages(
     for one, *others in alike.values():  # said once of a day: what one dump lacks, a whole delivery does
         message = _message(settings, known[one.day], one)
         stops[one.day].append(message + likewise([other.region for other in others]))
+    for one, *others in noted.values():  # once a rule: of sparse meters half of the leaves may lack a step
+        message = _message(settings, known[one.day], one)
+        alarms[one.day].append(message + likewise([other.region for other in others]))
     for one in unfit:
         if one.day not in stops:
             stops[one.day].append(f"the private period {one.says}")

@@ -224,14 +224,16 @@ def _broken(settings: Settings, arrival: Arrival | None, day: DayState, say: Say
 def _suspect(settings: Settings, facts: Facts, day: DayState, say: Say) -> Iterator[Alarm]:
     """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
     most = float(settings.watching.suspect_share)
+    found = {}
     for region, one in facts.suspect.get(day.day, {}).items():
         told = [f"{100 * share:.0f} % {what}" for what, share in one.shares if share > most]
         if told:
-            words = (
-                f"of the readings of {settings.called(region)}, {', '.join(told)}: ask its supplier about "
-                f"unit, sign and meters. {DEPENDS}"
-            )
-            yield replace(say(Kind.SUSPECT, words), node=region)
+            found[region] = f"of the readings of {settings.called(region)}, {', '.join(told)}"
+    ask = f"ask the supplier about unit, sign and meters. {DEPENDS}"
+    for region in [*found][:MOST_NAMED]:
+        yield replace(say(Kind.SUSPECT, f"{found[region]}: {ask}"), node=region)
+    if len(found) > MOST_NAMED:
+        yield say(Kind.SUSPECT, f"and so of {len(found) - MOST_NAMED:,} regions more: {ask}")
 
 
 def _of_release(settings: Settings, facts: Facts, day: DayState, say: Say) -> Iterator[Alarm]:

@@ -1,5 +1,6 @@
 """What is known of a stream at one moment: read from ledger, folders and catalogue, judged elsewhere."""
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
@@ -184,6 +185,8 @@ UNUSABLE = {"unknown_region", "no_timestamp", "outside_day", "off_grid", "no_cus
 """Metrics of the raw frame that count rows."""
 LOUD = 0.5
 """The share of a region's readings from which on a run says so."""
+MOST_NAMED = 12
+"""Regions of a line or an alarm, and lines of a run."""
 
 
 @dataclass(frozen=True)
@@ -221,21 +224,29 @@ def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str
 
 
 def loudest(settings: Settings, days: set[date]) -> list[str]:
-    """Return a line for each region most of whose readings of a day were strange, for the trusted zone."""
-    share = settings.budget.restatement_share
+    """Return a line for each day and each thing that happened to most readings of a region, for the trusted
+    zone; of many days the first.
+    """
+    kept = settings.budget.restatement_share
     again = (
-        f"deliver it again and run it with --restate (budget.restatement_share = {share})"
-        if share
+        f"deliver it again and run it with --restate (budget.restatement_share = {kept})"
+        if kept
         else "withdraw it: budget.restatement_share is 0, so that no day is measured again"
     )
-    return [
-        f"{day}: {settings.called(region)}: {value:.0%} of the readings were {name}: are privacy.bounds, and "
-        f"unit and day of this dump, right? If it is wrong, {again}"
-        for day, regions in sorted(suspect_readings(settings, days).items())
-        for region, one in regions.items()
-        for name, value in one.shares
-        if value >= LOUD
+    found: defaultdict[tuple[date, str], list[str]] = defaultdict(list)
+    for day, regions in sorted(suspect_readings(settings, days).items()):
+        for region, one in regions.items():
+            for name, share in one.shares:
+                if share >= LOUD:
+                    found[day, name].append(f"{settings.called(region)} ({share:.0%})")
+    lines = [
+        f"{day}: readings were {name} in {', '.join(regions[:MOST_NAMED])}"
+        + (f" and {len(regions) - MOST_NAMED:,} more" if len(regions) > MOST_NAMED else "")
+        + f": are privacy.bounds, and unit and day of this dump, right? If it is wrong, {again}"
+        for (day, name), regions in found.items()
     ]
+    more = len(lines) - MOST_NAMED
+    return lines[:MOST_NAMED] + [f"and so {more:,} times more, on later days"] * (more > 0)
 
 
 def _shares(metrics: pl.DataFrame, day: date) -> dict[str, Suspect]:

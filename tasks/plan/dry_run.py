@@ -70,6 +70,7 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         ),
         model=settings.model,
         currencies=compare_currencies(settings, days[0]),
+        kept_back=settings.budget.restatement_share,
     )
 
 

@@ -183,7 +183,8 @@ class DryRun:
     chooses them; then OptStream's bands are those of equally spaced ones, and others have none. horizons:
     numbers of days, and what all readings of one customer in so many lose by this plan. warnings: of
     covariates that cannot be read, and of levels that are as good as nothing. model: the whole stream's.
-    currencies: of the first day, where every step is measured.
+    currencies: of the first day, where every step is measured. kept_back: the share of the budget that is
+    left to restatements.
     """
 
     stream: str
@@ -195,6 +196,7 @@ class DryRun:
     warnings: tuple[str, ...]
     model: PrivacyModel
     currencies: Currencies | None
+    kept_back: Fraction
 
     @property
     def grant(self) -> Fraction:

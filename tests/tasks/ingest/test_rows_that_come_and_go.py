@@ -1,12 +1,18 @@
 """What one customer's rows at one step can move: every small set of rows, each at its own step (Lemma 2b)."""
 
 import itertools
+import shutil
 from collections.abc import Callable
-from datetime import date
+from datetime import date, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optstream.measurement.sums import open_private_period
+from tasks.ingest.arrivals import EVERY
 
 ALPHA = 100_000
 """The upper bound of the small stream in units; its lower bound is 0."""
@@ -110,3 +116,77 @@ def test_a_repeated_row_that_goes_moves_by_the_width_of_the_bounds(low, most):
     ]
     assert max(abs(count[one] - count[other]) for one, other in fewer) == most
     assert max(abs(count[rows]) for rows in sets) == 1
+
+
+NEXT = 48
+STAMPS = st.sampled_from([None, *range(48), NEXT, -1, 17.001, -400_000.0])
+"""Steps of the day; of other days, of 1970, between two steps, or none."""
+ROW = st.tuples(
+    st.sampled_from(["84", "11", "nowhere", None]),
+    st.booleans(),
+    STAMPS,
+    st.sampled_from([None, float("nan"), float("inf"), float("-inf"), 1e300, -5.0, 0.0, 40.0, 100.0]),
+)
+"""One customer's row: its leaf, whether it names the customer, its stamp and its reading."""
+
+
+def two_worlds(stream, rows, types):
+    """The day with the customer's rows: the whole verdict in words, and the sums. types: of the columns of
+    the customer's own file, where it has a value in none of its rows.
+    """
+    shutil.rmtree(stream.settings.input_folder, ignore_errors=True)
+    in_one, start = stream.settings.input.region is not None, stream.rows(0.0)["timestamp"][0]
+    for leaf in ("84", "11"):
+        keeper = stream.rows(7.0, customer_id=pl.lit(f"keeper of {leaf}"), zone=pl.lit(leaf))
+        # alone in the second leaf
+        stream.write(
+            EVERY if in_one else leaf, keeper if leaf == "84" else keeper.clear(), name=f"{leaf}.parquet"
+        )
+        own = [
+            row for row in rows if in_one or row[0] == leaf or (leaf == "84" and row[0] in (None, "nowhere"))
+        ]
+        if not in_one or leaf == "84":
+            table = {
+                "zone": [row[0] for row in own],
+                "customer_id": ["one" if row[1] else None for row in own],
+                "timestamp": [
+                    None if row[2] is None else start + timedelta(minutes=30) * row[2] for row in own
+                ],
+                "load": [row[3] for row in own],
+            }
+            known = {
+                "zone": pl.String,
+                "customer_id": pl.String,
+                "timestamp": start_type(stream),
+                "load": pl.Float64,
+            }
+            columns = {
+                name: pl.Series(values, dtype=pl.Null if types and set(values) <= {None} else known[name])
+                for name, values in table.items()
+            }
+            stream.write(EVERY if in_one else leaf, pl.DataFrame(columns), name=f"one of {leaf}.parquet")
+    (judged,) = stream.judge()
+    return judged.error, None if judged.period is None else open_private_period(judged.period)
+
+
+def start_type(stream):
+    return stream.rows(0.0)["timestamp"].dtype
+
+
+@pytest.mark.parametrize("folders", ["", 'region = "zone"'], ids=["a folder for each leaf", "one folder"])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(ROW, max_size=30), types=st.booleans())
+@pytest.mark.slow
+def test_whatever_rows_a_customer_has_the_day_appears_and_each_step_moves_by_one_bound(
+    small, folders, rows, types
+):
+    """Lemma 2c beside Lemma 2b: against the world without the customer, whose files are the same."""
+    stream = small(schema="metered", marker=folders)
+    refused, sums = two_worlds(stream, rows, types)
+    assert refused is None
+    nothing, bare = two_worlds(stream, [], types)
+    assert nothing is None
+    moved_by = np.abs(sums - bare)
+    assert moved_by.sum(axis=0).max() <= ALPHA
+    stepless = {row[2] for row in rows if row[1] and row[2] in range(NEXT)}
+    assert not moved_by[:, [step for step in range(NEXT) if step not in stepless]].any()

@@ -22,6 +22,9 @@ def change(here, old, new):
 
 @pytest.mark.slow
 def test_it_prints_prices_bands_and_the_verdict_for_people(here, whole_spans):
+    kept = "first releases have 9/10, restatements 1/10 of it: budget.restatement_share"
+    assert kept in invoke(*DRY).output
+    change(here, 'restatement_share = "1/10"', 'restatement_share = "0"')
     result = invoke(*DRY, "--lipschitz", "200")
     assert result.exit_code == 0
     told = [" ".join(line.split()) for line in result.output.splitlines()]
@@ -34,6 +37,7 @@ def test_it_prints_prices_bands_and_the_verdict_for_people(here, whole_spans):
         "1 12 403.69 301.231 532.133",
         "1 11 744.167 744.444",
         "any 48 steps lose at most epsilon 1 by this plan, and may lose 1: it fits",
+        "budget.restatement_share is 0: no day can be measured again",
     ):
         assert line in told
     assert any(line.startswith("a customer's 365 days: epsilon up to 3") for line in told)
