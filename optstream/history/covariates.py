@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from optstream.history.blocks import Blocks
 from optstream.history.tree import TreePosterior
@@ -266,6 +265,8 @@ def _strengths(gram: Floats, told: Floats, groups: NDArray[np.int64]) -> Floats:
 
 def _conditioned(gram: Floats, told: Floats, strengths: Floats) -> tuple[Floats, Floats, float]:
     """Return mean and covariance of the coefficients, and by how much they raise the log likelihood."""
+    from scipy.linalg import cho_factor, cho_solve  # the configuration imports this module, and no library
+
     precision = np.eye(told.size) + strengths[:, None] * gram * strengths
     factor = cho_factor(precision, lower=True)
     pull = strengths * told

@@ -50,7 +50,7 @@ def test_the_period_of_a_day_is_the_default_and_changes_no_hash(settings_of):
     ("changes", "told"),
     [
         ([('step = "30min"', 'step = "2h"')], 'shorter step, or period "day"'),
-        ([('"Europe/Paris"', '"Australia/Lord_Howe"')], 'use period "day"'),
+        ([('"Europe/Paris"', '"Australia/Lord_Howe"')], 'set period = "day"'),
         (
             [('name = "PeGaSus"', 'name = "Fourier"\nn_coefficients = 3')],
             'stream.period "hour" is for mechanism.name "Laplace"',
