@@ -9,7 +9,7 @@ from typing import Any
 from data_contracts.frames import MOST_METERED_UNITS
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
-from optstream.history.covariates import MOST_GROUPS
+from optstream.history.covariate_columns import MOST_GROUPS
 from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
 from optstream.storage.store import open_store
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optstream.history.blocks import Blocks
-from optstream.history.covariates import columns_of
+from optstream.history.covariate_columns import columns_of
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 

@@ -8,7 +8,8 @@ import pytest
 from optstream.history import covariates as covariate_effect
 from optstream.history import posterior as posterior_module
 from optstream.history.blocks import Blocks
-from optstream.history.covariates import columns_of, effect_of
+from optstream.history.covariate_columns import columns_of
+from optstream.history.covariates import effect_of
 from optstream.history.posterior import Question, explained, fit, series_of
 from optstream.history.prior import TemporalPrior
 from optstream.history.tree import Seen, TreePosterior
