@@ -16,7 +16,6 @@ from flows.cli.activity import spoken, work
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.ingest.clock import clock_ahead
-from tasks.monitor.facts import loudest
 from tasks.release.outcomes import Budget
 from tasks.release.stages import Ended, Status
 
@@ -104,6 +103,8 @@ class Terminal:
 
         No exit code and no outcome depends on it.
         """
+        from tasks.monitor.facts import loudest  # it knows the mechanisms: a second of imports
+
         drawn = {day.day for day in ended if day.outcome.status in (Status.PUBLISHED, Status.HELD)}
         if not drawn or self.as_json:
             return

@@ -23,7 +23,6 @@ from optstream.catalogue.layout import DATA
 from optstream.catalogue.page import check_page
 from optstream.errors import LedgerError, ParameterError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
-from optstream.mechanisms.history_informed import COVARIATES, LATE
 from optstream.stream import AggregationTree, Measured, day_of, period_from
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
@@ -96,6 +95,8 @@ def missing_covariates(newest: NewestRelease | None) -> dict[date, tuple[str, ..
     Reads the stored measurements of that day, which are noisy, and the covariates' files; no dump. Empty
     where nothing is missing or configured, and where the measurements are gone.
     """
+    from optstream.mechanisms.history_informed import COVARIATES, LATE  # it takes a second
+
     if newest is None or not newest.settings.covariates.given or newest.measured is None:
         return {}
     settings, measured = newest.settings, newest.measured
