@@ -10,7 +10,7 @@ from math import inf, isfinite
 from pathlib import Path
 from textwrap import fill
 from time import monotonic
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -57,15 +57,16 @@ from tasks.plan.backfill import (
     plan_document,
     words_of,
 )
-from tasks.plan.dry_run import SharedBudget, products_document
-from tasks.plan.dry_run import dry_run as price
 from tasks.plan.expected import Currencies, DryRun, Level, Period, dry_run_document
+from tasks.release.due import due
 from tasks.release.mechanism import mechanism_for
 from tasks.release.outcomes import budget_of, outcomes_document
-from tasks.release.revise import due
 from tasks.release.run import asking
 from tasks.release.stages import Ended, Status
 from tasks.reports.numbers import at_most
+
+if TYPE_CHECKING:
+    from tasks.plan.dry_run import SharedBudget
 
 # How `optstream run --dry-run` shows what it found.
 
@@ -324,6 +325,8 @@ def _over(settings: Settings, days: list[date]) -> list[Ended] | None:
 def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> Done:
     """Show what the days would cost; code 1 if the plan does not fit the privacy budget."""
     with work("compute noise and expected errors of every node"):
+        from tasks.plan.dry_run import dry_run as price  # it loads the mechanisms
+
         found = price(settings, days, lipschitz)
     show_dry_run(found, terminal)
     return Done(0, "the plan fits") if found.fits else Done(1, "the plan does not fit")
@@ -569,8 +572,10 @@ def _list_days(heading: str, days: Sequence[date], terminal: Terminal) -> None:
 # How `optstream run --dry-run` shows several streams: shares and expected errors side by side.
 
 
-def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
+def show_products(budgets: Sequence["SharedBudget"], terminal: Terminal) -> None:
     """A table for each population, or the one document of `--json`."""
+    from tasks.plan.dry_run import products_document  # it loads the mechanisms
+
     terminal.document(products_document(budgets))
     if terminal.as_json:
         return
@@ -590,7 +595,7 @@ def show_products(budgets: Sequence[SharedBudget], terminal: Terminal) -> None:
         )
 
 
-def _errors(budget: SharedBudget) -> Table:
+def _errors(budget: "SharedBudget") -> Table:
     plan = f"{budget.products[0].found.currency} of its plan"
     table = plain_table("stream", "share", plan, "level", "nodes", "error", "typical size", n_texts=1)
     for one in budget.products:

@@ -41,9 +41,10 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.operate.permissions import check_trusted
 from tasks.release import pipeline as steps
+from tasks.release.due import due
 from tasks.release.outcomes import budget_of
 from tasks.release.publish import close_over
-from tasks.release.revise import due, record_listed
+from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.release.stages import Ended, Estimated, Requested, Staged, Status, and_after
 from tasks.reports import require_pages

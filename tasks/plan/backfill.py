@@ -20,9 +20,9 @@ from optstream.stream import period_from
 from tasks.config import Settings
 from tasks.ingest import days_with_dumps
 from tasks.ledger.show import refused_changes
+from tasks.release.due import due
 from tasks.release.mechanism import Mechanism, mechanism_for
 from tasks.release.outcomes import Budget, amount_document, outcomes_document
-from tasks.release.revise import due
 from tasks.release.run import Run, enrol, look_up
 from tasks.release.stages import Ended, Requested
 

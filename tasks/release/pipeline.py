@@ -13,9 +13,10 @@ from optstream.ledger import ReleaseState
 from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
+from tasks.release.due import Due
 from tasks.release.inputs import Inputs, hashing
 from tasks.release.lineage import emit_lineage
-from tasks.release.revise import Due, Revised, StagedVintage
+from tasks.release.revise import Revised, StagedVintage
 from tasks.release.run import Run
 from tasks.release.stages import (
     Ahead,

@@ -24,7 +24,7 @@ from tasks.operate.compromise import compromise
 from tasks.operate.withdraw import withdraw
 from tasks.release import pipeline as steps
 from tasks.release import revise
-from tasks.release.revise import due
+from tasks.release.due import due
 from tasks.release.run import Run, enrol, let_go
 from tasks.release.stages import Ahead, Drawn, Ended, Requested, Reserved, each
 from tasks.reports import write_pages

@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from tasks.plan.backfill import over_already
-from tasks.release.revise import due
+from tasks.release.due import due
 from tasks.release.stages import Status
 from tests.tasks.two_regions import STEPS
 
