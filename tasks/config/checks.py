@@ -10,7 +10,6 @@ from data_contracts.frames import MOST_METERED_UNITS
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from optstream.history.covariates import MOST_GROUPS
-from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
 from optstream.storage.store import open_store
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
 from optstream.stream.changes import hierarchy_problems
@@ -32,7 +31,6 @@ from tasks.config.schema import (
     Covariates,
     Features,
     Hierarchy,
-    Horizon,
     Input,
     Mechanism,
     Privacy,
@@ -249,29 +247,12 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
             f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
             'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
         )
-    if privacy.horizon is not None:
-        yield from _horizon(mechanism, privacy.horizon)
     chosen = budget is not None and not isinstance(budget.levels, tuple)
     if chosen and (not mechanism.kind.chooses_shares or mechanism.parameters.get("scale") is None):
         yield (
             f'budget.levels "model" is for mechanism.name {kinds_with("chooses_shares")} with '
             "mechanism.scale, from which it chooses: name them, or give a list of shares"
         )
-
-
-def _horizon(mechanism: Mechanism, horizon: Horizon) -> Iterator[str]:
-    if not mechanism.kind.compares_noise:
-        yield (
-            f"privacy.horizon is for mechanism.name {kinds_with('compares_noise')}, which choose between "
-            f"joint and Laplace noise; got {mechanism.name!r}: leave horizon out"
-        )
-    elif (given := getattr(mechanism, "noise", None)) is not None:
-        yield (
-            "privacy.horizon says how mechanism.noise is chosen where that is left out; got both, and "
-            f"mechanism.noise {given!r}: leave out one of them"
-        )
-    if not LEAST_DELTA <= horizon.delta <= LARGEST_DELTA:
-        yield f"privacy.horizon: delta must be in [1e-10, 1/10]; got {horizon.delta}"
 
 
 def _joint_noise(mechanism: Mechanism, stream: Stream, trees: Trees) -> Iterator[str]:
@@ -341,9 +322,8 @@ def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None)
     if sampling.method == "l1" and sampling.threshold is None:
         legal = type(sampling).model_fields["threshold"].description
         yield f'sampling.threshold is missing; for method "l1" it must be {legal}'
-    for key in ("threshold", "allocation"):
-        if sampling.method == "equally_spaced" and getattr(sampling, key) is not None:
-            yield f'sampling.{key} must be left out for method "equally_spaced": it is for "l1"'
+    if sampling.method == "equally_spaced" and sampling.threshold is not None:
+        yield 'sampling.threshold must be left out for method "equally_spaced": it is for "l1"'
 
 
 def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None) -> Iterator[str]:
@@ -379,11 +359,9 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None
 
 def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
     levels = budget.levels if isinstance(budget.levels, tuple) else ()
-    whole = (*levels, *budget.margins.values())
-    of_levels = "levels and budget.margins" if budget.margins else "levels"
-    for key, shares in ((of_levels, whole), ("stages", budget.stages or ())):
-        if sum(shares) > 1:
-            yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
+    if (whole := sum((*levels, *budget.margins.values()))) > 1:
+        of_levels = "levels and budget.margins" if budget.margins else "levels"
+        yield f"budget.{of_levels} must add up to at most 1; got {whole}"
     if (budget.stream_share == "model") != bool(budget.shared_with):
         yield (
             'budget.stream_share "model" and budget.shared_with go together: the share is chosen beside '

@@ -191,8 +191,6 @@ def _mechanism(kind: Kind) -> str:
 def _samples(kind: Kind) -> str:
     """What is OptStream's alone."""
     return f"""\
-stages = ["1/2", "1/2"]         # samples, features; with method "l1" three: sampling, samples, features
-
 [sampling]
 method = "equally_spaced"       # or "l1", points where the load bends, with threshold = \
 "{kind.words.threshold}" ({kind.words.unit} × steps)
@@ -205,9 +203,8 @@ n_samples = 10                  # in any window
 
 
 OPTSTREAM = """\
-[mechanism]                     # others (docs/methods/mechanisms.md) go without sampling, features and stages
+[mechanism]                     # others (docs/methods/mechanisms.md) go without sampling and features
 name = "OptStream"
-weights = "variance"            # or "paper"
 """
 BY_THE_HOUR = 'period = "hour"                 # each hour is a release of its own: docs/hours.md\n'
 DELTA = 'delta = "1e-6"                  # beside the factor e^epsilon; far less than 1 / customers\n'

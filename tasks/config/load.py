@@ -5,7 +5,7 @@ import itertools
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +31,6 @@ from tasks.config.schema import (
     Change,
     HierarchyChange,
     Input,
-    Mechanism,
     Privacy,
     PublicSeries,
     names_with,
@@ -81,6 +80,16 @@ REMOVED = {
     "(docs/data/published.md)",
     "privacy.calibration": f"noise is always for what every window may lose. {RELEASED}",
     "privacy.windows": f"the privacy guarantee covers every window, also one over two days. {RELEASED}",
+    **dict.fromkeys(
+        (
+            *(f"mechanism.{key}" for section in MECHANISMS.values() for key in section.fixed),
+            "budget.stages",
+            "sampling.allocation",
+            "privacy.horizon",
+        ),
+        "how a mechanism is tuned inside is no longer configured: it goes by its defaults; other values are "
+        "for `optstream.mechanisms` in Python. Days that were released with one keep their charges",
+    ),
     "mechanism.leaves_per_period": "it limited how customers move, which the privacy guarantee does not: "
     "stream.unit and input.schema say in how many leaves a customer's readings of a day may lie, and the "
     "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period",
@@ -367,9 +376,6 @@ def _merged(
     return found, problems
 
 
-MOST_STAGES = 3
-
-
 def load_settings(path: Path) -> Settings:
     """Read the configuration file; OPTSTREAM_LEDGER_URL, in capitals or not, replaces `[ledger] url`.
     Relative paths in it start at its folder.
@@ -394,7 +400,6 @@ def load_settings(path: Path) -> Settings:
     of_population = population is not None and "url" in population.tables["ledger"] and not url
     ledger_folder = population.file.parent if population and of_population else folder
     problems += cross_checks(sections, nodes and nodes.parents, folder, ledger_folder)
-    problems += _stage_problems(document, named)
     problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
         raise refused(f"the configuration {path}", [_placed(line, population) for line in problems])
@@ -490,23 +495,3 @@ def _unnamed(table: Mapping[str, Any]) -> str:
     )
     meant = "".join(f"; did you mean {name}?" for name in MECHANISMS if name.casefold() in near)
     return f"mechanism.name must be {NAMES}; got {shown(table['name'])}{meant}"
-
-
-def _stage_problems(document: Mapping[str, Any], named: type[Mechanism] | None) -> Iterator[str]:
-    """Look at the file's own words, not at validated tables: a mistake elsewhere hides nothing here.
-    document: with the default features where they hold. named: None where the file names no known mechanism.
-    """
-    budget, sampling, features = (document.get(name) for name in ("budget", "sampling", "features"))
-    stages = budget.get("stages") if isinstance(budget, dict) else None
-    if stages is None:
-        return
-    if named is not None and "stages" not in named.tables:
-        yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
-        return
-    method = sampling.get("method") if isinstance(sampling, dict) else None
-    if method not in ("equally_spaced", "l1") or not isinstance(features, dict):
-        return  # how many there should be is not known
-    names = [*(["sampling"] if method == "l1" else []), "samples", *(["features"] if features else [])]
-    if isinstance(stages, list) and len(stages) <= MOST_STAGES and len(stages) != len(names):
-        shares = "1 share" if len(names) == 1 else f"{len(names)} shares"
-        yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(stages)}"

@@ -20,7 +20,6 @@ from optstream.catalogue.statement import MARGIN, TREE
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
-from optstream.privacy.rules import Horizon
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.lattice import Margin
 from optstream.stream.public_days import PublicDays
@@ -296,7 +295,6 @@ CAME_LATER: tuple[tuple[str, str, object], ...] = (
     ("privacy", "counts", False),
     ("privacy", "budget_alpha", None),
     ("privacy", "delta", None),
-    ("privacy", "horizon", None),
     ("budget", "stream_share", "1"),
     ("budget", "margins", {}),
     ("stream", "period", "day"),
@@ -305,8 +303,14 @@ CAME_LATER: tuple[tuple[str, str, object], ...] = (
 )
 """Keys that came later, with the value at which a configuration has the hash that it had before them."""
 
-ALWAYS = {"calibration": "strict", "windows": "sliding"}
-"""Keys of [privacy] that an earlier version had, with their only value since: part of the hash as then."""
+ALWAYS: Mapping[str, Mapping[str, Any]] = {
+    "privacy": {"calibration": "strict", "windows": "sliding"},
+    "budget": {"stages": None},
+    "sampling": {"allocation": None},
+}
+"""Keys that an earlier version had, with their only value since: part of the hash as then. Those of a
+mechanism are its `fixed`.
+"""
 
 
 def hash_of(document: dict[str, Any]) -> str:
@@ -317,7 +321,9 @@ def hash_of(document: dict[str, Any]) -> str:
     for table, key, absent in CAME_LATER:
         if document[table].get(key) == absent:
             document[table].pop(key, None)
-    document["privacy"] |= ALWAYS
+    for table, keys in ALWAYS.items():
+        if document[table] is not None:
+            document[table] |= keys
     if not document["covariates"]["given"]:
         del document["covariates"]
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -412,12 +418,6 @@ class Guarantee(Clocks):
         return self.stream.leaves_per_period
 
     @property
-    def noise_horizon(self) -> Horizon | None:
-        """The span at whose price joint and Laplace noise are compared; None where one window's is meant."""
-        given = self.privacy.horizon
-        return None if given is None else Horizon(given.days * self.calendar.slots, given.delta)
-
-    @property
     def stream_share(self) -> Fraction:
         """As configured, or with "model" what is expected to err least, by public figures alone."""
         share = self.budget.stream_share
@@ -474,7 +474,6 @@ class Guarantee(Clocks):
             # what noise is drawn: joint noise errs less at the levels that may have it
             period_lengths=self.period_lengths,
             declared_leaves=self.declared_leaves,
-            horizon=self.noise_horizon,
             **self.mechanism.parameters,
         )
         # of the oldest tree: another list after each change would leave out the blocks of the days before it
@@ -486,6 +485,7 @@ class Guarantee(Clocks):
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
         document = self.model_dump(mode="json", exclude=SHAPES_NOTHING, by_alias=False)
+        document["mechanism"] |= self.mechanism.fixed
         if self.margin is not None:
             document["margin"] = [self.margin.name, *self.margin.nodes]
             if self.margin.cells:
@@ -518,6 +518,7 @@ class Settings(Guarantee):
     def describe_mechanism(self, day: date) -> dict[str, Any]:
         """Return the mechanism of a day and all its parameters, as lineage states them, for JSON: public."""
         described: dict[str, Any] = self.mechanism.model_dump(mode="json", exclude_none=True)
+        described |= {key: value for key, value in self.mechanism.fixed.items() if value is not None}
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]

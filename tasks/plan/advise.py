@@ -556,8 +556,6 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
         taken = MECHANISMS[mechanism.get("name", settings.mechanism.name)].tables
         for name in OWN_TABLES - set(taken):
             document.pop(name, None)
-        if "stages" not in taken or mechanism.get("name"):
-            document["budget"].pop("stages", None)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(tomlkit.dumps(document))

@@ -48,7 +48,6 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
     budget and with it the currency. No delta is ever added: it is a weaker promise, for a person to make.
     """
     yield Choice("as configured", {}, settings)
-    budget = settings.budget.model_copy(update={"stages": None})
     numbers = [number for number in NUMBERS if number <= settings.privacy.window]
     for name, section in MECHANISMS.items():
         own = section(name=name)
@@ -64,19 +63,13 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
                 "mechanism": section(**keys["mechanism"]),
                 "sampling": Sampling(**keys["sampling"]) if "sampling" in keys else None,
                 "features_": settings.features_ if featured else Features(),
-                "budget": budget,
             }
             label = f"{name}{suffix}{', features' if featured else ''}"
             of_epsilon = settings.privacy.delta is not None and own.kind.currency == "epsilon"
-            dropped: dict[str, None] = {}
             if of_epsilon and settings.stream_share == 1:
-                dropped["delta"] = None
+                keys["privacy"] = {"delta": None}
+                own_tables["privacy"] = without_delta(settings).privacy
                 label += ", epsilon alone"
-            if settings.privacy.horizon is not None and not own.kind.compares_noise:
-                dropped["horizon"] = None
-            if dropped:
-                keys["privacy"] = dropped
-                own_tables["privacy"] = settings.privacy.model_copy(update=dropped)
             yield Choice(label, keys, changed(settings, **own_tables))
 
 
@@ -160,12 +153,8 @@ def with_laplace_noise(choice: Choice) -> Choice | None:
     if getattr(mechanism, "noise", "") is not None:
         return None
     keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), "noise": "laplace"}}
-    tables: dict[str, Any] = {"mechanism": mechanism.model_copy(update={"noise": "laplace"})}
-    privacy = choice.settings.privacy
-    if privacy.horizon is not None:  # which says how noise is chosen where none is said
-        keys["privacy"] = {**choice.keys.get("privacy", {}), "horizon": None}
-        tables["privacy"] = privacy.model_copy(update={"horizon": None})
-    return Choice(f"{choice.label}, Laplace noise", keys, changed(choice.settings, **tables))
+    laplace = mechanism.model_copy(update={"noise": "laplace"})
+    return Choice(f"{choice.label}, Laplace noise", keys, changed(choice.settings, mechanism=laplace))
 
 
 def _weights(n_levels: int, with_leaves: set[int]) -> list[tuple[int, ...]]:
