@@ -236,7 +236,7 @@ def _hours(
         yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
 
 
-def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
+def _mechanism(mechanism: Mechanism, privacy: Privacy) -> Iterator[str]:
     if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
         yield (
             f"privacy.delta is for mechanism.name {names_in('rho')}, of Gaussian noise; that of "
@@ -246,12 +246,6 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
         yield (
             f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
             'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
-        )
-    chosen = budget is not None and not isinstance(budget.levels, tuple)
-    if chosen and (not mechanism.kind.chooses_shares or mechanism.parameters.get("scale") is None):
-        yield (
-            f'budget.levels "model" is for mechanism.name {kinds_with("chooses_shares")} with '
-            "mechanism.scale, from which it chooses: name them, or give a list of shares"
         )
 
 
@@ -358,18 +352,13 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None
 
 
 def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
-    levels = budget.levels if isinstance(budget.levels, tuple) else ()
+    levels = budget.levels
     if (whole := sum((*levels, *budget.margins.values()))) > 1:
         of_levels = "levels and budget.margins" if budget.margins else "levels"
         yield f"budget.{of_levels} must add up to at most 1; got {whole}"
-    if (budget.stream_share == "model") != bool(budget.shared_with):
-        yield (
-            'budget.stream_share "model" and budget.shared_with go together: the share is chosen beside '
-            "those of the population's other streams, whose configurations are listed there"
-        )
     if budget.restatement_share == 1:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
-    if not trees or not levels:
+    if not trees:
         return
     tree = trees[0].tree
     if len(levels) != tree.n_levels:
@@ -408,7 +397,7 @@ def _input(source: Input, published: Published, stream: Stream | None) -> Iterat
 
 CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]], ...] = (
     (_calendar, ["stream"], ["features"]),
-    (_mechanism, ["mechanism", "privacy"], ["budget"]),
+    (_mechanism, ["mechanism", "privacy"], []),
     (_joint_noise, ["mechanism", "stream", "trees"], []),
     (_revisions, ["mechanism", "release"], []),
     (_sampling, ["privacy", "sampling"], ["mechanism"]),

@@ -90,11 +90,17 @@ REMOVED = {
         "how a mechanism is tuned inside is no longer configured: it goes by its defaults; other values are "
         "for `optstream.mechanisms` in Python. Days that were released with one keep their charges",
     ),
+    **dict.fromkeys(
+        ("budget.shared_with", 'budget.stream_share = "model"', 'budget.levels = "model"'),
+        "shares are numbers: `optstream advise --write FILE` writes those with the least expected error, of "
+        "several streams with --config for each. Streams that were released keep the shares that their "
+        "manifests state",
+    ),
     "mechanism.leaves_per_period": "it limited how customers move, which the privacy guarantee does not: "
     "stream.unit and input.schema say in how many leaves a customer's readings of a day may lie, and the "
     "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period",
 }
-"""Keys and tables that an earlier version had, and what to do without them."""
+"""Keys, values and tables that an earlier version had, and what to do without them."""
 
 
 def refused(named: str, problems: Sequence[str]) -> ConfigurationError:
@@ -149,6 +155,8 @@ def _problem(secret: str, key: str, known: Mapping[str, str], entry: Mapping[str
     if kind == "missing" and key not in table:
         return f"{key} is missing; it must be {known.get(key)}"
     got = "" if secret in SECRETS else f"; got {shown(table[key])}"
+    if table[key] == "model" and (former := f'{secret} = "model"') in REMOVED:
+        got += f": {REMOVED[former]}"
     return f"{key} must be {known.get(key)}{_broken_limit(entry, str(known.get(key)))}{got}"
 
 
@@ -234,7 +242,6 @@ def _reason(error: ValueError | RecursionError) -> str:
 KEY = "population_file"
 STREAMS = "streams"
 """A key that only a population file has."""
-SHARED_WITH = "shared_with"
 OF_POPULATION: Mapping[str, frozenset[str]] = {
     "privacy": frozenset({"population", "epsilon", "delta", "window", "windows", "budget_alpha"}),
     "stream": frozenset({"step", "time_zone", "day", "unit", "leaves_per_step"}),
@@ -347,8 +354,6 @@ def _merged(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a stream's configuration with what its population file says, and a line for each thing that is
     said twice differently, which shows no secret. file: the stream's own, absolute.
-
-    With `stream_share = "model"` the other streams that the population lists are those that share epsilon.
     """
     found, problems = dict(document), list[str]()
     for name, table in population.tables.items():
@@ -367,12 +372,6 @@ def _merged(
                     "streams of the population"
                 )
         found[name] = {**own, **table}
-    budget = document.get("budget")
-    if isinstance(budget, dict) and budget.get("stream_share") == "model" and population.streams:
-        if SHARED_WITH in budget:
-            problems.append(f"budget.{SHARED_WITH} must be left out: {population.file} lists the streams")
-        others = [str(one) for one in population.streams if one != file.resolve()]
-        found["budget"] = {**budget, SHARED_WITH: others}
     return found, problems
 
 

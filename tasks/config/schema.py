@@ -485,8 +485,6 @@ MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
 MOST_CHANGES = 1000
-MOST_STREAMS = 32
-"""Other streams of one population, among which epsilon is shared."""
 MOST_GAPS = 10_000
 MOST_BLOCKS = 20
 MOST_CUTS = 1440
@@ -580,29 +578,21 @@ class Hierarchy(Section):
 
 
 class Budget(Section):
-    levels: (
-        Annotated[tuple[Share, ...], Field(strict=False, min_length=1, max_length=MOST_LEVELS)]
-        | Literal["model"]
-    ) = Field(
-        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
-        'with HistoryInformed and its scale also "model"',
+    levels: tuple[Share, ...] = Field(
+        strict=False,
+        min_length=1,
+        max_length=MOST_LEVELS,
+        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]',
     )
     margins: dict[Name, Share] = Field(
         default_factory=dict,
         description='a table margin = "share" in [0, 1], for that of hierarchy.margins; 0: derived',
     )
-    stream_share: PositiveShare | Literal["model"] = Field(
+    stream_share: PositiveShare = Field(
         "1",
         validate_default=True,
         description="a share of epsilon in (0, 1] that this stream plans with, the population's other "
-        'streams having the rest; or "model" beside shared_with',
-    )
-    shared_with: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_STREAMS,
-        description=f"a list of at most {MOST_STREAMS} paths of the configurations of the population's other "
-        "streams",
+        "streams having the rest",
     )
     restatement_share: Share = Field(
         "1/10",
@@ -782,13 +772,7 @@ def margin_problems(
             "hierarchy.margins must have one margin: numbers of three dimensions cannot always be rounded so "
             f"that all add up; got {', '.join(margins)}"
         )
-    if budget is not None and budget.levels == "model":
-        if budget.margins:
-            yield (
-                'budget.margins must be left out beside budget.levels = "model", which chooses the share of '
-                f"the margin, too; got {', '.join(budget.margins)}"
-            )
-    elif budget is not None and set(budget.margins) != set(margins):
+    if budget is not None and set(budget.margins) != set(margins):
         yield (
             "budget.margins must have a share for each of hierarchy.margins and no other: "
             f"{', '.join(margins) or 'none'}; got {', '.join(budget.margins) or 'none'}"

@@ -10,8 +10,10 @@ from itertools import permutations, product
 from typing import Any
 
 from optstream.errors import ConfigurationError
+from optstream.mechanisms import on_tree
 from optstream.mechanisms.history_informed_tree import BETTER, LEAST, MOVES, WORTH_IT
 from optstream.stream import Lattice
+from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
 from tasks.config.schema import MECHANISMS, Budget, Features, Sampling
 
@@ -110,14 +112,22 @@ def with_stream_share(settings: Settings, share: Fraction) -> Settings:
     return changed(settings, budget=settings.budget.model_copy(update={"stream_share": share}))
 
 
-def with_number_levels(settings: Settings) -> Settings:
-    """Return the settings with level shares as numbers, which every mechanism takes.
-
-    Those that a model chooses are not looked up where streams keep them: this stream may be another's.
+def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
+    """Return the shares of the oldest tree's levels, then the margin's, with the least error that the prior
+    expects, from public facts; raises ParameterError where there is no public scale.
     """
-    if isinstance(settings.budget.levels, tuple):
-        return settings
-    return with_level_shares(Choice("", {}, settings), settings.model_level_shares()).settings
+    pattern = settings.mechanism.kind(
+        settings.model_of(0),
+        days=PublicDays(settings.calendar.slots),
+        counts=settings.privacy.counts,
+        # what noise is drawn: joint noise errs less at the levels that may have it
+        period_lengths=settings.period_lengths,
+        declared_leaves=settings.declared_leaves,
+        **settings.mechanism.parameters,
+    )
+    oldest = settings.dated_hierarchy.periods[0][1]
+    shares: tuple[Fraction, ...] = on_tree(pattern, oldest, "model").level_shares
+    return shares
 
 
 def without_margin(settings: Settings) -> Settings:
@@ -126,7 +136,7 @@ def without_margin(settings: Settings) -> Settings:
         return settings
     hierarchy = settings.hierarchy.model_copy(update={"margins": {}})
     # the cells' level is gone
-    levels = with_number_levels(settings).level_shares[:-2]
+    levels = settings.level_shares[:-2]
     budget = settings.budget.model_copy(update={"margins": {}, "levels": levels})
     return changed(settings, hierarchy=hierarchy, budget=budget)
 

@@ -261,7 +261,7 @@ UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, Type
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
     """Return folders that a covariate's place must not lead into, by configuration key: those of the stream,
-    of the streams that its population file and `budget.shared_with` name, and of each configuration that has
+    of the streams that its population file names, and of each configuration that has
     its usual name and lies in the place or in a folder above it.
     """
     own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
@@ -276,9 +276,9 @@ def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
 
 
 def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
-    for named in (settings.privacy.population_file, *settings.budget.shared_with):
+    if named := settings.privacy.population_file:
         with suppress(*UNUSABLE):
-            yield from stream_files([absolute(named, settings.folder)] if named else [])
+            yield from stream_files([absolute(named, settings.folder)])
     for start in dict.fromkeys((place, _resolved(place))):
         for folder in (start, *start.parents)[:MOST_ABOVE]:
             with suppress(*UNUSABLE):

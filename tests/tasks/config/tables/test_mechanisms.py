@@ -8,10 +8,7 @@ import pytest
 from optstream import mechanisms
 from optstream.errors import ParameterError
 from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
-from optstream.mechanisms.blocks import Figures
-from optstream.mechanisms.history_informed_tree import choose_level_shares
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
-from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.config.schema import MECHANISMS
 from tasks.release.mechanism import mechanism_for
@@ -38,45 +35,7 @@ def load(load_text):
     return _load
 
 
-HALVES, BY_MODEL = 'levels = ["1/2", "1/2"]', 'levels = "model"'
-
-
-def test_level_shares_by_the_model_are_those_of_the_mechanism(load):
-    settings = load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
-    mechanism = mechanism_for(settings, DAY)
-    assert mechanism.level_shares == settings.level_shares
-    assert sum(settings.level_shares) == 1
-    noise = float(settings.model.alpha / settings.model.epsilon) / 5000.0
-    assert settings.level_shares == choose_level_shares(settings.tree_of(date.min), Figures(48, 48, noise))
-    assert settings.describe_mechanism(date.min)["level_shares"] == [
-        str(share) for share in settings.level_shares
-    ]
-    assert mechanism.epsilon <= 1
-
-
-def test_level_shares_by_the_model_are_found_once_and_kept(load, monkeypatch):
-    """Of the same configuration, by another process; a damaged file costs the time again."""
-    settings = load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
-    file = settings.file
-    assert settings.level_shares
-    assert not settings.trusted_folder.exists()  # a dry run makes no folder
-    settings.trusted_folder.mkdir()
-    settings = load_settings(file)
-    found, looked = settings.level_shares, []
-    kind = type(settings)
-    make = kind.model_level_shares
-    monkeypatch.setattr(kind, "model_level_shares", lambda self: looked.append(1) or make(self))
-    assert load_settings(file).level_shares == found
-    assert not looked
-    kept = settings.level_shares_file
-    for damaged in (b"{", kept.read_bytes().replace(str(found[0]).encode(), b"x"), b"[]"):
-        kept.write_bytes(damaged)
-        assert load_settings(file).level_shares == found
-    assert len(looked) == 3
-    file.write_text(file.read_text().replace("scale = 5000.0", "scale = 50.0"))
-    assert load_settings(file).configuration_hash != settings.configuration_hash
-    assert load_settings(file).level_shares
-    assert len(looked) == 4
+HALVES = 'levels = ["1/2", "1/2"]'
 
 
 def test_level_shares_are_stated_however_they_were_configured(load):
@@ -85,16 +44,17 @@ def test_level_shares_are_stated_however_they_were_configured(load):
     assert settings.describe_mechanism(date.min)["level_shares"] == ["1/3", "2/3"]
 
 
-@pytest.mark.parametrize(("name", "keys"), [("HistoryInformed", {}), ("Laplace", {})])
-def test_level_shares_by_the_model_need_a_model_and_a_public_scale(refusal, name, keys):
-    said = refusal(name, (HALVES, BY_MODEL), **keys)
-    assert 'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale' in said
-
-
-def test_level_shares_are_a_list_or_the_word(refusal):
-    said = refusal("HistoryInformed", (HALVES, 'levels = "best"'), scale=5000.0)
-    assert "budget.levels must be a list of shares in [0, 1]" in said
-    assert "got 'best'" in said
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        ('levels = "best"', "budget.levels must be a list of shares in [0, 1]"),
+        ('levels = "model"', "shares are numbers: `optstream advise --write FILE` writes those"),
+        (f'{HALVES}\nstream_share = "model"', "shares are numbers: `optstream advise --write FILE`"),
+        (f'{HALVES}\nshared_with = ["a.toml"]', "budget.shared_with must be left out: shares are numbers"),
+    ],
+)
+def test_shares_are_numbers(refusal, budget, told):
+    assert told in refusal("HistoryInformed", (HALVES, budget), scale=5000.0)
 
 
 @pytest.mark.parametrize("name", PLAIN)
