@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -168,11 +169,9 @@ Trees = tuple[AggregationTree, ...]
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
 
 
-def cross_checks(
-    sections: Mapping[str, Any], parents: Mapping[str, str | None] | None, folder: Path, ledger_folder: Path
-) -> list[str]:
+def cross_checks(sections: Mapping[str, Any], trees: Trees, folder: Path, ledger_folder: Path) -> list[str]:
     """Return the problems between keys; a check whose sections are not themselves valid is left out."""
-    trees, problems = _trees(parents, sections.get("hierarchy"))
+    problems: list[str] = []
     known = {"watch": Watch(), **sections, "trees": trees}
     for check, needed, optional in CHECKS:
         if known.keys() >= set(needed):
@@ -180,7 +179,22 @@ def cross_checks(
     return [*problems, *zone_checks(sections, folder, ledger_folder)]
 
 
-def _trees(parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None) -> tuple[Trees, list[str]]:
+def with_even_shares(budget: Budget, tree: AggregationTree) -> Budget:
+    """Return the table with equal shares of what no margin has, where it says none of the levels."""
+    if budget.levels:
+        return budget
+    n_levels = tree.tree.n_levels
+    margins = budget.margins
+    if tree is not tree.tree and not margins:
+        margins = {tree.level_name(tree.n_levels - 1): Fraction(1, n_levels + 1)}
+    share = (1 - sum(margins.values())) / Fraction(n_levels)
+    return budget.model_copy(update={"levels": (share,) * n_levels, "margins": margins})
+
+
+def trees_of(
+    parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None
+) -> tuple[Trees, list[str]]:
+    """Return the tree of every time, oldest first, and what is wrong with them."""
     if parents is None or hierarchy is None:
         return (), []
     given, changes = tuple(parents.items()), changes_of(hierarchy.changes)

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from pydantic import ValidationError
 
 from optstream.errors import ConfigurationError, ParameterError
-from tasks.config.checks import cross_checks
+from tasks.config.checks import cross_checks, trees_of, with_even_shares
 from tasks.config.fields import Section, TooLongError, absolute, resolve_ledger_url
 from tasks.config.hierarchy import read_hierarchy
 from tasks.config.schema import (
@@ -390,6 +390,7 @@ def load_settings(path: Path) -> Settings:
     named = section_of(document.get("mechanism"))
     if named is None or "features" in named.tables:
         document = {"features": DEFAULT_FEATURES, **document}
+    document = _with_followers(document)
     problems, sections = _sections(document)
     problems = [*twice, *problems]
     nodes = None
@@ -398,7 +399,11 @@ def load_settings(path: Path) -> Settings:
         problems += wrong
     of_population = population is not None and "url" in population.tables["ledger"] and not url
     ledger_folder = population.file.parent if population and of_population else folder
-    problems += cross_checks(sections, nodes and nodes.parents, folder, ledger_folder)
+    trees, wrong = trees_of(nodes and nodes.parents, sections.get("hierarchy"))
+    problems += wrong
+    if trees and "budget" in sections:
+        sections["budget"] = with_even_shares(sections["budget"], trees[0])
+    problems += cross_checks(sections, trees, folder, ledger_folder)
     problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
         raise refused(f"the configuration {path}", [_placed(line, population) for line in problems])
@@ -415,6 +420,18 @@ def load_settings(path: Path) -> Settings:
         file=path.absolute(),
         ledger_folder=ledger_folder,
     )
+
+
+def _with_followers(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with defaults that follow another key: the published column is called as that
+    of the dumps, and counts are whole numbers.
+    """
+    source, published, privacy = (document.get(name, {}) for name in ("input", "published", "privacy"))
+    if isinstance(source, dict) and isinstance(published, dict) and isinstance(source.get("value"), str):
+        document = {**document, "published": {"value": source["value"], **published}}
+    if isinstance(privacy, dict) and privacy.get("counts") is True:
+        document = {**document, "privacy": {"resolution": "1", **privacy}}
+    return document
 
 
 def _placed(problem: str, population: Population | None) -> str:
@@ -459,7 +476,7 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     sections: dict[str, Any] = {}
     named = section_of(document.get("mechanism"))
     for name, section in SECTIONS.items():
-        table = document.get(name)
+        table = document.get(name, {})
         if name == "covariates" and name in document:
             table = {"given": table}
         if name == "mechanism" and isinstance(table, dict):
@@ -473,7 +490,7 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
                 problems.append(f"[{name}] must be left out: it is for mechanism.name {names_with(name)}")
         elif name not in document and (name in OPTIONAL or (is_own and named is None)):
             continue
-        elif name not in document:
+        elif name not in document and any(field.is_required() for field in section.model_fields.values()):
             problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")
         elif not isinstance(table, dict):
             problems.append(f"{name} must be a table of keys: {', '.join(keys(section))}")

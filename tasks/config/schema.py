@@ -314,8 +314,8 @@ class PublishedAbout(Section):
 
 
 class Published(Section):
-    folder: str = Field(min_length=1, description=PLACE)
-    value: Column = Field(description=COLUMN)
+    folder: str = Field("published", min_length=1, description=PLACE)
+    value: Column = Field("", description=f"{COLUMN}; if left out, that of input.value")
     rounding: Literal["nearest", "unbiased"] = Field("nearest", description='"nearest" or "unbiased"')
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
@@ -579,10 +579,11 @@ class Hierarchy(Section):
 
 class Budget(Section):
     levels: tuple[Share, ...] = Field(
+        (),
         strict=False,
-        min_length=1,
         max_length=MOST_LEVELS,
-        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]',
+        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
+        "if left out, equal ones",
     )
     margins: dict[Name, Share] = Field(
         default_factory=dict,
@@ -603,8 +604,8 @@ class Budget(Section):
 
 
 class Sampling(Section):
-    method: Literal["equally_spaced", "l1"] = Field(description='"equally_spaced" or "l1"')
-    n_samples: int = Field(ge=2, le=10**6, description="an integer in [2, privacy.window]")
+    method: Literal["equally_spaced", "l1"] = Field("equally_spaced", description='"equally_spaced" or "l1"')
+    n_samples: int = Field(10, ge=2, le=10**6, description="an integer in [2, privacy.window]")
     threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
 
 
@@ -635,7 +636,7 @@ class Input(Section):
     that of its region and of its node of the margin, from two columns.
     """
 
-    folder: str = Field(min_length=1, description=PLACE)
+    folder: str = Field("dumps", min_length=1, description=PLACE)
     schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
     timestamp: Column = Field("timestamp", description=COLUMN)
     value: Column = Field(description=COLUMN)
@@ -663,7 +664,7 @@ class Input(Section):
 class Trusted(Section):
     """The retentions are what `optstream purge` goes by."""
 
-    folder: str = Field(min_length=1, description=FOLDER)
+    folder: str = Field("trusted", min_length=1, description=FOLDER)
     staging_retention_days: Days = 30
     validation_retention_days: Days = 90
     lineage_retention_days: Days = 3650
@@ -673,8 +674,9 @@ class Trusted(Section):
 
 class Ledger(Section):
     url: SecretStr = Field(
+        SecretStr("sqlite:///trusted/ledger.sqlite"),
         description="an SQLAlchemy URL of an SQLite file or a PostgreSQL database, such as "
-        '"sqlite:///trusted/ledger.sqlite"'
+        '"sqlite:///trusted/ledger.sqlite"',
     )
 
 

@@ -32,7 +32,7 @@ from optstream.stream.covariate import LARGEST, Covariate
 from tasks.config import Settings
 from tasks.config.fields import Section, absolute, located
 from tasks.config.load import read_toml, stream_files
-from tasks.config.schema import PATH, PublicSeries
+from tasks.config.schema import PATH, SECTIONS, PublicSeries
 from tasks.trusted.failures import is_failure
 
 # A covariate's files, read: a value a day for each node of the hierarchy; nothing private is read here.
@@ -269,7 +269,8 @@ def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
     for file in _configurations(settings, place):
         for key in ZONES:
             with suppress(*UNUSABLE):
-                zone = located(read_toml(file)[key]["folder"], file.parent)
+                usual = {"folder": SECTIONS[key].model_fields["folder"].default}
+                zone = located((usual | read_toml(file).get(key, {}))["folder"], file.parent)
                 if isinstance(zone, Path):
                     zones[f"{file}: {key}"] = zone
     return zones

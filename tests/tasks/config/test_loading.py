@@ -174,9 +174,9 @@ def test_all_problems_are_listed_at_once(refusal):
 
 
 def test_a_missing_key_and_a_missing_section_are_told(refusal):
-    told = refusal((EPSILON, ""), ("[sampling]", "[mechanism.x]"))
+    told = refusal((EPSILON, ""), ("[stream]\n", "[mechanism.x]\n"))
     assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in told
-    assert "[sampling] is missing; its keys: method, n_samples" in told
+    assert "[stream] is missing; its keys: name, unit" in told
 
 
 def test_a_password_is_never_shown(load, refusal, monkeypatch):
