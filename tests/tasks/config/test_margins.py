@@ -27,7 +27,7 @@ WITH_MARGIN = {
 @pytest.fixture
 def loaded(load_text):
     def load(changes=WITH_MARGIN, mechanism="Laplace", more=None):
-        return load_text(example_of(Kind(mechanism, False, False, 2)), *{**changes, **(more or {})}.items())
+        return load_text(example_of(Kind(mechanism)), *{**changes, **(more or {})}.items())
 
     return load
 
