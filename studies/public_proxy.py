@@ -25,7 +25,7 @@ Values = NDArray[np.float64]
 def learn_proxy(
     settings: Settings, folder: Path, days: Sequence[date], country: str | None
 ) -> dict[str, list[float]]:
-    """Return the medians that public dumps show, for `[mechanism.proxy]`.
+    """Return the medians that public dumps show, for `with_medians` of HistoryInformed.
 
     settings: for the layout and the clock of the dumps; their regions are those that lie in the folder. Reads
     neither the stream's own dumps nor its ledger. Raises DumpError for dumps that are not there or not whole,

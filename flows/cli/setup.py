@@ -12,7 +12,7 @@ from flows.cli.read import check_new
 from optstream.errors import OptStreamError
 from optstream.stream import Lattice
 from tasks.config import load_settings
-from tasks.config.example import MOST_LEVELS, Kind, example_of
+from tasks.config.example import Kind, example_of
 from tasks.config.schema import MECHANISMS
 from tasks.operate.rte import read_load, rte_configuration, write_loads
 from tasks.operate.simulate import simulate as write_dumps
@@ -24,7 +24,7 @@ app = new_app()
 @app.command(
     epilog=examples(
         "optstream init",
-        "optstream init --mechanism HistoryInformed --counts --levels 3",
+        "optstream init --mechanism HistoryInformed --counts",
         "optstream init --mechanism PeGaSus --hourly",
         "optstream init eco2mix",
     )
@@ -36,9 +36,6 @@ def init(
     mechanism: Annotated[str, asks("NAME", f"One of {', '.join(MECHANISMS)}.")] = Kind.mechanism,
     counts: Annotated[bool, flag("--counts", "Of whole numbers of visits, not a load.")] = False,
     metered: Annotated[bool, flag("--metered", "Of a row a customer and step, not a row a step.")] = False,
-    levels: Annotated[
-        int, typer.Option(min=2, max=MOST_LEVELS, help="Levels of the hierarchy, the nation's counted.")
-    ] = Kind.levels,
     hourly: Annotated[
         bool, flag("--hourly", "Released every hour, not every night; by some mechanisms.")
     ] = False,
@@ -53,7 +50,7 @@ def init(
         text, path = _import(path, Terminal()), DEFAULT_CONFIG
         follows = f"optstream run --config {path} --date DAY"
     else:
-        text = example_of(Kind(mechanism, counts, metered, levels, hourly))
+        text = example_of(Kind(mechanism, counts, metered, hourly))
         follows = f"optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02"
     try:
         with path.open("x", encoding="utf-8") as file:

@@ -126,13 +126,14 @@ def learn_proxy(
     with terminal.step(f"learn from {len(days)} public days"):
         medians = learn(settings, data, days, country)
     learned_from = f"{name}, {days[0]} to {days[-1]}"
-    terminal.say("\nfor the configuration; what is learned of the stream itself soon outweighs it:\n")
-    terminal.say(f"[mechanism.proxy]\nlearned_from = {json.dumps(learned_from, ensure_ascii=False)}\n")
+    terminal.say(
+        f"\nmedians of {json.dumps(learned_from, ensure_ascii=False)}, for with_medians in Python; what"
+    )
+    terminal.say("is learned of the stream itself soon outweighs them:\n")
     if settings.covariates.given:
         terminal.say(
             "# [[covariates]] are not part of it: nights learn their effect from the stream's own blocks"
         )
-    terminal.say("[mechanism.proxy.medians]")
     for key, row in medians.items():
         terminal.say(f"{json.dumps(key)} = {row}")
     terminal.document({"learned_from": learned_from, "medians": medians})

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,6 @@ from data_contracts.frames import MOST_METERED_UNITS
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from optstream.history.covariate_columns import MOST_GROUPS
-from optstream.privacy.horizon import LARGEST_DELTA, LEAST_DELTA
 from optstream.storage.store import open_store
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature
 from optstream.stream.changes import hierarchy_problems
@@ -32,7 +32,6 @@ from tasks.config.schema import (
     Covariates,
     Features,
     Hierarchy,
-    Horizon,
     Input,
     Mechanism,
     Privacy,
@@ -170,11 +169,9 @@ Trees = tuple[AggregationTree, ...]
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
 
 
-def cross_checks(
-    sections: Mapping[str, Any], parents: Mapping[str, str | None] | None, folder: Path, ledger_folder: Path
-) -> list[str]:
+def cross_checks(sections: Mapping[str, Any], trees: Trees, folder: Path, ledger_folder: Path) -> list[str]:
     """Return the problems between keys; a check whose sections are not themselves valid is left out."""
-    trees, problems = _trees(parents, sections.get("hierarchy"))
+    problems: list[str] = []
     known = {"watch": Watch(), **sections, "trees": trees}
     for check, needed, optional in CHECKS:
         if known.keys() >= set(needed):
@@ -182,7 +179,22 @@ def cross_checks(
     return [*problems, *zone_checks(sections, folder, ledger_folder)]
 
 
-def _trees(parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None) -> tuple[Trees, list[str]]:
+def with_even_shares(budget: Budget, tree: AggregationTree) -> Budget:
+    """Return the table with equal shares of what no margin has, where it says none of the levels."""
+    if budget.levels:
+        return budget
+    n_levels = tree.tree.n_levels
+    margins = budget.margins
+    if tree is not tree.tree and not margins:
+        margins = {tree.level_name(tree.n_levels - 1): Fraction(1, n_levels + 1)}
+    share = (1 - sum(margins.values())) / Fraction(n_levels)
+    return budget.model_copy(update={"levels": (share,) * n_levels, "margins": margins})
+
+
+def trees_of(
+    parents: Mapping[str, str | None] | None, hierarchy: Hierarchy | None
+) -> tuple[Trees, list[str]]:
+    """Return the tree of every time, oldest first, and what is wrong with them."""
     if parents is None or hierarchy is None:
         return (), []
     given, changes = tuple(parents.items()), changes_of(hierarchy.changes)
@@ -238,7 +250,7 @@ def _hours(
         yield 'covariates is for stream.period "day"; leave it out, or publish by the day'
 
 
-def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
+def _mechanism(mechanism: Mechanism, privacy: Privacy) -> Iterator[str]:
     if mechanism.kind.currency == "epsilon" and privacy.delta is not None:
         yield (
             f"privacy.delta is for mechanism.name {names_in('rho')}, of Gaussian noise; that of "
@@ -249,29 +261,6 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
             f'privacy.delta must be given for mechanism.name "{mechanism.name}", whose noise has no price in '
             'epsilon alone: a decimal string in [1e-15, 1/1000], such as "1e-6"'
         )
-    if privacy.horizon is not None:
-        yield from _horizon(mechanism, privacy.horizon)
-    chosen = budget is not None and not isinstance(budget.levels, tuple)
-    if chosen and (not mechanism.kind.chooses_shares or mechanism.parameters.get("scale") is None):
-        yield (
-            f'budget.levels "model" is for mechanism.name {kinds_with("chooses_shares")} with '
-            "mechanism.scale, from which it chooses: name them, or give a list of shares"
-        )
-
-
-def _horizon(mechanism: Mechanism, horizon: Horizon) -> Iterator[str]:
-    if not mechanism.kind.compares_noise:
-        yield (
-            f"privacy.horizon is for mechanism.name {kinds_with('compares_noise')}, which choose between "
-            f"joint and Laplace noise; got {mechanism.name!r}: leave horizon out"
-        )
-    elif (given := getattr(mechanism, "noise", None)) is not None:
-        yield (
-            "privacy.horizon says how mechanism.noise is chosen where that is left out; got both, and "
-            f"mechanism.noise {given!r}: leave out one of them"
-        )
-    if not LEAST_DELTA <= horizon.delta <= LARGEST_DELTA:
-        yield f"privacy.horizon: delta must be in [1e-10, 1/10]; got {horizon.delta}"
 
 
 def _joint_noise(mechanism: Mechanism, stream: Stream, trees: Trees) -> Iterator[str]:
@@ -341,9 +330,8 @@ def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None)
     if sampling.method == "l1" and sampling.threshold is None:
         legal = type(sampling).model_fields["threshold"].description
         yield f'sampling.threshold is missing; for method "l1" it must be {legal}'
-    for key in ("threshold", "allocation"):
-        if sampling.method == "equally_spaced" and getattr(sampling, key) is not None:
-            yield f'sampling.{key} must be left out for method "equally_spaced": it is for "l1"'
+    if sampling.method == "equally_spaced" and sampling.threshold is not None:
+        yield 'sampling.threshold must be left out for method "equally_spaced": it is for "l1"'
 
 
 def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None) -> Iterator[str]:
@@ -378,20 +366,13 @@ def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None
 
 
 def _budget(budget: Budget, trees: Trees) -> Iterator[str]:
-    levels = budget.levels if isinstance(budget.levels, tuple) else ()
-    whole = (*levels, *budget.margins.values())
-    of_levels = "levels and budget.margins" if budget.margins else "levels"
-    for key, shares in ((of_levels, whole), ("stages", budget.stages or ())):
-        if sum(shares) > 1:
-            yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
-    if (budget.stream_share == "model") != bool(budget.shared_with):
-        yield (
-            'budget.stream_share "model" and budget.shared_with go together: the share is chosen beside '
-            "those of the population's other streams, whose configurations are listed there"
-        )
+    levels = budget.levels
+    if (whole := sum((*levels, *budget.margins.values()))) > 1:
+        of_levels = "levels and budget.margins" if budget.margins else "levels"
+        yield f"budget.{of_levels} must add up to at most 1; got {whole}"
     if budget.restatement_share == 1:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
-    if not trees or not levels:
+    if not trees:
         return
     tree = trees[0].tree
     if len(levels) != tree.n_levels:
@@ -430,7 +411,7 @@ def _input(source: Input, published: Published, stream: Stream | None) -> Iterat
 
 CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]], ...] = (
     (_calendar, ["stream"], ["features"]),
-    (_mechanism, ["mechanism", "privacy"], ["budget"]),
+    (_mechanism, ["mechanism", "privacy"], []),
     (_joint_noise, ["mechanism", "stream", "trees"], []),
     (_revisions, ["mechanism", "release"], []),
     (_sampling, ["privacy", "sampling"], ["mechanism"]),

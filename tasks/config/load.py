@@ -5,7 +5,7 @@ import itertools
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from pydantic import ValidationError
 
 from optstream.errors import ConfigurationError, ParameterError
-from tasks.config.checks import cross_checks
+from tasks.config.checks import cross_checks, trees_of, with_even_shares
 from tasks.config.fields import Section, TooLongError, absolute, resolve_ledger_url
 from tasks.config.hierarchy import read_hierarchy
 from tasks.config.schema import (
@@ -31,7 +31,6 @@ from tasks.config.schema import (
     Change,
     HierarchyChange,
     Input,
-    Mechanism,
     Privacy,
     PublicSeries,
     names_with,
@@ -81,11 +80,27 @@ REMOVED = {
     "(docs/data/published.md)",
     "privacy.calibration": f"noise is always for what every window may lose. {RELEASED}",
     "privacy.windows": f"the privacy guarantee covers every window, also one over two days. {RELEASED}",
+    **dict.fromkeys(
+        (
+            *(f"mechanism.{key}" for section in MECHANISMS.values() for key in section.fixed),
+            "budget.stages",
+            "sampling.allocation",
+            "privacy.horizon",
+        ),
+        "how a mechanism is tuned inside is no longer configured: it goes by its defaults; other values are "
+        "for `optstream.mechanisms` in Python. Days that were released with one keep their charges",
+    ),
+    **dict.fromkeys(
+        ("budget.shared_with", 'budget.stream_share = "model"', 'budget.levels = "model"'),
+        "shares are numbers: `optstream advise --write FILE` writes those with the least expected error, of "
+        "several streams with --config for each. Streams that were released keep the shares that their "
+        "manifests state",
+    ),
     "mechanism.leaves_per_period": "it limited how customers move, which the privacy guarantee does not: "
     "stream.unit and input.schema say in how many leaves a customer's readings of a day may lie, and the "
     "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period",
 }
-"""Keys and tables that an earlier version had, and what to do without them."""
+"""Keys, values and tables that an earlier version had, and what to do without them."""
 
 
 def refused(named: str, problems: Sequence[str]) -> ConfigurationError:
@@ -140,6 +155,8 @@ def _problem(secret: str, key: str, known: Mapping[str, str], entry: Mapping[str
     if kind == "missing" and key not in table:
         return f"{key} is missing; it must be {known.get(key)}"
     got = "" if secret in SECRETS else f"; got {shown(table[key])}"
+    if table[key] == "model" and (former := f'{secret} = "model"') in REMOVED:
+        got += f": {REMOVED[former]}"
     return f"{key} must be {known.get(key)}{_broken_limit(entry, str(known.get(key)))}{got}"
 
 
@@ -225,7 +242,6 @@ def _reason(error: ValueError | RecursionError) -> str:
 KEY = "population_file"
 STREAMS = "streams"
 """A key that only a population file has."""
-SHARED_WITH = "shared_with"
 OF_POPULATION: Mapping[str, frozenset[str]] = {
     "privacy": frozenset({"population", "epsilon", "delta", "window", "windows", "budget_alpha"}),
     "stream": frozenset({"step", "time_zone", "day", "unit", "leaves_per_step"}),
@@ -338,8 +354,6 @@ def _merged(
 ) -> tuple[dict[str, Any], list[str]]:
     """Return a stream's configuration with what its population file says, and a line for each thing that is
     said twice differently, which shows no secret. file: the stream's own, absolute.
-
-    With `stream_share = "model"` the other streams that the population lists are those that share epsilon.
     """
     found, problems = dict(document), list[str]()
     for name, table in population.tables.items():
@@ -358,16 +372,7 @@ def _merged(
                     "streams of the population"
                 )
         found[name] = {**own, **table}
-    budget = document.get("budget")
-    if isinstance(budget, dict) and budget.get("stream_share") == "model" and population.streams:
-        if SHARED_WITH in budget:
-            problems.append(f"budget.{SHARED_WITH} must be left out: {population.file} lists the streams")
-        others = [str(one) for one in population.streams if one != file.resolve()]
-        found["budget"] = {**budget, SHARED_WITH: others}
     return found, problems
-
-
-MOST_STAGES = 3
 
 
 def load_settings(path: Path) -> Settings:
@@ -385,6 +390,7 @@ def load_settings(path: Path) -> Settings:
     named = section_of(document.get("mechanism"))
     if named is None or "features" in named.tables:
         document = {"features": DEFAULT_FEATURES, **document}
+    document = _with_followers(document)
     problems, sections = _sections(document)
     problems = [*twice, *problems]
     nodes = None
@@ -393,8 +399,11 @@ def load_settings(path: Path) -> Settings:
         problems += wrong
     of_population = population is not None and "url" in population.tables["ledger"] and not url
     ledger_folder = population.file.parent if population and of_population else folder
-    problems += cross_checks(sections, nodes and nodes.parents, folder, ledger_folder)
-    problems += _stage_problems(document, named)
+    trees, wrong = trees_of(nodes and nodes.parents, sections.get("hierarchy"))
+    problems += wrong
+    if trees and "budget" in sections:
+        sections["budget"] = with_even_shares(sections["budget"], trees[0])
+    problems += cross_checks(sections, trees, folder, ledger_folder)
     problems += _mechanism_problems(sections, is_known=bool(problems))
     if problems:
         raise refused(f"the configuration {path}", [_placed(line, population) for line in problems])
@@ -411,6 +420,18 @@ def load_settings(path: Path) -> Settings:
         file=path.absolute(),
         ledger_folder=ledger_folder,
     )
+
+
+def _with_followers(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with defaults that follow another key: the published column is called as that
+    of the dumps, and counts are whole numbers.
+    """
+    source, published, privacy = (document.get(name, {}) for name in ("input", "published", "privacy"))
+    if isinstance(source, dict) and isinstance(published, dict) and isinstance(source.get("value"), str):
+        document = {**document, "published": {"value": source["value"], **published}}
+    if isinstance(privacy, dict) and privacy.get("counts") is True:
+        document = {**document, "privacy": {"resolution": "1", **privacy}}
+    return document
 
 
 def _placed(problem: str, population: Population | None) -> str:
@@ -455,7 +476,7 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     sections: dict[str, Any] = {}
     named = section_of(document.get("mechanism"))
     for name, section in SECTIONS.items():
-        table = document.get(name)
+        table = document.get(name, {})
         if name == "covariates" and name in document:
             table = {"given": table}
         if name == "mechanism" and isinstance(table, dict):
@@ -469,7 +490,7 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
                 problems.append(f"[{name}] must be left out: it is for mechanism.name {names_with(name)}")
         elif name not in document and (name in OPTIONAL or (is_own and named is None)):
             continue
-        elif name not in document:
+        elif name not in document and any(field.is_required() for field in section.model_fields.values()):
             problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")
         elif not isinstance(table, dict):
             problems.append(f"{name} must be a table of keys: {', '.join(keys(section))}")
@@ -490,23 +511,3 @@ def _unnamed(table: Mapping[str, Any]) -> str:
     )
     meant = "".join(f"; did you mean {name}?" for name in MECHANISMS if name.casefold() in near)
     return f"mechanism.name must be {NAMES}; got {shown(table['name'])}{meant}"
-
-
-def _stage_problems(document: Mapping[str, Any], named: type[Mechanism] | None) -> Iterator[str]:
-    """Look at the file's own words, not at validated tables: a mistake elsewhere hides nothing here.
-    document: with the default features where they hold. named: None where the file names no known mechanism.
-    """
-    budget, sampling, features = (document.get(name) for name in ("budget", "sampling", "features"))
-    stages = budget.get("stages") if isinstance(budget, dict) else None
-    if stages is None:
-        return
-    if named is not None and "stages" not in named.tables:
-        yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
-        return
-    method = sampling.get("method") if isinstance(sampling, dict) else None
-    if method not in ("equally_spaced", "l1") or not isinstance(features, dict):
-        return  # how many there should be is not known
-    names = [*(["sampling"] if method == "l1" else []), "samples", *(["features"] if features else [])]
-    if isinstance(stages, list) and len(stages) <= MOST_STAGES and len(stages) != len(names):
-        shares = "1 share" if len(names) == 1 else f"{len(names)} shares"
-        yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(stages)}"

@@ -1,6 +1,6 @@
 """The configuration's tables, as pydantic models."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
@@ -8,11 +8,10 @@ from functools import cache
 from itertools import accumulate, pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import ConfigDict, Field, SecretStr, model_validator
+from pydantic import ConfigDict, Field, SecretStr
 
 from optstream import mechanisms
 from optstream.catalogue.about import LONGEST_LINE
-from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
 from optstream.stream import TreeChange
 from optstream.stream.changes import MOST_HIERARCHY_CHANGES
@@ -47,20 +46,18 @@ from tasks.config.fields import (
 
 # The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them.
 
-SHARE = 'a share between 0 and 1, such as "1/2"'
-GAIN = Field(description="a number in [0, 1]; the three gains add up to 1")
-AMOUNT = Field(description="a number greater than 0")
 MOST_HOLIDAYS = 10_000
 NOISE = '"joint" or "laplace"'
-PROXY = "the table that `python -m studies learn-proxy` prints: learned_from, a text, and medians"
 
 
 class Mechanism(Section):
     """A mechanism's own keys, called as its parameters are, which check the legal range that the description
-    says. tables: what of the file is for it and not for others.
+    says. tables: what of the file is for it and not for others. fixed: parameters that are always their
+    defaults; lineage states them, and the configuration's hash knows them from when they were keys.
     """
 
     tables: ClassVar[tuple[str, ...]] = ()
+    fixed: ClassVar[Mapping[str, Any]] = {}
 
     name: str
 
@@ -95,9 +92,9 @@ class Mechanism(Section):
 
 
 class OptStream(Mechanism):
-    tables: ClassVar[tuple[str, ...]] = ("sampling", "features", "stages")
+    tables: ClassVar[tuple[str, ...]] = ("sampling", "features")
+    fixed: ClassVar[Mapping[str, Any]] = {"weights": "variance"}
 
-    weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
     noise: Literal["joint", "laplace"] | None = Field(None, description=NOISE)
 
     @classmethod
@@ -133,15 +130,12 @@ class Fourier(Mechanism):
 class Kellaris(Mechanism):
     """Budget distribution and budget absorption."""
 
-    distance_share: Number = Field("1/2", validate_default=True, description=SHARE)
+    fixed: ClassVar[Mapping[str, Any]] = {"distance_share": "1/2"}
 
 
 class PeGaSus(Mechanism):
-    perturber_share: Number = Field("4/5", validate_default=True, description=SHARE)
-    threshold: Number | None = Field(None, description='a decimal string of at least 0, such as "50"')
-    smoother: Literal["median", "average", "james_stein"] = Field(
-        "median", description='"median", "average" or "james_stein"'
-    )
+    fixed: ClassVar[Mapping[str, Any]] = {"perturber_share": "4/5", "threshold": None, "smoother": "median"}
+
     groups: Literal["own", "children"] = Field("own", description='"own" or "children"')
 
     @property
@@ -151,71 +145,44 @@ class PeGaSus(Mechanism):
 
 
 class Fast(Mechanism):
-    """Numbers that only shape the estimate may be floats; none of them enters a price but n_samples."""
+    fixed: ClassVar[Mapping[str, Any]] = {
+        "sampling": "adaptive",
+        "predictor": "kalman",
+        "proportional": 0.9,
+        "integral": 0.1,
+        "derivative": 0.0,
+        "integration_time": None,
+        "interval_step": 5.0,
+        "set_point": 0.1,
+        "min_interval": 1,
+        "process_deviation": None,
+        "error_floor": None,
+    }
 
     n_samples: int | None = Field(None, description="an integer in [1, privacy.window]")
-    sampling: Literal["adaptive", "fixed"] = Field("adaptive", description='"adaptive" or "fixed"')
-    predictor: Literal["kalman", "linear"] = Field("kalman", description='"kalman" or "linear"')
-    proportional: Annotated[float, GAIN] = 0.9
-    integral: Annotated[float, GAIN] = 0.1
-    derivative: Annotated[float, GAIN] = 0.0
-    integration_time: int | None = Field(None, description="an integer in [1, n_samples]")
-    interval_step: Annotated[float, AMOUNT] = 5.0
-    set_point: Annotated[float, AMOUNT] = 0.1
-    min_interval: int = Field(1, description="an integer in [1, privacy.window]")
-    process_deviation: Annotated[float | None, AMOUNT] = None
-    error_floor: Annotated[float | None, AMOUNT] = None
-
-
-class Proxy(Section):
-    """Prior medians that were learned from a public series, and from which: lineage says both."""
-
-    learned_from: str = Field(min_length=1, max_length=500)
-    medians: dict[str, Annotated[tuple[float, ...], Field(strict=False)]]
-
-    @model_validator(mode="after")
-    def _of_components(self) -> "Proxy":
-        try:
-            _ = self.components
-        except ParameterError as error:
-            raise ValueError(str(error)) from error
-        return self
-
-    @property
-    def components(self) -> tuple[Any, ...]:
-        """The prior's, with these medians. Raises ParameterError for others than it has."""
-        # a third of a second: only where a proxy is given
-        from optstream.mechanisms.history_informed import with_medians
-
-        return with_medians(self.medians)
 
 
 class HistoryInformed(Mechanism):
     """All of it must be public. Ranges are checked here: to make the mechanism may take seconds."""
 
+    fixed: ClassVar[Mapping[str, Any]] = {"history_days": 56, "relearn_days": 28, "proxy": None}
+
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
     block_length: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, 1000000]")
     scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
-    history_days: int = Field(56, ge=1, le=366, description="a number of days, an integer in [1, 366]")
-    relearn_days: int = Field(
-        28, ge=0, le=36500, description="a number of days, an integer in [0, 36500], 0 for never"
-    )
     country: str | None = Field(
         None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
     )
     holidays: tuple[date, ...] = Field(
         (), strict=False, max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
     )
-    proxy: Proxy | None = Field(None, description=PROXY)
     noise: Literal["joint", "laplace"] | None = Field(None, description=NOISE)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """As any mechanism's; a proxy is to it other components, and holidays are in its `days`."""
+        """As any mechanism's; holidays are in its `days`."""
         given = super().parameters
-        proxy = given.pop("proxy", None)
-        given = {key: value for key, value in given.items() if key not in ("country", "holidays")}
-        return given if proxy is None else given | {"components": proxy.components}
+        return {key: value for key, value in given.items() if key not in ("country", "holidays")}
 
     def check(self, model: PrivacyModel) -> None:
         """Do nothing: see above."""
@@ -347,8 +314,8 @@ class PublishedAbout(Section):
 
 
 class Published(Section):
-    folder: str = Field(min_length=1, description=PLACE)
-    value: Column = Field(description=COLUMN)
+    folder: str = Field("published", min_length=1, description=PLACE)
+    value: Column = Field("", description=f"{COLUMN}; if left out, that of input.value")
     rounding: Literal["nearest", "unbiased"] = Field("nearest", description='"nearest" or "unbiased"')
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after a day, or so long after an hour'
@@ -518,11 +485,8 @@ MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
 MOST_CHANGES = 1000
-MOST_STREAMS = 32
-"""Other streams of one population, among which epsilon is shared."""
 MOST_GAPS = 10_000
 MOST_BLOCKS = 20
-MOST_HORIZON_DAYS = 366
 MOST_CUTS = 1440
 """Clock times of one feature: a day has no more minutes."""
 
@@ -541,13 +505,6 @@ class Stream(Section):
     time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
     day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
     period: Literal["day", "hour"] = Field("day", description='"day" or "hour"')
-
-
-class Horizon(Section):
-    """The days at whose price joint and Laplace noise are compared."""
-
-    days: Annotated[int, Field(ge=1, le=MOST_HORIZON_DAYS)]
-    delta: Positive = Field("1e-6", validate_default=True)
 
 
 class Privacy(Section):
@@ -579,11 +536,6 @@ class Privacy(Section):
         strict=False, description='two decimal strings, the lower first, such as ["0", "20000"], up to 10^15'
     )
     lower_bound: Number = Field("0", validate_default=True, description='a decimal string such as "0"')
-    horizon: Horizon | None = Field(
-        None,
-        description=f'a table {{ days = 365, delta = "1e-6" }}: a whole number of days in [1, '
-        f"{MOST_HORIZON_DAYS:,}], and a decimal string in [1e-10, 1/10] or left out",
-    )
 
 
 class Hierarchy(Section):
@@ -626,29 +578,22 @@ class Hierarchy(Section):
 
 
 class Budget(Section):
-    levels: (
-        Annotated[tuple[Share, ...], Field(strict=False, min_length=1, max_length=MOST_LEVELS)]
-        | Literal["model"]
-    ) = Field(
+    levels: tuple[Share, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_LEVELS,
         description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
-        'with HistoryInformed and its scale also "model"',
+        "if left out, equal ones",
     )
     margins: dict[Name, Share] = Field(
         default_factory=dict,
         description='a table margin = "share" in [0, 1], for that of hierarchy.margins; 0: derived',
     )
-    stream_share: PositiveShare | Literal["model"] = Field(
+    stream_share: PositiveShare = Field(
         "1",
         validate_default=True,
         description="a share of epsilon in (0, 1] that this stream plans with, the population's other "
-        'streams having the rest; or "model" beside shared_with',
-    )
-    shared_with: tuple[Annotated[str, Field(min_length=1)], ...] = Field(
-        (),
-        strict=False,
-        max_length=MOST_STREAMS,
-        description=f"a list of at most {MOST_STREAMS} paths of the configurations of the population's other "
-        "streams",
+        "streams having the rest",
     )
     restatement_share: Share = Field(
         "1/10",
@@ -656,20 +601,12 @@ class Budget(Section):
         description="a share of epsilon in [0, 1) that first releases leave to restatements; with 0 no day "
         "is measured again",
     )
-    stages: tuple[PositiveShare, ...] | None = Field(
-        None,
-        strict=False,
-        max_length=3,
-        description="a list of shares in (0, 1]: with method \"l1\" the sampling's, then the samples' and, "
-        "where there are features, theirs",
-    )
 
 
 class Sampling(Section):
-    method: Literal["equally_spaced", "l1"] = Field(description='"equally_spaced" or "l1"')
-    n_samples: int = Field(ge=2, le=10**6, description="an integer in [2, privacy.window]")
+    method: Literal["equally_spaced", "l1"] = Field("equally_spaced", description='"equally_spaced" or "l1"')
+    n_samples: int = Field(10, ge=2, le=10**6, description="an integer in [2, privacy.window]")
     threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
-    allocation: Literal["even", "optimal"] | None = Field(None, description='"even" or "optimal"')
 
 
 class Features(Section):
@@ -699,7 +636,7 @@ class Input(Section):
     that of its region and of its node of the margin, from two columns.
     """
 
-    folder: str = Field(min_length=1, description=PLACE)
+    folder: str = Field("dumps", min_length=1, description=PLACE)
     schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
     timestamp: Column = Field("timestamp", description=COLUMN)
     value: Column = Field(description=COLUMN)
@@ -727,7 +664,7 @@ class Input(Section):
 class Trusted(Section):
     """The retentions are what `optstream purge` goes by."""
 
-    folder: str = Field(min_length=1, description=FOLDER)
+    folder: str = Field("trusted", min_length=1, description=FOLDER)
     staging_retention_days: Days = 30
     validation_retention_days: Days = 90
     lineage_retention_days: Days = 3650
@@ -737,8 +674,9 @@ class Trusted(Section):
 
 class Ledger(Section):
     url: SecretStr = Field(
+        SecretStr("sqlite:///trusted/ledger.sqlite"),
         description="an SQLAlchemy URL of an SQLite file or a PostgreSQL database, such as "
-        '"sqlite:///trusted/ledger.sqlite"'
+        '"sqlite:///trusted/ledger.sqlite"',
     )
 
 
@@ -836,13 +774,7 @@ def margin_problems(
             "hierarchy.margins must have one margin: numbers of three dimensions cannot always be rounded so "
             f"that all add up; got {', '.join(margins)}"
         )
-    if budget is not None and budget.levels == "model":
-        if budget.margins:
-            yield (
-                'budget.margins must be left out beside budget.levels = "model", which chooses the share of '
-                f"the margin, too; got {', '.join(budget.margins)}"
-            )
-    elif budget is not None and set(budget.margins) != set(margins):
+    if budget is not None and set(budget.margins) != set(margins):
         yield (
             "budget.margins must have a share for each of hierarchy.margins and no other: "
             f"{', '.join(margins) or 'none'}; got {', '.join(budget.margins) or 'none'}"

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -18,12 +17,9 @@ from optstream.catalogue.about import NodeFacts, called
 from optstream.catalogue.backends import Location
 from optstream.catalogue.statement import MARGIN, TREE
 from optstream.errors import BudgetError
-from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
-from optstream.privacy.rules import Horizon
 from optstream.stream import AggregationTree, Calendar, DatedHierarchy, Feature, Hour, day_of
 from optstream.stream.lattice import Margin
-from optstream.stream.public_days import PublicDays
 from tasks.config.checks import period_lengths
 from tasks.config.fields import Section, absolute, located, resolve_ledger_url, step_minutes
 from tasks.config.schema import (
@@ -49,7 +45,6 @@ from tasks.config.schema import (
     layouts_of,
     margin_of,
 )
-from tasks.trusted.files import kept
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -186,11 +181,6 @@ class Folders(Section):
         return self.report_folder / "long_spans.json"
 
     @property
-    def level_shares_file(self) -> Path:
-        """The shares that the model chose for the configurations of late, which takes seconds to find."""
-        return self.report_folder / "level_shares.json"
-
-    @property
     def composed_file(self) -> Path:
         """What the charges of a month and a year compose to, which the operators' page tells."""
         return self.report_folder / "composed.json"
@@ -282,7 +272,6 @@ SHAPES_NOTHING: dict[str, Any] = {
         "about",
     },
     "privacy": {"population_file"},
-    "budget": {"shared_with"},
     "covariates": {"given": {"__all__": {"path", "sha256"}}},
 }
 """Tables and keys that shape no release, or are in it by another name, as pydantic excludes them."""
@@ -296,7 +285,6 @@ CAME_LATER: tuple[tuple[str, str, object], ...] = (
     ("privacy", "counts", False),
     ("privacy", "budget_alpha", None),
     ("privacy", "delta", None),
-    ("privacy", "horizon", None),
     ("budget", "stream_share", "1"),
     ("budget", "margins", {}),
     ("stream", "period", "day"),
@@ -305,8 +293,14 @@ CAME_LATER: tuple[tuple[str, str, object], ...] = (
 )
 """Keys that came later, with the value at which a configuration has the hash that it had before them."""
 
-ALWAYS = {"calibration": "strict", "windows": "sliding"}
-"""Keys of [privacy] that an earlier version had, with their only value since: part of the hash as then."""
+ALWAYS: Mapping[str, Mapping[str, Any]] = {
+    "privacy": {"calibration": "strict", "windows": "sliding"},
+    "budget": {"stages": None},
+    "sampling": {"allocation": None},
+}
+"""Keys that an earlier version had, with their only value since: part of the hash as then. Those of a
+mechanism are its `fixed`.
+"""
 
 
 def hash_of(document: dict[str, Any]) -> str:
@@ -317,7 +311,9 @@ def hash_of(document: dict[str, Any]) -> str:
     for table, key, absent in CAME_LATER:
         if document[table].get(key) == absent:
             document[table].pop(key, None)
-    document["privacy"] |= ALWAYS
+    for table, keys in ALWAYS.items():
+        if document[table] is not None:
+            document[table] |= keys
     if not document["covariates"]["given"]:
         del document["covariates"]
     text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -412,80 +408,20 @@ class Guarantee(Clocks):
         return self.stream.leaves_per_period
 
     @property
-    def noise_horizon(self) -> Horizon | None:
-        """The span at whose price joint and Laplace noise are compared; None where one window's is meant."""
-        given = self.privacy.horizon
-        return None if given is None else Horizon(given.days * self.calendar.slots, given.delta)
-
-    @property
     def stream_share(self) -> Fraction:
-        """As configured, or with "model" what is expected to err least, by public figures alone."""
-        share = self.budget.stream_share
-        return share if isinstance(share, Fraction) else self._kept_stream_share
-
-    @cached_property
-    def _kept_stream_share(self) -> Fraction:
-        """That which the model chooses, found once for these files and kept, where there is a place."""
-        # what expects errors builds mechanisms, from settings: it is looked up when it is asked for
-        chooser = import_module("tasks.plan.advise")
-        others = chooser.other_streams(self)
-
-        def chosen() -> Fraction:
-            share: Fraction = chooser.model_stream_share(self, others)
-            return share
-
-        if not self.trusted_folder.is_dir():
-            return chosen()
-        facts = ["stream share", self.stream.name, *sorted(one.configuration_hash for one in (self, *others))]
-        found = kept(self.level_shares_file, facts, lambda: str(chosen()))
-        try:
-            return Fraction(found)
-        except (TypeError, ValueError, ZeroDivisionError):  # a damaged file costs the time again
-            return chosen()
+        """What the stream plans with of the population's epsilon."""
+        return self.budget.stream_share
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
-        """One for each level, root first, then the margin's: as configured, or with "model" what the prior
-        expects to be best, of public figures alone.
-        """
-        levels = self.budget.levels
-        return (*levels, *self.budget.margins.values()) if isinstance(levels, tuple) else self._kept_shares
-
-    @cached_property
-    def _kept_shares(self) -> tuple[Fraction, ...]:
-        """Those that the model chooses, found once for a configuration and kept, where there is a place."""
-        if not self.trusted_folder.is_dir():
-            return self.model_level_shares()
-        facts = [self.configuration_hash, "level shares by the noise that is drawn", str(self.stream_share)]
-        found = kept(self.level_shares_file, facts, lambda: [str(one) for one in self.model_level_shares()])
-        try:
-            return tuple(Fraction(one) for one in found)
-        except (TypeError, ValueError, ZeroDivisionError):  # a damaged file costs the time again
-            return self.model_level_shares()
-
-    def model_level_shares(self) -> tuple[Fraction, ...]:
-        """Return what `budget.levels = "model"` means for the levels of the oldest tree, from public facts;
-        raises ParameterError where there is no public scale.
-        """
-        pattern = self.mechanism.kind(
-            self.model_of(0),
-            days=PublicDays(self.calendar.slots),
-            counts=self.privacy.counts,
-            # what noise is drawn: joint noise errs less at the levels that may have it
-            period_lengths=self.period_lengths,
-            declared_leaves=self.declared_leaves,
-            horizon=self.noise_horizon,
-            **self.mechanism.parameters,
-        )
-        # of the oldest tree: another list after each change would leave out the blocks of the days before it
-        oldest = self.dated_hierarchy.periods[0][1]
-        shares: tuple[Fraction, ...] = on_tree(pattern, oldest, "model").level_shares
-        return shares
+        """One for each level, root first, then the margin's."""
+        return (*self.budget.levels, *self.budget.margins.values())
 
     @cached_property
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
         document = self.model_dump(mode="json", exclude=SHAPES_NOTHING, by_alias=False)
+        document["mechanism"] |= self.mechanism.fixed
         if self.margin is not None:
             document["margin"] = [self.margin.name, *self.margin.nodes]
             if self.margin.cells:
@@ -518,6 +454,7 @@ class Settings(Guarantee):
     def describe_mechanism(self, day: date) -> dict[str, Any]:
         """Return the mechanism of a day and all its parameters, as lineage states them, for JSON: public."""
         described: dict[str, Any] = self.mechanism.model_dump(mode="json", exclude_none=True)
+        described |= {key: value for key, value in self.mechanism.fixed.items() if value is not None}
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]

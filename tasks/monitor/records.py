@@ -56,21 +56,12 @@ def keep_audit(settings: Settings, document: Mapping[str, Any], now: datetime) -
         "format": FORMAT,
         "stream": settings.stream.name,
         "at": now.isoformat(),
-        **_audited(settings),
+        "configuration_hash": settings.configuration_hash,
         "audit": document,
     }
     path = settings.audits_folder / f"{now:%Y%m%dT%H%M%S%f}.json"
     write_private(path, json.dumps(record, indent=1).encode())
     return path
-
-
-def _audited(settings: Settings) -> dict[str, str]:
-    """The configuration, and the share that it alone does not tell."""
-    chosen = settings.budget.stream_share == "model"
-    return {
-        "configuration_hash": settings.configuration_hash,
-        **({"stream_share": str(settings.stream_share)} if chosen else {}),
-    }
 
 
 def last_audit(settings: Settings) -> AuditRecord | None:
@@ -83,7 +74,7 @@ def last_audit(settings: Settings) -> AuditRecord | None:
         with suppress(OSError, ValueError, KeyError, TypeError):
             record = json.loads(path.read_bytes())
             if record["format"] == FORMAT:
-                same = record.items() >= _audited(settings).items()
+                same = record["configuration_hash"] == settings.configuration_hash
                 return AuditRecord(
                     datetime.fromisoformat(record["at"]), bool(record["audit"]["passed"]), same
                 )

@@ -1,6 +1,5 @@
 """What `optstream advise` proposes: for each stream a plan, for streams of one population their shares."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
@@ -22,28 +21,24 @@ from optstream.mechanisms.history_informed_tree import WORTH_IT, leaves_by_level
 from optstream.privacy import JointSpend
 from optstream.stream import AggregationTree
 from tasks.config import Settings, load_settings
-from tasks.config.fields import absolute
 from tasks.config.schema import MECHANISMS, OWN_TABLES
 from tasks.plan.candidates import (
     INFORMED,
     Choice,
-    ErrorOf,
     changed,
-    check_population,
     choose_stream_shares,
     mechanism_choices,
+    model_level_shares,
     ordinary_day,
     share_choices,
     total_of,
     with_laplace_noise,
     with_level_shares,
-    with_number_levels,
     with_scale,
     with_stream_share,
     without_delta,
     without_margin,
 )
-from tasks.plan.dry_run import expected_levels
 from tasks.plan.expected import Expected, squared_errors, warnings_of
 from tasks.release.mechanism import Mechanism, mechanism_for
 
@@ -134,7 +129,7 @@ class Judge:
         told = changed(
             without_delta(self.settings), mechanism=section.model_copy(update={"scale": self.scale})
         )
-        return mechanism_for(without_margin(with_number_levels(told)), self.day).pattern  # type: ignore[union-attr]
+        return mechanism_for(without_margin(told), self.day).pattern  # type: ignore[union-attr]
 
     @cached_property
     def sizes(self) -> tuple[tuple[float, float], ...]:
@@ -193,8 +188,7 @@ def compare_plans(settings: Settings, scale: float | None = None) -> Comparison:
     """
     judge = Judge.of(settings, scale)
     configured = judge.judged(_as_it_runs(settings, judge))
-    base = with_number_levels(settings)
-    _, *others = mechanism_choices(base)
+    _, *others = mechanism_choices(settings)
     plans = [configured, *_fitting(judge, _with_noises(others, judge.scale))]
     best = min(plans, key=lambda one: one.relative).choice
     plans += _fitting(judge, _shares_of(best))
@@ -226,7 +220,7 @@ def _with_noises(choices: Iterable[Choice], scale: float) -> Iterator[Choice]:
 
 def _shares_of(choice: Choice) -> Iterator[Choice]:
     if choice.settings.mechanism.kind.chooses_shares:
-        yield with_level_shares(choice, choice.settings.model_level_shares())
+        yield with_level_shares(choice, model_level_shares(choice.settings))
     yield from share_choices(choice)
 
 
@@ -361,67 +355,6 @@ def _plan_document(plan: Judged) -> dict[str, Any]:
     }
 
 
-# The share of epsilon that a stream has with `stream_share = "model"`: a function of public facts alone.
-
-
-def other_streams(settings: Settings) -> tuple[Settings, ...]:
-    """Return the population's other streams, from the files that `budget.shared_with` lists.
-
-    Raises ConfigurationError for a file that cannot be used; a stream of another population; one that is
-    there twice; or one that lists other streams, so that shares would not add up.
-    """
-    others = tuple(load_settings(path) for path in _listed(settings))
-    check_population((settings, *others))
-    for one in others:
-        chosen = one.budget.stream_share == "model"
-        if chosen and {one.file.resolve(), *_listed(one)} != {settings.file.resolve(), *_listed(settings)}:
-            raise ConfigurationError(
-                f"{settings.file} and {one.file} must list each other and the same other streams in "
-                "budget.shared_with: shares are chosen for all of them together"
-            )
-    return others
-
-
-def model_stream_share(settings: Settings, others: Sequence[Settings]) -> Fraction:
-    """Return the share of a stream: with those of the others that are chosen too, the least expected errors.
-
-    Reads configurations alone, so that it costs no privacy, and is the same from whichever of them it is
-    asked. What streams with a number of their own have is taken off first. Raises ConfigurationError where
-    the others leave nothing, or of some stream no error is expected.
-    """
-    taken = sum((one.stream_share for one in others if one.budget.stream_share != "model"), Fraction(0))
-    if taken >= 1:
-        raise ConfigurationError(
-            f"{settings.file}: budget.stream_share of the streams in budget.shared_with must leave "
-            f"something; they add up to {taken}"
-        )
-    chosen = [settings, *(one for one in others if one.budget.stream_share == "model")]
-    chosen.sort(key=lambda one: one.stream.name)
-    shares = choose_stream_shares([_error_of(one, (1 - taken) / len(chosen)) for one in chosen], 1 - taken)
-    return shares[chosen.index(settings)]
-
-
-def _error_of(settings: Settings, first: Fraction) -> ErrorOf:
-    """Return the geometric mean over levels of what the dry run expects; first: the share of level shares."""
-    day = ordinary_day(settings)
-    told = with_number_levels(with_stream_share(settings, first))
-
-    def error(share: Fraction) -> float:
-        found = [one.error for one in expected_levels(with_stream_share(told, share), day) if one]
-        if len(found) < len(told.level_shares):
-            raise ConfigurationError(
-                f'{settings.file}: budget.stream_share "model" goes by expected errors, and none are known '
-                "without the public size of a typical leaf: give [mechanism] scale"
-            )
-        return math.exp(sum(math.log(one) for one in found) / len(found))
-
-    return error
-
-
-def _listed(settings: Settings) -> tuple[Path, ...]:
-    return tuple(absolute(path, settings.folder).resolve() for path in settings.budget.shared_with)
-
-
 # What all charts share: colours that print in grey, and how a chart becomes a file.
 
 FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
@@ -527,7 +460,7 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
     not left.
 
     keys: what to set, by table. A table [mechanism] with a name replaces the old one, and tables that the
-    mechanism does not take are left out. A share of the stream takes the place of a chosen one. Raises
+    mechanism does not take are left out. Raises
     ConfigurationError for another folder, a file that exists, or keys that do not make a configuration.
     """
     if path.absolute().parent != settings.file.parent:
@@ -550,14 +483,10 @@ def write_proposal(settings: Settings, keys: Mapping[str, Mapping[str, Any]], pa
                 document[name].setdefault(key, tomlkit.inline_table()).update(value)
             else:
                 document[name][key] = value
-    if "stream_share" in keys.get("budget", {}):
-        document["budget"].pop("shared_with", None)  # a number is not chosen
     if mechanism:
         taken = MECHANISMS[mechanism.get("name", settings.mechanism.name)].tables
         for name in OWN_TABLES - set(taken):
             document.pop(name, None)
-        if "stages" not in taken or mechanism.get("name"):
-            document["budget"].pop("stages", None)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(tomlkit.dumps(document))

@@ -10,8 +10,10 @@ from itertools import permutations, product
 from typing import Any
 
 from optstream.errors import ConfigurationError
+from optstream.mechanisms import on_tree
 from optstream.mechanisms.history_informed_tree import BETTER, LEAST, MOVES, WORTH_IT
 from optstream.stream import Lattice
+from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
 from tasks.config.schema import MECHANISMS, Budget, Features, Sampling
 
@@ -48,7 +50,6 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
     budget and with it the currency. No delta is ever added: it is a weaker promise, for a person to make.
     """
     yield Choice("as configured", {}, settings)
-    budget = settings.budget.model_copy(update={"stages": None})
     numbers = [number for number in NUMBERS if number <= settings.privacy.window]
     for name, section in MECHANISMS.items():
         own = section(name=name)
@@ -64,19 +65,13 @@ def mechanism_choices(settings: Settings) -> Iterator[Choice]:
                 "mechanism": section(**keys["mechanism"]),
                 "sampling": Sampling(**keys["sampling"]) if "sampling" in keys else None,
                 "features_": settings.features_ if featured else Features(),
-                "budget": budget,
             }
             label = f"{name}{suffix}{', features' if featured else ''}"
             of_epsilon = settings.privacy.delta is not None and own.kind.currency == "epsilon"
-            dropped: dict[str, None] = {}
             if of_epsilon and settings.stream_share == 1:
-                dropped["delta"] = None
+                keys["privacy"] = {"delta": None}
+                own_tables["privacy"] = without_delta(settings).privacy
                 label += ", epsilon alone"
-            if settings.privacy.horizon is not None and not own.kind.compares_noise:
-                dropped["horizon"] = None
-            if dropped:
-                keys["privacy"] = dropped
-                own_tables["privacy"] = settings.privacy.model_copy(update=dropped)
             yield Choice(label, keys, changed(settings, **own_tables))
 
 
@@ -117,14 +112,22 @@ def with_stream_share(settings: Settings, share: Fraction) -> Settings:
     return changed(settings, budget=settings.budget.model_copy(update={"stream_share": share}))
 
 
-def with_number_levels(settings: Settings) -> Settings:
-    """Return the settings with level shares as numbers, which every mechanism takes.
-
-    Those that a model chooses are not looked up where streams keep them: this stream may be another's.
+def model_level_shares(settings: Settings) -> tuple[Fraction, ...]:
+    """Return the shares of the oldest tree's levels, then the margin's, with the least error that the prior
+    expects, from public facts; raises ParameterError where there is no public scale.
     """
-    if isinstance(settings.budget.levels, tuple):
-        return settings
-    return with_level_shares(Choice("", {}, settings), settings.model_level_shares()).settings
+    pattern = settings.mechanism.kind(
+        settings.model_of(0),
+        days=PublicDays(settings.calendar.slots),
+        counts=settings.privacy.counts,
+        # what noise is drawn: joint noise errs less at the levels that may have it
+        period_lengths=settings.period_lengths,
+        declared_leaves=settings.declared_leaves,
+        **settings.mechanism.parameters,
+    )
+    oldest = settings.dated_hierarchy.periods[0][1]
+    shares: tuple[Fraction, ...] = on_tree(pattern, oldest, "model").level_shares
+    return shares
 
 
 def without_margin(settings: Settings) -> Settings:
@@ -133,7 +136,7 @@ def without_margin(settings: Settings) -> Settings:
         return settings
     hierarchy = settings.hierarchy.model_copy(update={"margins": {}})
     # the cells' level is gone
-    levels = with_number_levels(settings).level_shares[:-2]
+    levels = settings.level_shares[:-2]
     budget = settings.budget.model_copy(update={"margins": {}, "levels": levels})
     return changed(settings, hierarchy=hierarchy, budget=budget)
 
@@ -160,12 +163,8 @@ def with_laplace_noise(choice: Choice) -> Choice | None:
     if getattr(mechanism, "noise", "") is not None:
         return None
     keys = {**choice.keys, "mechanism": {**choice.keys.get("mechanism", {}), "noise": "laplace"}}
-    tables: dict[str, Any] = {"mechanism": mechanism.model_copy(update={"noise": "laplace"})}
-    privacy = choice.settings.privacy
-    if privacy.horizon is not None:  # which says how noise is chosen where none is said
-        keys["privacy"] = {**choice.keys.get("privacy", {}), "horizon": None}
-        tables["privacy"] = privacy.model_copy(update={"horizon": None})
-    return Choice(f"{choice.label}, Laplace noise", keys, changed(choice.settings, **tables))
+    laplace = mechanism.model_copy(update={"noise": "laplace"})
+    return Choice(f"{choice.label}, Laplace noise", keys, changed(choice.settings, mechanism=laplace))
 
 
 def _weights(n_levels: int, with_leaves: set[int]) -> list[tuple[int, ...]]:

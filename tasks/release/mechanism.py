@@ -41,13 +41,11 @@ def mechanism_for(
     offered: dict[str, Callable[[], Any]] = {
         "tree": lambda: tree,
         "level_shares": lambda: settings.level_shares,
-        "stage_shares": lambda: settings.budget.stages,
         "lower_bound": lambda: bound,
         "shortest_period": lambda: lengths[0],
         "leaves_per_period": lambda: settings.leaves_per_period(day),
         "counts": lambda: settings.privacy.counts,
         "declared_leaves": lambda: settings.declared_leaves,
-        "horizon": lambda: settings.noise_horizon,
         "period_lengths": lambda: lengths,
         "covariates": lambda: tuple(covariates),
         "sampling": lambda: _sampling(settings),
@@ -55,7 +53,7 @@ def mechanism_for(
         "days": lambda: PublicDays.from_calendar(settings.calendar, settings.mechanism.holidays_around(day)),
     }
     own = settings.mechanism.parameters
-    asked = {field.name for field in fields(kind)} - own.keys()
+    asked = {field.name for field in fields(kind)} - own.keys() - settings.mechanism.fixed.keys()
     given = {name: offer() for name, offer in offered.items() if name in asked}
     pattern = kind(model, **given, **own)
     built: Mechanism = on_tree(pattern, tree, settings.level_shares, bound)
@@ -68,7 +66,7 @@ def _sampling(settings: Settings) -> EquallySpaced | L1Sampling:
     if given.method == "equally_spaced":
         return EquallySpaced(given.n_samples)
     assert given.threshold is not None  # the settings refuse "l1" without
-    return L1Sampling(given.n_samples, given.threshold, given.allocation or "even")
+    return L1Sampling(given.n_samples, given.threshold)
 
 
 # What a day may know of the days around it: spends from the ledger, memory from stored measurements.

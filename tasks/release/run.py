@@ -85,7 +85,6 @@ def terms_of(settings: Settings) -> StreamTerms:
         document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
         trees=tuple((None if day is None else calendar.first_step(day), name) for day, name in hashes),
         budget_alpha=settings.privacy.budget_alpha,
-        stream_share=settings.stream_share if settings.budget.stream_share == "model" else None,
     )
 
 

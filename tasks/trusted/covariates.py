@@ -32,7 +32,7 @@ from optstream.stream.covariate import LARGEST, Covariate
 from tasks.config import Settings
 from tasks.config.fields import Section, absolute, located
 from tasks.config.load import read_toml, stream_files
-from tasks.config.schema import PATH, PublicSeries
+from tasks.config.schema import PATH, SECTIONS, PublicSeries
 from tasks.trusted.failures import is_failure
 
 # A covariate's files, read: a value a day for each node of the hierarchy; nothing private is read here.
@@ -261,7 +261,7 @@ UNUSABLE = (OptStreamError, OSError, RuntimeError, ValueError, LookupError, Type
 
 def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
     """Return folders that a covariate's place must not lead into, by configuration key: those of the stream,
-    of the streams that its population file and `budget.shared_with` name, and of each configuration that has
+    of the streams that its population file names, and of each configuration that has
     its usual name and lies in the place or in a folder above it.
     """
     own = {"input": settings.input_folder, "trusted": settings.trusted_folder}
@@ -269,16 +269,17 @@ def private_zones(settings: Settings, place: Path) -> dict[str, Path]:
     for file in _configurations(settings, place):
         for key in ZONES:
             with suppress(*UNUSABLE):
-                zone = located(read_toml(file)[key]["folder"], file.parent)
+                usual = {"folder": SECTIONS[key].model_fields["folder"].default}
+                zone = located((usual | read_toml(file).get(key, {}))["folder"], file.parent)
                 if isinstance(zone, Path):
                     zones[f"{file}: {key}"] = zone
     return zones
 
 
 def _configurations(settings: Settings, place: Path) -> Iterator[Path]:
-    for named in (settings.privacy.population_file, *settings.budget.shared_with):
+    if named := settings.privacy.population_file:
         with suppress(*UNUSABLE):
-            yield from stream_files([absolute(named, settings.folder)] if named else [])
+            yield from stream_files([absolute(named, settings.folder)])
     for start in dict.fromkeys((place, _resolved(place))):
         for folder in (start, *start.parents)[:MOST_ABOVE]:
             with suppress(*UNUSABLE):

@@ -100,7 +100,6 @@ def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
     if not section.tables:
         for key in ("sampling", "features"):
             document.pop(key)
-        document["budget"].pop("stages")
 
 
 @st.composite

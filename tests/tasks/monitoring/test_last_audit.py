@@ -19,18 +19,6 @@ def test_the_newest_counts_whichever_was_kept_last(watched):
     assert last_audit(watched.settings).at == EARLIER
 
 
-def test_a_share_that_another_file_moved_is_another_configuration(watched, monkeypatch):
-    settings = watched.settings
-    chosen = settings.model_copy(
-        update={"budget": settings.budget.model_copy(update={"stream_share": "model"})}
-    )
-    shares = iter(["1/2", "1/2", "1/3"])
-    monkeypatch.setattr(type(settings), "stream_share", property(lambda _: next(shares)))
-    keep_audit(chosen, {"passed": True}, EARLIER)
-    assert last_audit(chosen).same
-    assert not last_audit(chosen).same
-
-
 def test_one_that_failed_is_an_alarm_until_the_configuration_is_another(watched):
     watched.released(FIRST)
     watched.at("2016-06-02T12:00:00")

@@ -78,8 +78,7 @@ def test_prices_are_the_accountants(settings_with, changes):
 
 
 def test_the_l1_sampler_shows_both_its_noises_and_says_what_it_assumes(settings_with):
-    levels = 'levels = ["1/2", "1/2"]'
-    found = dry_run(settings_with(L1, (levels, f'{levels}\nstages = ["1/2", "1/3", "1/6"]')), [DAY])
+    found = dry_run(settings_with(L1), [DAY])
     assert not found.points_known
     (period,) = found.periods
     for level in period.levels:
@@ -88,9 +87,6 @@ def test_the_l1_sampler_shows_both_its_noises_and_says_what_it_assumes(settings_
         assert [noise.of for noise in sampling.noise] == ["threshold", "scores"]
         assert sampling.noise[0].scale < sampling.noise[1].scale
         assert samples.noise[0].scale == pytest.approx(600)  # alpha k / (1/6)
-    # The bands are those of equal spacing with the same noise.
-    spaced = dry_run(settings_with((levels, f'{levels}\nstages = ["1/3", "1/6"]')), [DAY])
-    assert [level.band for level in period.levels] == [level.band for level in spaced.periods[0].levels]
 
 
 def test_bands_are_those_of_the_releases(settings_with):

@@ -34,8 +34,6 @@ def l1(small):
 
 def test_l1_sampling_is_as_configured(l1):
     assert mechanism_for(l1(), WINTER).sampling == L1Sampling(10, Fraction(1, 2), "even")
-    optimal = mechanism_for(l1(allocation='"optimal"', threshold='"0"'), WINTER)
-    assert optimal.sampling == L1Sampling(10, 0, "optimal")
 
 
 def test_the_noise_of_l1_sampling_is_that_of_the_shortest_day_on_every_day(l1):
