@@ -1,5 +1,6 @@
 """`optstream ledger`: look at it, check it, take it elsewhere, tell it permanently of what changed."""
 
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from fractions import Fraction
 from math import floor
@@ -34,7 +35,7 @@ from flows.cli.output import Terminal, plain_table
 from optstream.privacy.horizon import HorizonLoss
 from optstream.privacy.model import Currency
 from tasks.config import Settings, load_settings
-from tasks.ledger.documents import book_document, export_document, horizon_document, verification_document
+from tasks.ledger.documents import book_document, horizon_document
 from tasks.ledger.export import export as write
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.show import (
@@ -256,7 +257,8 @@ def _verify(settings: Settings, terminal: Terminal) -> Done:
         f"{len(found.problems)} found" if found.problems else "no edit, gap, reordering or difference found"
     )
     terminal.say(f"{told}: {counted}")
-    terminal.document(verification_document(found))
+    whole = {"format": "optstream.ledger-verify/1", "whole": not found.problems}
+    terminal.document(whole | asdict(found))
     return Done(1 if found.problems else 0, told)
 
 
@@ -297,7 +299,9 @@ def export(
     done = write(settings, need_ledger(settings), folder)
     counted = ", ".join(f"{count} {table}" for table, count in done.n_rows.items())
     terminal.say(f"{sum(done.n_rows.values())} rows in {done.folder}: {counted}")
-    terminal.document(export_document(done))
+    terminal.document(
+        {"format": "optstream.ledger-export/1", "folder": str(done.folder), "n_rows": done.n_rows}
+    )
 
 
 @app.command(

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from functools import partial
 from os import getpid
@@ -34,9 +35,8 @@ from flows.cli.output import Terminal
 from optstream.errors import ConfigurationError
 from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
-from tasks.ledger.documents import purge_document
 from tasks.ledger.open import need_ledger
-from tasks.operate.doctor import Finding, doctor_document, examine, unusable
+from tasks.operate.doctor import Finding, examine, unusable
 from tasks.operate.permissions import check_trusted
 from tasks.operate.purge import purge as remove
 from tasks.operate.withdraw import withdraw as take_back
@@ -74,8 +74,9 @@ def _shown(findings: list[Finding], terminal: Terminal) -> Done:
         terminal.say(f"{finding.severity}: {finding.place}: {finding.rule}\n    {finding.remedy}")
     if not findings:
         terminal.say("nothing is wrong")
-    terminal.document(doctor_document(findings))
     n_bad = sum(finding.is_bad for finding in findings)
+    sound = {"format": "optstream.doctor/1", "sound": not n_bad}
+    terminal.document(sound | {"findings": [asdict(finding) for finding in findings]})
     return Done(1, f"{n_bad} to be done") if n_bad else Done(0, "nothing is wrong")
 
 
@@ -101,7 +102,8 @@ def purge(
         terminal.say(f"note: {note}")
     counted = ", ".join(f"{count} {kind}" for kind, count in done.n_removed.items())
     terminal.say(f"{'would remove' if dry_run else 'removed'} {counted}")
-    terminal.document(purge_document(done, dry_run))
+    found = {"n_removed": dict(done.n_removed), "notes": list(done.notes)}
+    terminal.document({"format": "optstream.purge/1", "dry_run": dry_run, **found})
 
 
 # `optstream withdraw` and `optstream publish`: take days back, or put lost and damaged files back.

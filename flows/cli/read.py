@@ -30,10 +30,9 @@ from flows.cli.output import Terminal
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.about import About, read_about
 from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.export import as_sdmx_csv, exported_columns, rows_of, with_names
+from optstream.catalogue.export import rows_of, with_names
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.layout import ABOUT, HIERARCHY
-from optstream.catalogue.metadata import METADATA, csvw, dataset_of, to_bytes
 from optstream.catalogue.read import catalogue_reader
 from optstream.catalogue.signing import check_signature, read_public_keys
 from optstream.catalogue.sums import Period, errors_of_days, period_sums
@@ -69,16 +68,14 @@ def export(
     daily: Annotated[bool, flag("--daily", "Sums of each day, in place of steps.")] = False,
     weekly: Annotated[bool, flag("--weekly", "Sums of each week, from Monday on.")] = False,
     monthly: Annotated[bool, flag("--monthly", "Sums of each month.")] = False,
-    kind: Annotated[
-        Literal["csv", "parquet", "sdmx-csv"], typer.Option("--as", help="The format of the file.")
-    ] = "csv",
+    kind: Annotated[Literal["csv", "parquet"], typer.Option("--as", help="The format of the file.")] = "csv",
     public_key: PublicKeys = None,
     as_json: Json = False,
 ) -> None:
     """Write some nodes and days of a published folder to a file.
 
     Needs the folder alone, and costs nothing: what is written was published, sums of days, weeks and months
-    with their standard errors. Beside a CSV file lies its metadata, as CSV on the Web has it.
+    with their standard errors.
     """
     if output.suffix == ".parquet" and kind != "parquet":
         raise typer.BadParameter(f"{output.name!r:.80} would hold {kind}: add --as parquet, or call it .csv")
@@ -97,17 +94,9 @@ def export(
         days = pl.Series([], dtype=pl.Date) if as_of is not None else rows["date"].unique().sort()
         errors = errors_of_days(storage, catalogue, days)
         rows = period_sums(rows, catalogue.value_column, period, errors)
-    if kind == "sdmx-csv":
-        rows = as_sdmx_csv(rows, catalogue.value_column, period)
-    else:
-        rows = with_names(rows, about.nodes)
-    described = output.with_name(output.name + METADATA)
-    check_new(output, *([described] if kind == "csv" else []))
+    rows = with_names(rows, about.nodes)
+    check_new(output)
     write_rows(rows, output, as_parquet=kind == "parquet")
-    if kind == "csv":
-        columns = exported_columns(catalogue.value_column, rows.columns)
-        with described.open("xb") as written:
-            written.write(to_bytes(csvw(dataset_of(storage, catalogue, about), output.name, columns)))
     terminal = Terminal(as_json)
     terminal.say(f"{output}: {rows.height:,} rows")
     terminal.document({"format": "optstream.export/1", "file": str(output), "rows": rows.height})

@@ -8,11 +8,12 @@ own once its publisher is done. They are functions of the folder: no time of a r
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from functools import cached_property
+from importlib import resources
 from typing import Any
 
 from optstream.catalogue.about import About
@@ -20,7 +21,6 @@ from optstream.catalogue.backends import Location, Readable, Transaction, change
 from optstream.catalogue.hierarchy_table import find_hierarchy
 from optstream.catalogue.index import Catalogue, Entry, day_entries, files_of
 from optstream.catalogue.layout import (
-    CARD_PAGE,
     CATALOGUE,
     CROISSANT,
     DATA,
@@ -43,6 +43,27 @@ from optstream.errors import PublicationError
 
 MOST_TRIED = 28
 """Of the newest days: one whose file is lost does not describe the series, the one before it does."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a published folder, of which all descriptions are made.
+
+    Attributes:
+        title, description: What a row is, and where it is.
+        place: The file, or the folder of a folder for each day.
+        files: The one file, or those of the listed days as far as the folder was listed.
+        columns: The day among them, which is in the files' paths.
+        keys: The columns that name a row.
+    """
+
+    name: str
+    title: str
+    description: str
+    place: str
+    files: str | list[str]
+    columns: tuple[Column, ...]
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,21 +122,39 @@ class Dataset:
         return re.sub(r"[^a-z0-9._]", "-", self.catalogue.stream.lower()).strip("-.") or "series"
 
     @property
-    def first_and_last(self) -> tuple[date, date] | None:
-        """The first and the last listed day; None where no day is listed."""
-        return (self.listed[0].period, self.listed[-1].period) if self.listed else None
-
-    @property
-    def citation(self) -> str:
-        """How the series is cited, as the publisher says, else by publisher, title and version."""
-        who = f"{self.about.publisher}: " if self.about.publisher else ""
-        return self.about.citation or f"{who}{self.title}. Version {self.version}."
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Of `read_published`, in order; the files lack `date`, which is in their path."""
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that the folder has: releases, errors and the hierarchy's."""
         bands = self.statement is not None and self.statement.bands is not None
-        return columns_of(self.catalogue.value_column, bands)
+        releases = Table(
+            "releases",
+            "A row for each day, step and node, a Parquet file for each published day",
+            "The local day is in the path, date=YYYY-MM-DD.",
+            f"{DATA}/",
+            list(self.files),
+            columns_of(self.catalogue.value_column, bands),
+            ("date", "step", "node"),
+        )
+        errors = Table(
+            "errors",
+            "How the errors of a day's values hang together, for the standard error of any sum",
+            "A file for each published day that has one; in terms, nodes times steps.",
+            f"{ERRORS}/",
+            list(self.errors),
+            (Column("date", "date", "The local day."), *ERROR_COLUMNS),
+        )
+        hierarchy = Table(
+            "hierarchy",
+            "Units of the hierarchy, with the days on which they hold and what each became",
+            "Joined to the releases by node and local day.",
+            HIERARCHY,
+            HIERARCHY,
+            HIERARCHY_COLUMNS,
+        )
+        return (
+            releases,
+            *((errors,) if self.has_errors else ()),
+            *((hierarchy,) if self.has_hierarchy else ()),
+        )
 
 
 def version_of(catalogue: Catalogue) -> str:
@@ -151,32 +190,16 @@ def dataset_of(storage: Readable, catalogue: Catalogue, about: About) -> Dataset
     return Dataset(catalogue, about, statement, has_hierarchy)
 
 
-# `croissant.json`: schema.org's Dataset in JSON-LD, with the files and columns of Croissant 1.1.
+# The descriptions: templates in templates/*.json, filled with what is known of a folder.
 #
-# The format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
+# Croissant 1.1: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html. Data Package 2:
+# https://datapackage.org. DCAT 3: https://www.w3.org/TR/vocab-dcat-3/ and
+# https://semiceu.github.io/DCAT-AP/; that the data are differentially private is said there by the W3C's Data
+# Privacy Vocabulary, the amounts stand in the deployment card.
 
-VERSION = "http://mlcommons.org/croissant/1.1"
+PROFILES = "https://datapackage.org/profiles/2.0"
 PARQUET = "application/x-parquet"
 """As Croissant's reference library knows it."""
-TERMS = (
-    *("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet"),
-    *("format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet"),
-    *("references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField"),
-    "transform",
-)
-CONTEXT: dict[str, Any] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "sc": "https://schema.org/",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "dct": "http://purl.org/dc/terms/",
-    "conformsTo": "dct:conformsTo",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    **{term: f"cr:{term}" for term in TERMS},
-}
 KINDS = {
     "date": "sc:Date",
     "datetime": "sc:DateTime",
@@ -184,10 +207,73 @@ KINDS = {
     "number": "sc:Float",
     "boolean": "sc:Boolean",
 }
-"""By the kind of a column; of others `sc:Text`."""
-FILES, ROWS = "files", "releases"
-ERROR_FILES, ERROR_ROWS = "error-files", "errors"
-UNITS = "hierarchy"
+"""Croissant's, by the kind of a column; of others `sc:Text`."""
+FILES = {"releases": "files", "errors": "error-files", "hierarchy": HIERARCHY}
+"""What Croissant calls the files of each table."""
+LISTING = "Which file is the release of which day, with its SHA-256"
+_LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
+_PLACE = re.compile(r"\{(\w+)\}")
+
+
+def describe(template: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a template with facts in the place of their names in braces; JSON-ready.
+
+    What names facts that are None and no other has no place in it: a text, a key, an object.
+    """
+    text = (resources.files(__package__) / "templates" / template).read_text(encoding="utf-8")
+    filled: dict[str, Any] = _filled(json.loads(text), facts)
+    return filled
+
+
+def _filled(part: Any, facts: Mapping[str, Any]) -> Any:
+    names = _PLACE.findall(json.dumps(part))
+    if names and all(facts[name] is None for name in names):
+        return None
+    if isinstance(part, dict):
+        filled = {key: _filled(value, facts) for key, value in part.items()}
+        return {key: value for key, value in filled.items() if value is not None}
+    if isinstance(part, list):
+        return [_filled(value, facts) for value in part]
+    if names and part == f"{{{names[0]}}}":
+        return facts[names[0]]
+    return part.format_map(facts) if names else part
+
+
+def facts_of(dataset: Dataset) -> dict[str, Any]:
+    """Return what all templates are filled with; what is not known is None."""
+    about, statement = dataset.about, dataset.statement
+    first, last = (dataset.listed[0].period, dataset.listed[-1].period) if dataset.listed else (None, None)
+    short, contact = (about.licence or "").replace(" ", "-"), about.contact or ""
+    is_email, is_url = "@" in contact, contact.startswith(("http://", "https://"))
+    return {
+        "slug": dataset.slug,
+        "title": dataset.title,
+        "description": dataset.description,
+        "version": dataset.version,
+        "value": dataset.catalogue.value_column,
+        "citation": about.citation
+        or f"{f'{about.publisher}: ' if about.publisher else ''}{dataset.title}. Version {dataset.version}.",
+        "own_citation": about.citation or None,
+        "address": about.address or None,
+        "here": about.address or "./",
+        "base": (about.address or ".").rstrip("/"),
+        "licence": about.licence or None,
+        "licence_address": about.licence_address or None,
+        "licence_name": short if _LICENCE.fullmatch(short) else None,
+        "terms_of_use": about.licence_address or about.licence or None,
+        "publisher": about.publisher or None,
+        "email": contact if about.publisher and is_email else None,
+        "link": contact if about.publisher and contact and not is_email else None,
+        "contact_name": (about.publisher or dataset.title) if contact else None,
+        "contact_email": contact if is_email else None,
+        "contact_url": contact if is_url and not is_email else None,
+        "contact_words": None if is_email or is_url else contact or None,
+        "first": first and first.isoformat(),
+        "last": last and last.isoformat(),
+        "issued": first and day_after(first),
+        "modified": last and day_after(last),
+        "step_minutes": statement and statement.step_minutes,
+    }
 
 
 def croissant(dataset: Dataset) -> dict[str, Any]:
@@ -196,193 +282,69 @@ def croissant(dataset: Dataset) -> dict[str, Any]:
     Its size does not grow with the number of days. The dates are those of the folder's clock: the midnights
     that end the first and the last day.
     """
-    about = dataset.about
-    document: dict[str, Any] = {
-        "@context": CONTEXT,
-        "@type": "sc:Dataset",
-        "conformsTo": VERSION,
-        "name": dataset.title,
-        "description": dataset.description,
-        "citeAs": dataset.citation,
-        "isLiveDataset": True,
-        "version": dataset.version,
-    }
-    told = {"url": about.address, "license": about.licence_address or about.licence}
-    document |= {key: text for key, text in told.items() if text}
-    if about.publisher:
-        document["creator"] = document["publisher"] = _organisation(about.publisher, about.contact)
-    if span := dataset.first_and_last:
-        document["temporalCoverage"] = "/".join(day.isoformat() for day in span)
-        document["datePublished"], document["dateModified"] = map(day_after, span)
-    document["variableMeasured"] = dataset.catalogue.value_column
-    document["distribution"] = [
-        _file(CATALOGUE, "Which file is the release of which day, with its SHA-256.", "application/json"),
-        _files(FILES, "A file for each published day; its path names the local day.", f"{DATA}/*/*.parquet"),
-    ]
-    keys = ("date", "step", "node")
-    document["recordSet"] = [_rows(ROWS, FILES, "A row for each day, step and node.", keys, dataset.columns)]
-    if dataset.has_errors:
-        described = "How the errors of each day's values hang together, in terms: nodes times steps."
-        document["distribution"].append(_files(ERROR_FILES, described, f"{ERRORS}/*/*.parquet"))
-        columns = (Column("date", "date", "The local day."), *ERROR_COLUMNS)
-        document["recordSet"].append(_rows(ERROR_ROWS, ERROR_FILES, described, (), columns))
-    if dataset.has_hierarchy:
-        described = "Units of the hierarchy, with the days on which they hold and what each became."
-        document["distribution"].append(_file(HIERARCHY, described, PARQUET))
-        document["recordSet"].append(_rows(UNITS, HIERARCHY, described, (), HIERARCHY_COLUMNS))
-    return document
-
-
-def _organisation(name: str, contact: str | None) -> dict[str, str]:
-    found = {"@type": "sc:Organization", "name": name}
-    if contact:
-        found["email" if "@" in contact else "url"] = contact
-    return found
+    tables, json_file = dataset.tables, {"contentUrl": CATALOGUE, "encodingFormat": "application/json"}
+    files = [_named("FileObject", CATALOGUE, f"{LISTING}.", **json_file), *map(_files_of, tables)]
+    return describe(
+        "croissant.json", facts_of(dataset) | {"files": files, "records": [*map(_records_of, tables)]}
+    )
 
 
 def _named(kind: str, name: str, description: str, **more: Any) -> dict[str, Any]:
     return {"@type": f"cr:{kind}", "@id": name, "name": name, "description": description, **more}
 
 
-def _file(name: str, description: str, encoding: str) -> dict[str, Any]:
-    return _named("FileObject", name, description, contentUrl=name, encodingFormat=encoding)
+def _files_of(table: Table) -> dict[str, Any]:
+    name, words = FILES[table.name], f"{table.title}. {table.description}"
+    if table.place == name:
+        return _named("FileObject", name, words, contentUrl=name, encodingFormat=PARQUET)
+    return _named("FileSet", name, words, encodingFormat=PARQUET, includes=f"{table.place}*/*.parquet")
 
 
-def _files(name: str, description: str, includes: str) -> dict[str, Any]:
-    return _named("FileSet", name, description, encodingFormat=PARQUET, includes=includes)
-
-
-def _rows(
-    name: str, files: str, description: str, keys: tuple[str, ...], columns: tuple[Column, ...]
-) -> dict[str, Any]:
-    key = {"key": [{"@id": f"{name}/{key}"} for key in keys]} if keys else {}
-    fields = [_field(column, name, files) for column in columns]
-    return _named("RecordSet", name, description, **key, field=fields)
-
-
-def _field(column: Column, rows: str, files: str) -> dict[str, Any]:
-    of = "fileObject" if files == HIERARCHY else "fileSet"
-    source: dict[str, Any] = {of: {"@id": files}, "extract": {"column": column.name}}
-    if column.name == "date":
-        source["extract"] = {"fileProperty": "fullpath"}
-        source["transform"] = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
-    kind = KINDS.get(column.kind, "sc:Text")
-    named = {"@id": f"{rows}/{column.name}", "name": column.name, "description": column.meaning}
-    return {"@type": "cr:Field", **named, "dataType": kind, "source": source}
-
-
-# `datapackage.json`: a Data Package of Frictionless, version 2 (https://datapackage.org).
-
-PROFILES = "https://datapackage.org/profiles/2.0"
-PARQUET_DATA_PACKAGE = "application/vnd.apache.parquet"
-_LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
+def _records_of(table: Table) -> dict[str, Any]:
+    name = FILES[table.name]
+    files = {"fileObject" if name == table.place else "fileSet": {"@id": name}}
+    regex = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
+    fields = []
+    for column in table.columns:
+        source: dict[str, Any] = {"extract": {"column": column.name}}
+        if column.name == "date":
+            source = {"extract": {"fileProperty": "fullpath"}, "transform": regex}
+        one = {"@type": "cr:Field", "@id": f"{table.name}/{column.name}", "name": column.name}
+        kind = KINDS.get(column.kind, "sc:Text")
+        fields.append({**one, "description": column.meaning, "dataType": kind, "source": files | source})
+    keys = {"key": [{"@id": f"{table.name}/{key}"} for key in table.keys]} if table.keys else {}
+    return _named("RecordSet", table.name, f"{table.title}.", **keys, field=fields)
 
 
 def data_package(dataset: Dataset) -> dict[str, Any]:
     """Return a Data Package: files of the listed days with their columns, and the catalogue; JSON-ready."""
-    about = dataset.about
-    document: dict[str, Any] = {
-        "$schema": f"{PROFILES}/datapackage.json",
-        "name": dataset.slug,
-        "title": dataset.title,
-        "description": dataset.description,
-        "version": dataset.version,
-    }
-    if about.address:
-        document["homepage"] = about.address
-    if about.licence or about.licence_address:
-        document["licenses"] = [licence(about.licence, about.licence_address)]
-    if about.publisher:
-        document["contributors"] = [_publisher(about.publisher, about.contact)]
-    document["resources"] = [*_tables(dataset), _catalogue()]
-    return document
+    listing = {"name": "catalogue", "title": LISTING, "path": CATALOGUE}
+    listing |= {"format": "json", "mediatype": "application/json"}
+    tables = [_resource_of(table) for table in dataset.tables if table.files]
+    kind = {"$schema": f"{PROFILES}/dataresource.json"}
+    facts = facts_of(dataset) | {"resources": [kind | one for one in (*tables, listing)]}
+    return describe("datapackage.json", facts)
 
 
-def licence(name: str | None, address: str | None) -> dict[str, str]:
-    """Return a licence as Data Packages have it: its short name, its address and its title, where known."""
-    short = (name or "").replace(" ", "-")
-    known = {"name": short if _LICENCE.fullmatch(short) else None, "path": address, "title": name}
-    return {key: text for key, text in known.items() if text}
-
-
-def table_schema(columns: tuple[Column, ...]) -> dict[str, Any]:
-    """Return a Table Schema of columns, any of which a file may lack if its values may be absent."""
+def _resource_of(table: Table) -> dict[str, Any]:
+    """Any column may be absent from a file if its values may be; the day is in the path."""
     fields = []
-    for column in columns:
+    for column in table.columns:
         # readers of Parquet, Frictionless' own too, make floats of whole numbers of which some are absent
         kind = "number" if column.may_be_null and column.kind == "integer" else column.kind
         field = {"name": column.name, "type": kind, "description": column.meaning}
-        fields.append(field if column.may_be_null else {**field, "constraints": {"required": True}})
-    return {"$schema": f"{PROFILES}/tableschema.json", "fieldsMatch": "superset", "fields": fields}
-
-
-def _publisher(name: str, contact: str | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"title": name, "roles": ["publisher"]}
-    if contact:
-        found["email" if "@" in contact else "path"] = contact
-    return found
-
-
-def _tables(dataset: Dataset) -> Iterator[dict[str, Any]]:
-    """Yield the tables that the folder has: releases, errors and the hierarchy's."""
-    if dataset.listed:
-        files = tuple(column for column in dataset.columns if column.name != "date")
-        title = "A file for each published day, a row for each node and step"
-        described = "The local day is in the path, date=YYYY-MM-DD."
-        yield _parquet("releases", title, described, list(dataset.files), files)
-    if dataset.errors:
-        title = "How the errors of a day's values hang together, for the standard error of any sum"
-        described = "A file for each published day that has one; in terms, nodes times steps."
-        yield _parquet("errors", title, described, list(dataset.errors), ERROR_COLUMNS)
-    if dataset.has_hierarchy:
-        title = "Units of the hierarchy, with the days on which they hold and what each became"
-        described = "Joined to the releases by node and local day."
-        yield _parquet("hierarchy", title, described, HIERARCHY, HIERARCHY_COLUMNS)
-
-
-def _parquet(
-    name: str, title: str, description: str, path: str | list[str], columns: tuple[Column, ...]
-) -> dict[str, Any]:
+        if column.name != "date":
+            fields.append(field if column.may_be_null else {**field, "constraints": {"required": True}})
+    schema = {"$schema": f"{PROFILES}/tableschema.json", "fieldsMatch": "superset", "fields": fields}
     return {
-        "$schema": f"{PROFILES}/dataresource.json",
-        "name": name,
-        "title": title,
-        "description": description,
-        "path": path,
+        "name": table.name,
+        "title": table.title,
+        "description": table.description,
+        "path": table.files,
         "format": "parquet",
-        "mediatype": PARQUET_DATA_PACKAGE,
-        "schema": table_schema(columns),
+        "mediatype": "application/vnd.apache.parquet",
+        "schema": schema,
     }
-
-
-def _catalogue() -> dict[str, Any]:
-    return {
-        "$schema": f"{PROFILES}/dataresource.json",
-        "name": "catalogue",
-        "title": "Which file is the release of which day, with its SHA-256",
-        "path": CATALOGUE,
-        "format": "json",
-        "mediatype": "application/json",
-    }
-
-
-# `dcat.jsonld`: a Dataset of DCAT 3 in JSON-LD, as DCAT-AP has it: what catalogues of open data harvest.
-#
-# The formats: https://www.w3.org/TR/vocab-dcat-3/ and https://semiceu.github.io/DCAT-AP/. That the data are
-# differentially private is said by the W3C's Data Privacy Vocabulary; the amounts stand in the deployment
-# card.
-
-MEDIA_TYPES = "https://www.iana.org/assignments/media-types/"
-DAILY = "http://publications.europa.eu/resource/authority/frequency/DAILY"
-CONTEXT_DCAT = {
-    "dcat": "http://www.w3.org/ns/dcat#",
-    "dct": "http://purl.org/dc/terms/",
-    "dpv": "https://w3id.org/dpv#",
-    "foaf": "http://xmlns.com/foaf/0.1/",
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-    "vcard": "http://www.w3.org/2006/vcard/ns#",
-    "xsd": "http://www.w3.org/2001/XMLSchema#",
-}
 
 
 def dcat(dataset: Dataset) -> dict[str, Any]:
@@ -391,85 +353,12 @@ def dcat(dataset: Dataset) -> dict[str, Any]:
 
     Addresses are relative to the file where the publisher tells none. Its size does not grow with the days.
     """
-    about = dataset.about
-    document: dict[str, Any] = {
-        "@context": CONTEXT_DCAT,
-        "@id": about.address or "./",
-        "@type": "dcat:Dataset",
-        "dct:identifier": dataset.slug,
-        "dct:title": _text(dataset.title),
-        "dct:description": _text(dataset.description),
-        "dcat:version": dataset.version,
-        "dct:accrualPeriodicity": {"@id": DAILY, "@type": "dct:Frequency"},
-        "dpv:hasTechnicalMeasure": {"@id": "dpv:DifferentialPrivacy"},
-        "foaf:page": {"@id": CARD_PAGE, "@type": "foaf:Document"},
-        "dcat:distribution": _distributions(dataset),
-    }
-    if about.publisher:
-        document["dct:publisher"] = {"@type": "foaf:Agent", "foaf:name": about.publisher}
-    if about.contact:
-        document["dcat:contactPoint"] = _contact(about.publisher or dataset.title, about.contact)
-    if about.citation:
-        document["dct:bibliographicCitation"] = about.citation
-    if span := dataset.first_and_last:
-        first, last = span
-        document["dct:issued"], document["dct:modified"] = (_date(day_after(day)) for day in span)
-        document["dct:temporal"] = {
-            "@type": "dct:PeriodOfTime",
-            "dcat:startDate": _date(first.isoformat()),
-            "dcat:endDate": _date(last.isoformat()),
-        }
-    if dataset.statement is not None:
-        document["dcat:temporalResolution"] = {
-            "@value": f"PT{dataset.statement.step_minutes}M",
-            "@type": "xsd:duration",
-        }
-    return document
-
-
-def _distributions(dataset: Dataset) -> list[dict[str, Any]]:
-    told = [(f"{DATA}/", "A Parquet file for each published day; the path names the local day")]
-    if dataset.has_errors:
-        told.append((f"{ERRORS}/", "How the errors of values hang together, a Parquet file for each day"))
-    if dataset.has_hierarchy:
-        told.append((HIERARCHY, "Units of the hierarchy, with the days on which they hold, as Parquet"))
-    return [_distribution(dataset, place, title) for place, title in told]
-
-
-def _distribution(dataset: Dataset, place: str, title: str) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "@type": "dcat:Distribution",
-        "dct:title": _text(title),
-        "dcat:accessURL": {"@id": f"{(dataset.about.address or '.').rstrip('/')}/{place}"},
-        "dcat:mediaType": {
-            "@id": f"{MEDIA_TYPES}application/vnd.apache.parquet",
-            "@type": "dct:MediaType",
-        },
-    }
-    about = dataset.about
-    licence = {"@id": about.licence_address, "rdfs:label": about.licence}
-    if told := {key: text for key, text in licence.items() if text}:
-        found["dct:license"] = {"@type": "dct:LicenseDocument", **told}
-    return found
-
-
-def _contact(name: str, contact: str) -> dict[str, Any]:
-    address = (
-        {"vcard:hasEmail": {"@id": f"mailto:{contact}"}}
-        if "@" in contact
-        else {"vcard:hasURL": {"@id": contact}}
-        if contact.startswith(("http://", "https://"))
-        else {"rdfs:comment": contact}
-    )
-    return {"@type": "vcard:Kind", "vcard:fn": name, **address}
-
-
-def _text(words: str) -> dict[str, str]:
-    return {"@value": words, "@language": "en"}
-
-
-def _date(day: str) -> dict[str, str]:
-    return {"@value": day, "@type": "xsd:date"}
+    facts = facts_of(dataset)
+    several = [
+        describe("dcat-distribution.json", facts | {"table_title": table.title, "place": table.place})
+        for table in dataset.tables
+    ]
+    return describe("dcat.json", facts | {"distributions": several})
 
 
 LARGEST_METADATA = 2**26
@@ -547,52 +436,3 @@ def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:
             is_of = False
         if not is_of:
             yield f"{name} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"
-
-
-# Metadata of CSV on the Web for an exported CSV file: its columns, types, key, licence and protection.
-#
-# The format: https://www.w3.org/TR/tabular-metadata/. Tools find it beside the file, under its name with
-# `-metadata.json` after it. That the data are differentially private is said by the W3C's Data Privacy
-# Vocabulary, https://w3id.org/dpv.
-
-PROTECTED = {"@id": "https://w3id.org/dpv#DifferentialPrivacy"}
-KINDS_CSVW = {"datetime": "dateTime", "date": "date", "integer": "integer", "number": "double"}
-"""By the kind of a column; of others `string`."""
-METADATA = "-metadata.json"
-"""After the name of the CSV file: where tools look for it."""
-KEY = ("date", "step", "node")
-
-
-def csvw(dataset: Dataset, name: str, columns: Sequence[Column]) -> dict[str, Any]:
-    """Return the metadata of a CSV file of published rows, which lies in the same folder; JSON-ready."""
-    about = dataset.about
-    document: dict[str, Any] = {
-        "@context": ["http://www.w3.org/ns/csvw", {"@language": "en"}],
-        "url": name,
-        "dc:title": dataset.title,
-        "dc:description": dataset.description,
-        "dc:hasVersion": dataset.version,
-        "dc:bibliographicCitation": dataset.citation,
-        "https://w3id.org/dpv#hasTechnicalMeasure": PROTECTED,
-    }
-    if about.publisher:
-        document["dc:publisher"] = {"schema:name": about.publisher}
-    if about.licence_address or about.licence:
-        known = {"@id": about.licence_address, "schema:name": about.licence}
-        document["dc:license"] = {key: text for key, text in known.items() if text}
-    names = [column.name for column in columns]
-    document["tableSchema"] = {
-        "columns": [_column(column) for column in columns],
-        "primaryKey": [key for key in KEY if key in names],
-    }
-    return document
-
-
-def _column(column: Column) -> dict[str, Any]:
-    return {
-        "name": column.name,
-        "titles": column.name,
-        "dc:description": column.meaning,
-        "datatype": KINDS_CSVW.get(column.kind, "string"),
-        "required": not column.may_be_null,
-    }

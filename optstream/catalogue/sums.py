@@ -21,7 +21,7 @@ from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import LARGEST_ERRORS, SUPERSEDED_ERRORS, errors_file, folder_of
 from optstream.catalogue.read import catalogue_reader, read_beside, read_rows, read_statement
-from optstream.catalogue.rows import Column, error_columns
+from optstream.catalogue.rows import error_columns
 from optstream.catalogue.signing import GivenKeys
 from optstream.catalogue.statement import ErrorsOf, ReleaseStatement
 from optstream.errors import ParameterError, PublicationError
@@ -713,26 +713,6 @@ def period_sums(rows: pl.DataFrame, value: str, period: Period, errors: Iterable
         f"{value}_mean",
     ]
     return found.select(*labels, estimate, noise, whole, "revision", "vintage").sort("date", "node")
-
-
-def period_columns(value: str) -> tuple[Column, ...]:
-    """Return the columns that `period_sums` has beside those of rows, with their meanings, in order."""
-    noise, whole = (f"{value}_sum{column.removeprefix(value)}" for column in error_columns(value))
-    return (
-        Column("last_date", "date", "The last published day of the period."),
-        Column("days", "integer", "How many published days of the period there are."),
-        Column("steps", "integer", "How many time steps they have."),
-        Column(f"{value}_sum", "number", "Sum of the published values of these steps."),
-        Column(f"{value}_mean", "number", "Their mean."),
-        Column(
-            f"{value}_sum_estimate",
-            "number",
-            "The sum before lower bound and rounding: what the standard errors are of.",
-            may_be_null=True,
-        ),
-        Column(noise, "number", "Standard error of the estimate, of the noise alone.", may_be_null=True),
-        Column(whole, "number", "Standard error of the estimate, of its whole error.", may_be_null=True),
-    )
 
 
 def _variances(rows: pl.DataFrame, value: str, period: Period, errors: Iterable[DayErrors]) -> pl.DataFrame:

@@ -1,77 +1,207 @@
-"""`optstream status --json`: versioned, for machines; its keys are in tasks/schemas/status.py."""
+"""`optstream status --json` and `optstream watch --json`: versioned, for machines."""
 
-from datetime import UTC, datetime
-from typing import Any
+from datetime import datetime
+from fractions import Fraction
+from math import isfinite
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasPath, BeforeValidator, Field
 
 from tasks.config import Settings
 from tasks.monitor.alarms import DEPENDS
-from tasks.monitor.days import DayState
+from tasks.monitor.days import DayState, Kind, Severity, State
 from tasks.monitor.facts import days_left, newest_day, replaced
 from tasks.monitor.view import StreamView
-from tasks.release.outcomes import amount_document, budget_document
+from tasks.release.outcomes import budget_document
+from tasks.schemas.fields import Count, Instant, OrAbsent, Part, Period, Positive, Several, Text
 
-FORMAT = "optstream.status/3"
+
+def _float_or_none(amount: Fraction | float) -> float | None:
+    return float(amount) if isfinite(amount) else None
+
+
+def _rounded(share: float) -> float:
+    return round(share, 4)
+
+
+Amount = Annotated[
+    str,
+    BeforeValidator(str),
+    Field(pattern="^-?([0-9]+(/[0-9]+)?|inf)$", description="exact; inf where noise was compromised"),
+]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(_rounded)]
+Begin = Annotated[str, BeforeValidator(datetime.isoformat)]
+
+
+class Level(Part):
+    """A level of the hierarchy."""
+
+    level: Count
+    nodes: Positive
+    share: str
+
+
+class LevelOfDay(Part):
+    """How far a level has come on a day."""
+
+    level: Count
+    state: State
+    nodes_without_input: Count
+
+
+class Day(Part):
+    """A day of the calendar."""
+
+    date: Period
+    state: State
+    revision: Count | None
+    file: str | None
+    note: str
+    waiting_for: OrAbsent[Several[str]] = Field(
+        None, description="the fewest nodes that cover the leaves without a complete dump"
+    )
+    levels: OrAbsent[list[LevelOfDay]] = Field(None, description="a fine day has all nodes of all levels")
+    days_until_raw_expires: OrAbsent[int] = Field(None, description="negative when past")
+    accepted: OrAbsent[Literal[True]] = Field(None, description="a person accepted the gap")
+
+
+class Alarm(Part):
+    """An alarm or a warning."""
+
+    kind: Kind
+    severity: Severity
+    stream: str
+    day: Period | None
+    node: str | None
+    suggestion: str | None = Field(description="the node that was probably meant")
+    words: Text
+
+
+class Left(Part):
+    """What is left, exact and to read."""
+
+    left: Amount
+    left_float: Annotated[float | None, BeforeValidator(_float_or_none)] = Field(
+        validation_alias=AliasPath("left")
+    )
+
+
+class Window(Left):
+    """Windows that have the same left."""
+
+    first_step: int
+    last_step: int
+    begin_first: Begin | None
+    begin_last: Begin | None
+
+
+class DayLeft(Left):
+    """What a day could still be charged."""
+
+    date: Period = Field(validation_alias="day")
+    may_be_released: bool | None = Field(validation_alias="may", description="null for a day with a release")
+
+
+class Budget(Part):
+    """The privacy budget, by the accountant."""
+
+    window_steps: Positive
+    grant: Amount
+    grant_float: float | None
+    spent: Amount
+    spent_float: float | None
+    left: Amount
+    left_float: float | None
+    currency: OrAbsent[Literal["rho"]] = Field(
+        None, description="where amounts are rho of zero-concentrated privacy"
+    )
+    in_words: OrAbsent[Text] = None
+    windows: list[Window] = Field(description="those that the last release or a later one meets")
+    days: list[DayLeft]
+
+
+class Audit(Part):
+    """The newest audit of the stream."""
+
+    at: Instant
+    passed: bool
+    same_configuration: bool = Field(validation_alias="same")
+
+
+class Region(Part):
+    """The readings of a region that were replaced, as shares."""
+
+    region: str
+    clamped: Share = Field(validation_alias=AliasPath("newest", "clamped"))
+    absent: Share = Field(validation_alias=AliasPath("newest", "absent"))
+    doubled: Share = Field(validation_alias=AliasPath("newest", "doubled"))
+    unusable: Share = Field(validation_alias=AliasPath("newest", "unusable"))
+    most: Share
+    most_day: Period
+
+
+class ReplacedReadings(Part):
+    """Regions with readings that were clamped, absent or doubled."""
+
+    day: Period | None
+    note: Text
+    regions: list[Region]
+
+
+class Status(Part):
+    """The whole document."""
+
+    format: Literal["optstream.status/3"]
+    stream: str
+    at: Instant
+    live: bool = Field(description="whether days are expected up to yesterday")
+    first_day: Period | None
+    last_day: Period | None
+    levels: Several[Level] = Field(description="root first")
+    counts: dict[State, Positive]
+    days: list[Day] = Field(description="rising, without gaps")
+    alarms: list[Alarm]
+    budget: Budget
+    last_audit: Audit | None
+    replaced_readings: ReplacedReadings = Field(description="depends on readings, for the trusted zone alone")
+    published: str
 
 
 def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
     """The calendar, the alarms, the budget by the accountant, and the last audit."""
-    facts = view.facts
+    facts, page = view.facts, view.facts.page
     tree = settings.tree_of(settings.local_day(view.at))
-    return {
-        "format": FORMAT,
+    left = {"windows": page.windows if page else (), "days": page.days if page else ()}
+    document = {
+        "format": "optstream.status/3",
         "stream": view.stream,
-        "at": view.at.astimezone(UTC).isoformat(),
+        "at": view.at,
         "live": facts.live,
-        "first_day": _text(facts.first),
-        "last_day": _text(facts.last),
+        "first_day": facts.first,
+        "last_day": facts.last,
         "levels": [
             {"level": number, "nodes": len(nodes), "share": str(settings.level_shares[number])}
             for number, nodes in enumerate(tree.levels)
         ],
         "counts": view.counts,
         "days": [_day(day, view.at) for day in view.days],
-        "alarms": [alarm.to_document() for alarm in view.alarms],
-        "budget": {**budget_document(facts.budget), **_windows(view)},
-        "last_audit": None
-        if facts.audit is None
-        else {
-            "at": facts.audit.at.astimezone(UTC).isoformat(),
-            "passed": facts.audit.passed,
-            "same_configuration": facts.audit.same,
-        },
-        "replaced_readings": {
-            "day": _text(newest_day(facts)),
-            "note": DEPENDS,
-            "regions": [
-                {
-                    "region": one.region,
-                    "clamped": round(one.newest.clamped, 4),
-                    "absent": round(one.newest.absent, 4),
-                    "doubled": round(one.newest.doubled, 4),
-                    "unusable": round(one.newest.unusable, 4),
-                    "most": round(one.most, 4),
-                    "most_day": one.most_day.isoformat(),
-                }
-                for one in replaced(facts)
-            ],
-        },
+        "alarms": view.alarms,
+        "budget": {**budget_document(facts.budget), **left},
+        "last_audit": facts.audit,
+        "replaced_readings": {"day": newest_day(facts), "note": DEPENDS, "regions": replaced(facts)},
         "published": str(settings.published_folder),
     }
+    return Status.model_validate(document).model_dump(mode="json", exclude_defaults=True)
 
 
 def _day(day: DayState, now: datetime) -> dict[str, Any]:
     """What is not said of a day is as on a fine day: nothing waits, nothing expires, no gap was accepted."""
-    document: dict[str, Any] = {
-        "date": day.day.isoformat(),
-        "state": day.state.value,
-        "revision": day.revision,
-        "file": day.file,
-        "note": day.note,
-    }
+    document: dict[str, Any] = {name: getattr(day, name) for name in ("state", "revision", "file", "note")}
+    document["date"] = day.day
     if day.waiting_for:
-        document["waiting_for"] = list(day.waiting_for)
+        document["waiting_for"] = day.waiting_for
         document["levels"] = [
-            {"level": level, "state": day.state.value, "nodes_without_input": count}
+            {"level": level, "state": day.state, "nodes_without_input": count}
             for level, count in enumerate(day.levels)
         ]
     if day.raw_expires is not None:
@@ -79,34 +209,3 @@ def _day(day: DayState, now: datetime) -> dict[str, Any]:
     if day.accepted:
         document["accepted"] = True
     return document
-
-
-def _windows(view: StreamView) -> dict[str, Any]:
-    """The windows that the last release or a later one meets, and what each day could still be charged."""
-    page = view.facts.page
-    if page is None:
-        return {"windows": [], "days": []}
-    return {
-        "windows": [
-            {
-                "first_step": one.first_step,
-                "last_step": one.last_step,
-                "begin_first": _text(one.begin_first),
-                "begin_last": _text(one.begin_last),
-                **amount_document("left", one.left),
-            }
-            for one in page.windows
-        ],
-        "days": [
-            {
-                "date": one.day.isoformat(),
-                **amount_document("left", one.left),
-                "may_be_released": one.may,
-            }
-            for one in page.days
-        ],
-    }
-
-
-def _text(moment: Any) -> str | None:
-    return None if moment is None else moment.isoformat()

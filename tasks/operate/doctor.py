@@ -6,9 +6,9 @@ import os
 import stat
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from ipaddress import ip_address
@@ -95,15 +95,6 @@ def warning(place: object, rule: str, remedy: str) -> Finding:
 
 def note(place: object, rule: str, remedy: str) -> Finding:
     return Finding(Severity.NOTE, str(place), rule, remedy)
-
-
-def doctor_document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return what `optstream doctor --json` prints; "sound": nothing has to be done."""
-    return {
-        "format": "optstream.doctor/1",
-        "sound": not any(finding.is_bad for finding in findings),
-        "findings": [asdict(finding) for finding in findings],
-    }
 
 
 # Folders, files and stores: who may open them, what lies in what, what file systems and stores can do.
@@ -709,4 +700,4 @@ def unusable(place: object, error: ConfigurationError) -> list[Finding]:
     return [wrong(place, str(error), "correct the configuration, then ask the doctor again")]
 
 
-__all__ = ["Finding", "Severity", "doctor_document", "examine", "unusable"]
+__all__ = ["Finding", "Severity", "examine", "unusable"]
