@@ -1,12 +1,11 @@
 """What `optstream serve` refuses before it starts anything, and what its own server is started with."""
 
 import os
-import socket
 
 import pytest
 
 from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds
-from flows.orchestration.processes import OF_THE_SERVER, _alone, pages_port, password_of
+from flows.orchestration.processes import OF_THE_SERVER, _alone, password_of
 from optstream.errors import ConfigurationError
 
 
@@ -37,43 +36,12 @@ def test_an_address_with_a_password_is_refused_and_never_shown(port):
     assert raised.value.__context__ is None
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "http://127.0.0.1:4200/api",
-        "http://[::1]:4200/api",
-        "https://prefect.example.org/inside/api",
-        "https://api.prefect.cloud/api/accounts/1/workspaces/2",
-    ],
-)
-def test_the_address_of_an_api_is_taken(address):
-    check_address(address)
-
-
 @pytest.mark.parametrize("given", ["29", "0", "-60", "60.5", "a minute", "\u00b3\u00b3"])
 def test_heartbeats_that_prefect_refuses_are_refused_first(given):
     with pytest.raises(
         ConfigurationError, match=f"{HEARTBEAT} must be a whole number of seconds, at least 30"
     ):
         heartbeat_seconds({HEARTBEAT: given})
-
-
-def test_heartbeats_are_a_minute_apart_or_as_the_operator_says():
-    assert heartbeat_seconds({}) == 60
-    assert heartbeat_seconds({HEARTBEAT: "30"}) == 30
-
-
-def test_the_pages_take_the_usual_port_or_another_and_a_wanted_one_or_none():
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=f"port {port} .* set another --ui-port"):
-            pages_port(port)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("flows.orchestration.processes.PAGES_PORT", port)
-            assert pages_port(None) != port
-    assert pages_port(port) == port
 
 
 def test_an_empty_password_file_is_no_open_server(tmp_path, monkeypatch):

@@ -1,12 +1,11 @@
 """`python -m studies learn-proxy`: from public dumps of other regions to a configuration that loads."""
 
 import json
-import shutil
 from datetime import date
 
 import pytest
 
-from optstream.errors import DumpError, ParameterError
+from optstream.errors import ParameterError
 from optstream.mechanisms.history_informed import medians_of
 from optstream.stream import days_from
 from tasks.config import load_settings
@@ -50,16 +49,6 @@ def test_what_it_prints_is_a_table_of_the_configuration(config):
     assert not (config.parent / "trusted").exists()
 
 
-@pytest.mark.nightly
-def test_days_that_clocks_make_short_are_days(config):
-    config.write_text(config.read_text().replace('"UTC"', '"Europe/Paris"'))
-    assert load_settings(config).calendar.n_steps(DAYS[-1]) == 23
-    shutil.rmtree(config.parent / "public")
-    made = {"leaves": ("24", "27"), "calendar": load_settings(config).calendar, "days": DAYS, "seed": 1}
-    simulate(config.parent / "public", **made)
-    assert learn(config).exit_code == 0
-
-
 @pytest.mark.slow
 def test_no_dump_of_the_stream_slips_in_by_a_link_or_a_folder_below(config):
     folder = config.parent
@@ -77,20 +66,3 @@ def test_no_dump_of_the_stream_slips_in_by_a_link_or_a_folder_below(config):
     for data in ("mixed", "dumps/old", "files"):
         with pytest.raises(ParameterError, match="would leak"):
             learn(config, data=data)
-
-
-@pytest.mark.slow
-def test_a_region_is_read_by_its_name_and_a_broken_dump_is_said(config):
-    """What a pattern would take for its own is part of a name; polars may panic over bytes, not raise."""
-    public = config.parent / "public"
-    (public / "region=24").rename(public / "region=[2]?*")
-    assert learn(config).exit_code == 0
-    dump = public / f"region=[2]?*/date={DAYS[3]}"
-    (file,) = dump.glob("*.parquet")
-    for broken in (b"", b"PAR1" + bytes(100) + b"PAR1", file.read_bytes()[:-20]):
-        file.write_bytes(broken)
-        with pytest.raises(DumpError, match="holds no dump with the configured columns"):
-            learn(config)
-    file.unlink()
-    with pytest.raises(DumpError, match="holds no dump"):
-        learn(config)

@@ -1,14 +1,13 @@
 """The dry run: prices are the plan's own, bands are the estimate's own, and nothing is spent."""
 
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from optstream.estimation.variances import noise_variances
-from optstream.mechanisms.optstream import error_bound
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
 from tasks.config import load_settings
@@ -77,22 +76,6 @@ def test_prices_are_the_accountants(settings_with, changes):
     assert priced(settings_with(*changes)).fits
 
 
-def test_the_l1_sampler_shows_both_its_noises_and_says_what_it_assumes(settings_with):
-    levels = 'levels = ["1/2", "1/2"]'
-    found = dry_run(settings_with(L1, (levels, f'{levels}\nstages = ["1/2", "1/3", "1/6"]')), [DAY])
-    assert not found.points_known
-    (period,) = found.periods
-    for level in period.levels:
-        sampling, samples, *features = level.stages
-        assert (sampling.name, samples.name, len(features)) == ("sampling", "samples", 2)
-        assert [noise.of for noise in sampling.noise] == ["threshold", "scores"]
-        assert sampling.noise[0].scale < sampling.noise[1].scale
-        assert samples.noise[0].scale == pytest.approx(600)  # alpha k / (1/6)
-    # The bands are those of equal spacing with the same noise.
-    spaced = dry_run(settings_with((levels, f'{levels}\nstages = ["1/3", "1/6"]')), [DAY])
-    assert [level.band for level in period.levels] == [level.band for level in spaced.periods[0].levels]
-
-
 def test_bands_are_those_of_the_releases(settings_with):
     """400 releases with seeded noise, far from the bound: their spread is the band, within 8 percent."""
     settings = settings_with(('bounds = ["0", "100"]', 'bounds = ["0", "1000000"]'))
@@ -121,36 +104,6 @@ def test_bands_are_those_of_the_days_own_points(settings_with):
     assert period.levels[1].band.most == pytest.approx(np.sqrt(variances[1:].max()))
     winter = dry_run(settings, [DAY]).periods[0].levels
     assert winter[0].band.typical != pytest.approx(period.levels[0].band.typical)
-
-
-def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
-    found = dry_run(settings_with(('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]')), [DAY], 1.0)
-    root, leaves = found.periods[0].levels
-    assert (root.stages, root.epsilon) == ((), 0)
-    assert root.band.typical == pytest.approx(leaves.band.typical * 2**0.5)
-    assert [suggestion.level for suggestion in found.suggestions] == [1]
-
-
-def test_days_that_are_alike_are_shown_once(settings_with):
-    days = [DAY + timedelta(days=number) for number in range(100)]
-    found = dry_run(settings_with(), [*days, DAY])
-    assert [len(period.days) for period in found.periods] == [74, 1, 25]
-
-
-def test_one_number_of_points_serves_all_nodes(settings_with):
-    """The least mean of the nodes' own bounds, by exhaustive search: FR moves by 2 L, its regions by L."""
-    settings = settings_with()
-    for lipschitz in (0.5, 20.0, 300.0):
-        found = {one.level: one for one in dry_run(settings, [DAY], lipschitz).suggestions}
-        assert set(found) == {0, 1, None}
-        bounds = {
-            k: np.mean([error_bound(48, k, 0.25, 10, moves * lipschitz) for moves in (2, 1, 1)])
-            for k in range(2, 49)
-        }
-        assert found[None].error == pytest.approx(min(bounds.values()))
-        assert bounds[found[None].n_samples] == pytest.approx(min(bounds.values()))
-        assert found[None].error_as_configured == pytest.approx(bounds[10])
-        assert found[0].error_as_configured == pytest.approx(error_bound(48, 10, 0.25, 10, 2 * lipschitz))
 
 
 def test_the_document_is_plain_and_exact(settings_with):

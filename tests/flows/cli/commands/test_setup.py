@@ -7,9 +7,8 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from optstream import read_published
-from optstream.errors import DumpError, OptStreamError, ParameterError
+from optstream.errors import DumpError, ParameterError
 from tasks.config import load_settings
-from tasks.config.example import Kind
 from tasks.release.stages import Status
 from tests.flows.command import invoke
 from tests.tasks.config.test_example_kinds import KINDS
@@ -60,29 +59,6 @@ def test_nothing_is_written_if_one_file_is_refused(here):
     assert not (here / "optstream.toml").exists()
 
 
-def test_a_folder_of_other_files_is_refused(here):
-    (here / "csv").mkdir()
-    (here / "csv/load.csv").write_text("a,b\n")
-    with pytest.raises(OptStreamError, match="csv holds none of RTE's yearly files"):
-        invoke("init", "csv")
-
-
-def test_simulate_writes_each_day_in_its_layout(here):
-    invoke("init")
-    file = here / "optstream.toml"
-    change = '[[input.changes]]\nvalid_from = 2016-02-02\nvalue = "gw"\nfactor = "1000"\nmarker = "DONE"\n'
-    text = file.read_text(encoding="utf-8")
-    file.write_text(text.replace("[published]", f"{change}[published]"), encoding="utf-8")
-    shown = invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-02")
-    assert shown.exit_code == 0
-    for day, column, marker in (("2016-02-01", "load_mw", "_SUCCESS"), ("2016-02-02", "gw", "DONE")):
-        folder = here / f"dumps/region=84/date={day}"
-        rows = pl.read_parquet(folder / "part-0.parquet")
-        assert rows.columns == ["timestamp", column]
-        assert (folder / marker).exists()
-    assert 1 < rows["gw"].mean() < 20
-
-
 def test_an_example_of_another_kind_runs(tmp_path, monkeypatch):
     """Counts of single people over three levels, from `init` to a published day."""
     monkeypatch.chdir(tmp_path)
@@ -100,13 +76,6 @@ def test_an_example_of_another_kind_runs(tmp_path, monkeypatch):
     rows = read_published(tmp_path / "published")
     assert set(rows["level"]) == {0, 1, 2}
     assert "visits_low" in rows.columns
-
-
-def test_an_example_by_the_hour_is_written(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    shown = invoke("init", "--mechanism", "PeGaSus", "--hourly")
-    assert shown.exit_code == 0, shown.output
-    assert load_settings(tmp_path / "optstream.toml").calendar.period == "hour"
 
 
 def test_a_kind_without_an_example_writes_nothing(tmp_path, monkeypatch):
@@ -145,10 +114,6 @@ def named(kind):
 def in_its_folder(tmp_path, monkeypatch):
     """An empty folder that is current."""
     monkeypatch.chdir(tmp_path)
-
-
-def test_an_example_runs_by_the_command_line(in_its_folder):
-    loop(Kind("Laplace", counts=True))
 
 
 @pytest.mark.nightly

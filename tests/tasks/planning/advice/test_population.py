@@ -7,7 +7,6 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
-from tasks.plan.candidates import with_number_levels
 from tests.tasks.two_regions import released_by
 
 LAPLACE = released_by("Laplace")
@@ -67,25 +66,6 @@ def test_files_that_do_not_fit_are_refused(load, change, message):
     settings = load("a", change, a=LAPLACE, b=LAPLACE)
     with pytest.raises(ConfigurationError, match=re.escape(message)):
         _ = settings.stream_share
-
-
-@pytest.mark.slow
-def test_level_shares_are_not_kept_in_the_folder_of_another_stream(load, tmp_path):
-    """Where streams share, the settings are those of each of them; the control keeps its own."""
-    model = ("a", 'levels = ["1/2", "1/2"]', 'levels = "model"')
-    own = ("a", 'stream_share = "model"\nshared_with = []', 'stream_share = "1"')
-    settings = load("a", model, own, a=INFORMED)
-    (tmp_path / "trusted").mkdir(mode=0o700)
-    numbers = with_number_levels(settings).budget.levels
-    assert list((tmp_path / "trusted").iterdir()) == []
-    assert numbers == settings.level_shares
-    assert list((tmp_path / "trusted").iterdir()) != []
-
-
-def test_without_a_public_size_it_is_asked_for(load):
-    blind = ("b", "scale = 5000\n", "")
-    with pytest.raises(ConfigurationError, match=r"b\.toml.*give \[mechanism\] scale"):
-        _ = load("a", blind, a=LAPLACE, b=INFORMED).stream_share
 
 
 def test_the_keys_go_together(load):

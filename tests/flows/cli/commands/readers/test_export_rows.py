@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from flows.cli import read as export_rows
 from flows.cli.read import app
 from optstream.catalogue import publish, read_published, stage
-from optstream.catalogue.about import About, NodeFacts, put_about
+from optstream.catalogue.about import About, put_about
 from optstream.catalogue.hierarchy_table import put_hierarchy
 from optstream.catalogue.signing import Signer, public_pem
 from optstream.errors import PublicationError
@@ -37,38 +37,6 @@ def folder(tmp_path):
 @pytest.fixture
 def call(folder):
     return lambda *words: CliRunner().invoke(app, ["export", str(folder), *map(str, words)])
-
-
-def test_names_stand_beside_codes_where_the_publisher_tells_them(folder, call, tmp_path):
-    told = About(nodes={"84": NodeFacts(name="Auvergne")})
-    put_about(folder, "../french load", told, Signer(KEY, lambda _entries: None))
-    for words in ((), ("--daily",)):
-        output = tmp_path / f"named{len(words)}"
-        assert call("--output", f"{output}.parquet", "--as", "parquet", *words).exit_code == 0
-        assert call("--output", f"{output}.csv", *words).exit_code == 0
-        rows = pl.read_parquet(f"{output}.parquet")
-        assert dict(rows.select("node", "name").unique().iter_rows()) == {
-            "84": "Auvergne",
-            "FR": None,
-            "Île & ../x": None,
-        }
-        described = json.loads((tmp_path / f"named{len(words)}.csv-metadata.json").read_text())
-        columns = [column["name"] for column in described["tableSchema"]["columns"]]
-        assert columns == rows.columns
-        assert columns.index("name") == columns.index("node") + 1
-
-
-@pytest.mark.parametrize("listed", ['"Loire, Pays",FR', 'FR, "Loire, Pays"'])
-def test_a_name_with_a_comma_stands_in_quotes(tmp_path, listed):
-    """The configuration takes such names."""
-    rows = make_rows(DAY).with_columns(pl.col("node", "parent").replace("84", "Loire, Pays"))
-    folder, output = tmp_path / "commas", tmp_path / "rows.parquet"
-    statement = make_statement(DAY)
-    publish(folder, [(stage(rows, statement), statement)], lambda _: "h1")
-    words = [str(folder), "--output", str(output), "--as", "parquet", "--nodes"]
-    assert "has a node 'Loire'" in str(CliRunner().invoke(app, [*words, "FR,Loire"]).exception)
-    assert CliRunner().invoke(app, [*words, listed]).exit_code == 0
-    assert {*pl.read_parquet(output)["node"]} == {"FR", "Loire, Pays"}
 
 
 def test_files_hold_what_is_published_and_none_is_overwritten(folder, call, tmp_path):
@@ -103,12 +71,6 @@ def csvw_problems(file):
             return [] if found.is_valid else [str(one.message) for one in found.warnings] or ["invalid"]
         except ValueError as error:  # a key that is there twice
             return [str(error)]
-
-
-def test_no_csv_is_written_under_a_name_of_parquet(call, tmp_path):
-    output = tmp_path / "rows.parquet"
-    assert call("--output", output).exit_code == 2
-    assert not output.exists()
 
 
 @pytest.mark.slow
