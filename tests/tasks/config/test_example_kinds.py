@@ -1,16 +1,12 @@
 """The examples of every kind that `optstream init` writes: each is read without a complaint, and runs."""
 
-import re
-import tomllib
 from datetime import date
 from itertools import product
 
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.mechanisms import MECHANISMS, mechanism_named
-from tasks.config.example import EXAMPLE, Kind, example_of
-from tasks.config.schema import EVERY_HOUR
+from tasks.config.example import Kind, example_of
 from tasks.plan.dry_run import dry_run
 from tests.by_night import few
 
@@ -29,10 +25,6 @@ OF_EACH = [
 @pytest.fixture
 def settings_of(load_text):
     return lambda kind: load_text(example_of(kind))
-
-
-def test_the_usual_kind_is_the_example():
-    assert example_of(Kind()) == EXAMPLE
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -54,32 +46,3 @@ def test_every_kind_is_usable_and_is_what_was_asked_for(settings_of, name):
 @pytest.mark.parametrize("kind", few(OF_EACH, len(OF_EACH) - 1), ids=lambda kind: kind.mechanism)
 def test_a_night_of_each_mechanism_fits_its_budget(settings_of, kind):
     assert dry_run(settings_of(kind), [DAY]).fits
-
-
-def test_what_an_example_by_the_hour_leaves_to_be_chosen_is_usable_too(load_text):
-    text = example_of(Kind("Laplace", hourly=True))
-    chosen = r"^# (?=not_before|\[watch\]|late_after|max_runtime|\[schedule\]|cron|look_every)"
-    settings = load_text(re.sub(chosen, "", text, flags=re.MULTILINE))
-    assert settings.schedule.cron == EVERY_HOUR
-    assert settings.watch is not None
-    assert not re.search(r"\bnight|nightly", text.replace("quiet nights", ""))
-
-
-def test_comments_speak_of_the_unit_of_the_readings():
-    for kind in KINDS:
-        text = example_of(kind)
-        assert ("MW" in text) == (not kind.counts and not kind.metered)
-        assert tomllib.loads(text)["published"]["value"] == tomllib.loads(text)["input"]["value"]
-
-
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
-        ({"mechanism": "laplace"}, '"OptStream" or "Laplace"'),
-        ({"levels": 5}, r"an integer in \[2, 4\]; got 5"),
-        ({"hourly": True}, r"by the hour is for mechanism .*\"PeGaSus\".*; got 'OptStream'"),
-    ],
-)
-def test_what_there_is_no_example_of_is_refused(wrong, told):
-    with pytest.raises(ParameterError, match=told):
-        Kind(**wrong)

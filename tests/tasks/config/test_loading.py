@@ -2,7 +2,6 @@ import stat
 from contextlib import closing
 from datetime import date
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 
@@ -30,20 +29,6 @@ def test_the_example_is_a_usable_configuration(load, tmp_path):
     assert [folder.parent for folder in (settings.staging_folder, settings.lineage_folder)] == [
         tmp_path / "trusted"
     ] * 2
-
-
-def test_features_follow_the_clock_of_the_day(load):
-    settings = load()
-    spring, winter = settings.features(date(2025, 3, 30)), settings.features(date(2025, 1, 15))
-    assert [feature.name for feature in spring] == ["day parts", "day"]
-    assert [part.start for part in spring[0].parts] == [0, 12, 22, 34]
-    assert [part.start for part in winter[0].parts] == [0, 14, 24, 36]
-
-
-def test_without_features_the_papers_two_are_meant(load):
-    start, stop = EXAMPLE.index("[features]"), EXAMPLE.index("[input]")
-    settings = load((EXAMPLE[start:stop], ""))
-    assert [feature.n_parts for feature in settings.features(date(2025, 1, 15))] == [4, 1]
 
 
 LINE = EXAMPLE[: EXAMPLE.index("n_samples")].count("\n") + 1
@@ -161,34 +146,6 @@ def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told)
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("n_samples = 10", "n_samples = 1"),
-        ('name = "OptStream"', 'name = "Optstream"'),
-        (EPSILON, 'epsilon = "0"'),
-        (CUTS, '["07:00", "25:00"]'),
-    ],
-)
-def test_a_wrong_number_of_stages_is_told_beside_what_else_is_wrong(refusal, old, new):
-    assert "budget.stages must have 2 shares (samples, features); got 3" in refusal((old, new), THIRDS)
-
-
-def test_stages_of_another_mechanism_are_told_beside_a_wrong_guarantee(refusal):
-    other = ('name = "OptStream"\nweights = "variance"', 'name = "Laplace"\n#')
-    told = refusal(other, (EPSILON, 'epsilon = "0"'))
-    assert "privacy.epsilon must be" in told
-    assert "budget.stages must be left out" in told
-    assert "[sampling] must be left out" in told
-
-
-def test_what_the_mechanism_refuses_is_told_beside_what_else_is_wrong(refusal):
-    worse = ('name = "OptStream"\nweights = "variance"', 'name = "Fourier"\nn_coefficients = 0\n#')
-    told = refusal(worse, (LEVELS, 'levels = ["1"]'))
-    assert "mechanism: " in told
-    assert "budget.levels must have a share for each of 2 levels; got 1" in told
-
-
-@pytest.mark.parametrize(
     ("method", "features", "stages", "told"),
     [
         (SPACED, "[features]\n", '"1"', None),
@@ -208,24 +165,9 @@ def test_each_stage_that_measures_has_a_share(load, refusal, method, features, s
         assert mechanism.stage_shares == settings.budget.stages
 
 
-@pytest.mark.parametrize(
-    ("day", "zone", "shortest"),
-    [("elapsed", "Europe/Paris", 46), ("fixed", "Europe/Paris", 48), ("elapsed", "Antarctica/Troll", 44)],
-)
-def test_the_shortest_day_is_the_calendars(load, day, zone, shortest):
-    settings = load(('"elapsed"', f'"{day}"'), ("Europe/Paris", zone))
-    assert settings.period_lengths[0] == shortest
-
-
 def test_all_problems_are_listed_at_once(refusal):
     told = refusal((EPSILON, 'epsilon = "0"'), ("n_samples = 10", "n_samples = 1"), ('84 = "FR"', '84 = ""'))
     assert told.count("\n  - ") == 3
-
-
-def test_a_missing_key_and_a_missing_section_are_told(refusal):
-    told = refusal((EPSILON, ""), ("[sampling]", "[mechanism.x]"))
-    assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in told
-    assert "[sampling] is missing; its keys: method, n_samples" in told
 
 
 def test_a_password_is_never_shown(load, refusal, monkeypatch):
@@ -287,12 +229,6 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
     assert len(hashes | {plain}) == 7
 
 
-def test_settings_cannot_be_changed(load):
-    settings = load()
-    with pytest.raises(ValueError, match="frozen"):
-        settings.privacy.window = 1
-
-
 @pytest.mark.parametrize("key", ["publisher", "licence"])
 @pytest.mark.parametrize("text", ["", "two\\nlines", " Example", "\\u202egrid", "x" * 201])
 def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, key, text):
@@ -307,55 +243,12 @@ def test_files_are_bounded(tmp_path):
         load_settings(file)
 
 
-def test_an_unreadable_configuration_is_told(tmp_path):
-    with pytest.raises(ConfigurationError, match="`optstream init` writes an example"):
-        load_settings(tmp_path / "absent.toml")
-    file = tmp_path / "optstream.toml"
-    file.write_bytes(b'a = 1\nb = "\xff"\n')
-    with pytest.raises(ConfigurationError, match="UTF-8 text; see line 2"):
-        load_settings(file)
-
-
-RETENTION = "validation_retention_days = 90"
-
-
-def test_retentions_have_defaults_and_change_no_release(load):
-    settings = load()
-    plain = load((RETENTION, ""))
-    assert plain.trusted.model_dump(exclude={"folder"}) == {
-        "staging_retention_days": 30,
-        "validation_retention_days": 90,
-        "lineage_retention_days": 3650,
-        "raw_state_retention_days": 7,
-        "witness": None,
-    }
-    assert load((RETENTION, "staging_retention_days = 1")).configuration_hash == settings.configuration_hash
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "36501", "1.5", "true", '"7"'])
-def test_a_retention_is_a_number_of_days(refusal, value):
-    told = refusal((RETENTION, f"lineage_retention_days = {value}"))
-    assert "trusted.lineage_retention_days must be a number of days, an integer in [1, 36500]; got" in told
-
-
 @pytest.mark.parametrize("key", ["dumps", "published", "trusted"])
 def test_credentials_in_a_url_are_refused_and_not_shown(refusal, key):
     said = refusal((f'folder = "{key}"', 'folder = "s3://AKIA1234:hush@bucket/x"'))
     assert "credentials come from the environment" in said
     assert "hush" not in said
     assert "AKIA" not in said
-
-
-def test_folders_in_stores(load, tmp_path):
-    pytest.importorskip("s3fs")
-    settings = load(
-        ('folder = "dumps"', 'folder = "s3a://bucket/dumps/"'),
-        ('folder = "published"', 'folder = "file:///srv/p"'),
-    )
-    assert str(settings.input_folder) == "s3://bucket/dumps"
-    assert settings.published_folder == Path("/srv/p")
-    assert settings.trusted_folder == tmp_path / "trusted"
-    assert settings.configuration_hash == load().configuration_hash
 
 
 def test_dumps_below_the_published_url_are_refused(refusal):

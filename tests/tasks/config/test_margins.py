@@ -5,10 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
 from tasks.config.example import Kind, example_of
-from tasks.release.mechanism import mechanism_for
 from tests.tasks.config.refused import refused
 
 pytestmark = pytest.mark.slow
@@ -45,36 +43,6 @@ def test_each_leaf_has_a_cell_for_each_node_of_the_margin(loaded):
 
 
 SOME = SECTORS.replace("\n[budget]", '\n[hierarchy.cells]\n53 = ["households"]\n[budget]')
-
-
-def test_a_leaf_may_have_some_of_the_margins_nodes_alone(loaded):
-    whole, settings = loaded(), loaded(more={SECTORS: SOME})
-    tree = settings.tree_of(DAY)
-    assert len(tree.leaves) == 23
-    assert "53-industry" not in tree.nodes
-    assert tree.children_of("53") == ("53-households",)
-    assert len(tree.children_of("industry")) == 11
-    assert len(tree.children_of("households")) == 12
-    assert settings.configuration_hash != whole.configuration_hash
-    assert settings.dated_hierarchy.hashes != whole.dated_hierarchy.hashes
-
-
-def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
-    plain = loaded({})
-    assert "margin" not in plain.describe_mechanism(DAY)
-    hashes = {loaded().configuration_hash, plain.configuration_hash}
-    other = {SECTORS: SECTORS.replace("households", "homes")}
-    assert loaded(more=other).configuration_hash not in hashes
-    assert len(hashes) == 2
-
-
-def test_names_may_be_given_to_nodes_of_the_margin_and_to_cells(loaded):
-    named = {
-        "[hierarchy.names]  ": '[hierarchy.names]\nindustry = "Industry"\n53-industry = "Breton industry"\n#'
-    }
-    settings = loaded(more=named)
-    assert settings.called("industry") == "Industry (industry)"
-    assert settings.called("53-industry") == "Breton industry (53-industry)"
 
 
 TWO = SECTORS.replace("[budget]", 'tariff = ["day", "night"]\n\n[budget]')
@@ -139,35 +107,3 @@ def test_what_is_not_taken_is_said(loaded, case):
         found = next((key for key, value in changes.items() if old in value), None)
         changes[found or old] = changes[found].replace(old, new) if found else new
     assert says in refused(loaded, changes)
-
-
-@pytest.mark.parametrize("mechanism", ["OptStream", "HistoryInformed"])
-def test_mechanisms_with_estimates_of_their_own_take_one(loaded, mechanism):
-    settings = loaded(mechanism=mechanism)
-    tree = mechanism_for(settings, DAY).tree
-    assert isinstance(tree, Lattice)
-    assert tree == settings.tree_of(DAY)
-
-
-def test_the_model_chooses_the_margins_share_too(loaded):
-    changes = {key: value.replace('margins = { sector = "1/4" }\n', "") for key, value in WITH_MARGIN.items()}
-    changes['levels = ["1/2", "1/2"] '] = 'levels = "model" '
-    settings = loaded(changes, "HistoryInformed")
-    assert len(settings.level_shares) == 4
-    assert sum(settings.level_shares) == 1
-    assert settings.level_shares[2] > 0
-    with pytest.raises(ConfigurationError, match=r"budget\.margins must be left out beside budget\.levels"):
-        loaded({**changes, "[budget]\n": SECTORS}, "HistoryInformed")
-
-
-def test_counts_of_history_informed_are_not_taken(loaded):
-    changes = {"# counts = true ": "counts = true\n#", 'resolution = "0.001"': 'resolution = "1"'}
-    with pytest.raises(ConfigurationError, match=r"privacy\.counts must be false for HistoryInformed beside"):
-        loaded(mechanism="HistoryInformed", more=changes)
-
-
-def test_pegasus_takes_one_with_groups_of_its_own_alone(loaded):
-    assert isinstance(loaded(mechanism="PeGaSus").tree_of(DAY), Lattice)
-    children = {'name = "PeGaSus"': 'name = "PeGaSus"\ngroups = "children"'}
-    with pytest.raises(ConfigurationError, match="PeGaSus with groups of its own"):
-        loaded(mechanism="PeGaSus", more=children)

@@ -2,7 +2,6 @@
 
 import re
 from datetime import date
-from itertools import pairwise
 
 import pytest
 
@@ -10,8 +9,6 @@ from optstream.catalogue.statement import noise_scales
 from optstream.errors import ConfigurationError
 from optstream.privacy import JointSpend, StepSpend, worst_window
 from tasks.config import load_settings
-from tasks.plan.dry_run import dry_run
-from tasks.plan.expected import dry_run_document
 from tasks.release.mechanism import mechanism_for
 
 DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
@@ -41,11 +38,6 @@ def kinds(settings):
     return [type(spend) for spend in mechanism.plan(48, settings.calendar.first_step(DAY))]
 
 
-def test_by_default_the_root_alone_has_joint_noise(stream):
-    assert kinds(stream()) == [JointSpend, StepSpend]
-    assert kinds(stream('noise = "laplace"')) == [StepSpend, StepSpend]
-
-
 @pytest.mark.parametrize("name", ["Laplace", "Uniform"])
 def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
     for keys in ("", 'noise = "joint"'):
@@ -55,19 +47,6 @@ def test_the_operators_word_gives_it_to_all_levels_and_is_told(stream, name):
         spends = mechanism_for(settings, DAY).plan(48)
         assert [entry.needs_one_leaf for entry in noise_scales(spends)] == [False, True]
     assert "leaves_per_period" not in stream().describe_mechanism(date.min)
-
-
-@pytest.mark.parametrize(("word", "leaves"), [("", StepSpend), (WORD, JointSpend)])
-def test_blocks_of_history_informed_have_it_where_laplace_has(stream, word, leaves):
-    settings = stream("n_blocks = 16\nblock_length = 1", word, "HistoryInformed")
-    assert kinds(settings) == [JointSpend, leaves]
-    assert settings.describe_mechanism(date.min).get("leaves_per_period") == (1 if word else None)
-    root, _ = mechanism_for(settings, DAY).plan(48)
-    assert noise_scales([root])[0].to_document(1)["noise"] == "joint over 6 blocks"
-    joint = dry_run(settings, [DAY]).periods[0].levels[0].stages[0].noise[0]
-    assert joint.joint_over == max(map(len, root.groups))
-    plain = stream('n_blocks = 16\nblock_length = 1\nnoise = "laplace"', word, "HistoryInformed")
-    assert kinds(plain) == [StepSpend, StepSpend]
 
 
 def test_a_horizon_chooses_by_its_price_and_changes_no_epsilon(stream):
@@ -82,30 +61,6 @@ def test_a_horizon_chooses_by_its_price_and_changes_no_epsilon(stream):
     assert (
         kinds(stream("n_blocks = 16\nblock_length = 1", WORD, "HistoryInformed", **day)) == [JointSpend] * 2
     )
-
-
-@pytest.mark.parametrize(
-    ("mechanism", "name", "horizon", "message"),
-    [
-        (
-            "",
-            "Sample",
-            "{ days = 7 }",
-            'privacy.horizon is for mechanism.name .* got "?.Sample.*leave horizon out',
-        ),
-        (
-            'noise = "joint"',
-            "Laplace",
-            "{ days = 7 }",
-            "got both, and mechanism.noise 'joint': leave out one",
-        ),
-        ("", "Laplace", "{ days = 0 }", "privacy.horizon.* days = 365"),
-        ("", "Laplace", '{ days = 7, delta = "1" }', r"delta must be in \[1e-10, 1/10\]; got 1"),
-    ],
-)
-def test_a_horizon_that_chooses_nothing_is_refused_with_the_remedy(stream, mechanism, name, horizon, message):
-    with pytest.raises(ConfigurationError, match=message):
-        stream(mechanism, WORD, name, **{'alpha = "10"': f'alpha = "10"\nhorizon = {horizon}'})
 
 
 def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
@@ -133,53 +88,6 @@ def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word
     assert worst_window(spends, 48).epsilon <= 1
 
 
-@pytest.fixture
-def points(small):
-    """points(WORD, 'noise = "joint"'): the small stream by OptStream, ten points in a window."""
-
-    def make(stream, mechanism, *changes):
-        file = small().settings.file
-        text = file.read_text().replace('name = "small"', f'name = "small"\n{stream}')
-        text = text.replace('name = "OptStream"', f'name = "OptStream"\n{mechanism}')
-        for old, new in changes:
-            assert old in text
-            text = text.replace(old, new)
-        file.write_text(text)
-        return load_settings(file)
-
-    return make
-
-
-def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(points):
-    assert set(kinds(points(WORD, ""))) == {StepSpend}
-    settings = points(WORD, 'noise = "joint"')
-    mechanism = mechanism_for(settings, DAY)
-    # of each level the points, and the sums of two features
-    assert kinds(settings) == [JointSpend, StepSpend, StepSpend] * 2
-    assert mechanism.epsilon <= 1
-    for day in (SPRING, AUTUMN):
-        own = mechanism_for(settings, day)
-        own.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
-        assert own.epsilon == mechanism.epsilon
-    assert settings.describe_mechanism(date.min)["leaves_per_period"] == 1
-    assert points(WORD, "").configuration_hash != settings.configuration_hash
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (("", 'noise = "joint"'), 'noise "joint" at levels of several nodes is for customers whose'),
-        (
-            (WORD, 'noise = "joint"', ('"equally_spaced"', '"l1"\nthreshold = "1"')),
-            'noise "joint" is for sampling.method "equally_spaced"',
-        ),
-    ],
-)
-def test_points_that_may_not_have_it_are_refused(points, given, message):
-    with pytest.raises(ConfigurationError, match=message):
-        points(*given)
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -200,28 +108,3 @@ def test_points_that_may_not_have_it_are_refused(points, given, message):
 def test_a_word_that_nobody_may_give_is_refused_with_the_remedy(stream, given, message):
     with pytest.raises(ConfigurationError, match=message):
         stream(**given)
-
-
-def test_keys_that_are_left_out_change_no_configuration_hash(stream):
-    """The key that came later and is not given is as if it did not exist."""
-    hashes = [
-        stream(*given).configuration_hash
-        for given in (("",), ('noise = "laplace"',), ('noise = "joint"', WORD), ("", WORD))
-    ]
-    assert all(one != other for one, other in pairwise([*hashes, hashes[0]]))
-    document = stream().model_dump(mode="json")
-    assert document["stream"]["leaves_per_period"] is None
-    assert document["mechanism"]["noise"] is None
-
-
-def test_the_dry_run_says_over_how_many_steps_noise_is_joint(stream):
-    root, leaves = dry_run(stream(), [DAY]).periods[0].levels
-    (joint,), (plain,) = root.stages[0].noise, leaves.stages[0].noise
-    assert (joint.joint_over, plain.joint_over) == (6, 1)
-    # both levels have half of epsilon: 960 for Laplace noise, and 9 groups in place of 48 steps
-    assert (joint.scale, plain.scale) == pytest.approx((180, 960), rel=1e-9)
-    assert joint.deviation == pytest.approx(180 * (7 * 8 / 3) ** 0.5, rel=1e-9)
-    document = dry_run_document(dry_run(stream(), [DAY]))
-    root, leaves = document["periods"][0]["levels"]
-    assert root["stages"][0]["noise"][0]["joint_over"] == 6
-    assert "joint_over" not in leaves["stages"][0]["noise"][0]

@@ -1,12 +1,10 @@
 """From settings to the mechanism of a day: its sampler, its stages, its shortest period."""
 
 from datetime import date
-from fractions import Fraction
 
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement import L1Sampling
 from tasks.config import load_settings
 from tasks.release import draw, estimate, reserve, run
 from tasks.release import pipeline as steps
@@ -32,12 +30,6 @@ def l1(small):
     return make
 
 
-def test_l1_sampling_is_as_configured(l1):
-    assert mechanism_for(l1(), WINTER).sampling == L1Sampling(10, Fraction(1, 2), "even")
-    optimal = mechanism_for(l1(allocation='"optimal"', threshold='"0"'), WINTER)
-    assert optimal.sampling == L1Sampling(10, 0, "optimal")
-
-
 def test_the_noise_of_l1_sampling_is_that_of_the_shortest_day_on_every_day(l1):
     """Otherwise a window that meets a 46-step day would lose more than its plan says."""
     settings = l1()
@@ -48,11 +40,6 @@ def test_the_noise_of_l1_sampling_is_that_of_the_shortest_day_on_every_day(l1):
     assert mechanisms[1].plan(46)
     with pytest.raises(ParameterError):
         mechanisms[1].plan(44)
-
-
-@pytest.mark.parametrize(("window", "shortest"), [(24, 24), (48, 46), (336, 46)])
-def test_without_features_a_period_counts_as_no_longer_than_a_window(l1, window, shortest):
-    assert mechanism_for(l1(window, features="[features]\n"), SPRING).shortest_period == shortest
 
 
 def test_a_run_builds_the_mechanism_of_a_day_once(installation, monkeypatch):

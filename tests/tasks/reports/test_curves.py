@@ -8,14 +8,13 @@ from hashlib import sha256
 
 import numpy as np
 import polars as pl
-import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from tasks.reports.curves import BLOCK, make_curves
 from tasks.reports.public import public_facts
 from tasks.reports.summaries import Summaries
-from tests.tasks.reports.conftest import FIRST, GONE
+from tests.tasks.reports.conftest import GONE
 
 
 def parsed(data):
@@ -74,19 +73,6 @@ def test_every_step_is_the_published_one(forty_days):
                 expected = own["load_mw_noise_se"].to_numpy()
                 assert [f"{x:.6g}" for x in found["noise"]] == [f"{x:.6g}" for x in expected]
             at += n_steps
-
-
-def test_of_more_nodes_than_the_page_holds_the_days_are_files_by_year(forty_days, monkeypatch):
-    monkeypatch.setattr("tasks.reports.public.MOST_NODES", 2)
-    monkeypatch.setattr("tasks.reports.curves.BLOCK", 5)
-    facts, curves, _, put = made(forty_days)
-    assert {key: len(names) for key, names in curves.days.items()} == {"2016": 3}
-    header, columns = parsed(put.files[curves.days["2016"][1].removeprefix("curves/").removesuffix(".bin")])
-    assert (header["kind"], header["start"], header["count"], len(header["steps"])) == ("days", 5, 5, 40)
-    rows = pl.read_parquet(forty_days / "data", hive_partitioning=True)
-    own = rows.filter((pl.col("date") == FIRST) & (pl.col("node") == facts.nodes[6].name))
-    assert columns["value"][1, 0] == pytest.approx(own["load_mw"].mean(), rel=1e-12)
-    assert np.isnan(columns["value"][:, (GONE - FIRST).days]).all()
 
 
 def test_a_damaged_file_is_a_gap(forty_days, tmp_path):

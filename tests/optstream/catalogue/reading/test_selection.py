@@ -6,13 +6,10 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import read_published
-from optstream.catalogue.about import NodeFacts
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.export import as_sdmx_csv, exported_columns, rows_of, with_names
+from optstream.catalogue.export import as_sdmx_csv, rows_of
 from optstream.catalogue.read import catalogue_reader
 from optstream.catalogue.sums import period_sums
-from optstream.errors import ParameterError
-from tests.optstream.catalogue.folders import take_back
 
 DAYS = [date(2016, 2, 1) + timedelta(days=number) for number in range(3)]
 
@@ -38,14 +35,6 @@ def test_a_selection_is_the_published_rows_and_reads_no_other_day(folder):
     assert selected(folder).equals(published)
 
 
-def test_what_is_not_there_is_said(folder):
-    with pytest.raises(ParameterError, match="has a node '99'"):
-        selected(folder, ["84", "99"])
-    take_back(folder, DAYS[2])
-    with pytest.raises(ParameterError, match="no day of this span is published"):
-        selected(folder, first=DAYS[2])
-
-
 def test_sdmx_csv_has_an_observation_for_each_instant_of_a_node(folder):
     """Columns and their order, and one observation a key, as the format's field guide has them."""
     rows = selected(folder, first=DAYS[1])
@@ -63,18 +52,3 @@ def test_sdmx_csv_has_an_observation_for_each_instant_of_a_node(folder):
         sums = as_sdmx_csv(period_sums(rows, "load_mw", period, ()), "load_mw", period)
         assert sums["TIME_PERIOD"].unique().sort().to_list() == times
         assert sums.columns == by_step.columns
-
-
-def test_names_stand_beside_their_nodes_and_every_column_has_its_meaning(folder):
-    rows = selected(folder, first=DAYS[2])
-    named = with_names(rows, {"84": NodeFacts("Auvergne"), "FR": NodeFacts(latitude=46.0, longitude=2.0)})
-    assert named.columns[named.columns.index("node") + 1] == "name"
-    assert dict(named.select("node", "name").unique().iter_rows()) == {
-        node: "Auvergne" if node == "84" else None for node in rows["node"].unique()
-    }
-    assert with_names(rows, {"FR": NodeFacts(latitude=46.0, longitude=2.0)}).equals(rows)
-    assert with_names(named, {"84": NodeFacts("another")}).equals(named)
-    for frame in (named, period_sums(rows, "load_mw", "day", ())):
-        told = exported_columns("load_mw", frame.columns)
-        assert [column.name for column in told] == frame.columns
-        assert all(column.meaning for column in told)

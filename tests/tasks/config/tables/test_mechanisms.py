@@ -7,14 +7,9 @@ from datetime import date
 import pytest
 
 from optstream import mechanisms
-from optstream.errors import ParameterError
 from optstream.history.prior import COMPONENTS
-from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
-from optstream.mechanisms.blocks import Figures
+from optstream.mechanisms import Hierarchical
 from optstream.mechanisms.history_informed import medians_of, with_medians
-from optstream.mechanisms.history_informed_tree import choose_level_shares
-from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
-from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.config.schema import MECHANISMS
 from tasks.release.mechanism import mechanism_for
@@ -45,62 +40,6 @@ def load(load_text):
 HALVES, BY_MODEL = 'levels = ["1/2", "1/2"]', 'levels = "model"'
 
 
-def test_level_shares_by_the_model_are_those_of_the_mechanism(load):
-    settings = load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
-    mechanism = mechanism_for(settings, DAY)
-    assert mechanism.level_shares == settings.level_shares
-    assert sum(settings.level_shares) == 1
-    noise = float(settings.model.alpha / settings.model.epsilon) / 5000.0
-    assert settings.level_shares == choose_level_shares(settings.tree_of(date.min), Figures(48, 48, noise))
-    assert settings.describe_mechanism(date.min)["level_shares"] == [
-        str(share) for share in settings.level_shares
-    ]
-    assert mechanism.epsilon <= 1
-
-
-def test_level_shares_by_the_model_are_found_once_and_kept(load, monkeypatch):
-    """Of the same configuration, by another process; a damaged file costs the time again."""
-    settings = load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
-    file = settings.file
-    assert settings.level_shares
-    assert not settings.trusted_folder.exists()  # a dry run makes no folder
-    settings.trusted_folder.mkdir()
-    settings = load_settings(file)
-    found, looked = settings.level_shares, []
-    kind = type(settings)
-    make = kind.model_level_shares
-    monkeypatch.setattr(kind, "model_level_shares", lambda self: looked.append(1) or make(self))
-    assert load_settings(file).level_shares == found
-    assert not looked
-    kept = settings.level_shares_file
-    for damaged in (b"{", kept.read_bytes().replace(str(found[0]).encode(), b"x"), b"[]"):
-        kept.write_bytes(damaged)
-        assert load_settings(file).level_shares == found
-    assert len(looked) == 3
-    file.write_text(file.read_text().replace("scale = 5000.0", "scale = 50.0"))
-    assert load_settings(file).configuration_hash != settings.configuration_hash
-    assert load_settings(file).level_shares
-    assert len(looked) == 4
-
-
-def test_level_shares_are_stated_however_they_were_configured(load):
-    """They are parameters of the mechanism, and readers are promised all of these."""
-    settings = load("Laplace", (HALVES, 'levels = ["1/3", "2/3"]'))
-    assert settings.describe_mechanism(date.min)["level_shares"] == ["1/3", "2/3"]
-
-
-@pytest.mark.parametrize(("name", "keys"), [("HistoryInformed", {}), ("Laplace", {})])
-def test_level_shares_by_the_model_need_a_model_and_a_public_scale(refusal, name, keys):
-    said = refusal(name, (HALVES, BY_MODEL), **keys)
-    assert 'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale' in said
-
-
-def test_level_shares_are_a_list_or_the_word(refusal):
-    said = refusal("HistoryInformed", (HALVES, 'levels = "best"'), scale=5000.0)
-    assert "budget.levels must be a list of shares in [0, 1]" in said
-    assert "got 'best'" in said
-
-
 @pytest.mark.parametrize("name", PLAIN)
 def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(load, name):
     settings = load(name)
@@ -119,18 +58,6 @@ def test_keys_reach_the_mechanism(load):
     assert fourier.shortest_period == 46
     budget = mechanism_for(load("BudgetAbsorption", distance_share='"1/3"'), DAY).mechanism
     assert str(budget.distance_share) == "1/3"
-
-
-def test_holidays_are_those_of_the_country_and_those_that_are_named(load):
-    keys = {"country": '"FR"', "holidays": "[2025-01-17]", "scale": "500.0", "n_blocks": "6"}
-    mechanism = mechanism_for(load("HistoryInformed", **keys), DAY)
-    assert type(mechanism) is HistoryInformedTree
-    assert mechanism.pattern.scale == 500.0
-    days, calendar = mechanism.pattern.days, load("HistoryInformed").calendar
-    steps = [calendar.first_step(date(2025, 1, day)) for day in (1, 16, 17, 18, 19)]
-    assert days.kinds(days.clock(steps)).tolist() == [REST_DAY, WORKDAY, REST_DAY, SATURDAY, REST_DAY]
-    with pytest.raises(ParameterError, match=r"country must be a code .* got 'ZZ'"):
-        mechanism_for(load("HistoryInformed", country='"ZZ"'), DAY)
 
 
 GENERAL = medians_of(COMPONENTS)
@@ -155,16 +82,6 @@ def test_a_public_proxy_seeds_the_prior_and_the_lineage_says_so(load):
     assert "proxy" not in without.describe_mechanism(date.min)
 
 
-def test_level_shares_are_chosen_by_the_prior_that_is_used(load):
-    own = {name: [row[0] / 100, 3 * row[1], *row[2:]] for name, row in GENERAL.items()}
-    found = [
-        load("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0, noise='"laplace"', **keys)
-        for keys in ({}, {"proxy": proxy(own)})
-    ]
-    assert found[0].level_shares != found[1].level_shares
-    assert mechanism_for(found[1], DAY).level_shares == found[1].level_shares
-
-
 @pytest.mark.parametrize(
     "broken",
     [
@@ -180,15 +97,6 @@ def test_a_proxy_that_is_none_is_refused(refusal, broken):
     assert "mechanism.proxy must be the table that `python -m studies learn-proxy` prints" in refusal(
         "HistoryInformed", proxy=broken
     )
-
-
-def test_groups_are_each_levels_own_or_come_from_the_children(load):
-    own = mechanism_for(load("PeGaSus"), DAY)
-    children = mechanism_for(load("PeGaSus", groups='"children"', smoother='"average"'), DAY)
-    assert (type(own), type(children)) == (Hierarchical, PeGaSusTree)
-    assert children.mechanism.smoother == "average"
-    assert [spend.level for spend in own.plan(4)] == [0, 0, 1, 1]
-    assert [spend.level for spend in children.plan(4)] == [0, 1, 1]
 
 
 def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
@@ -240,15 +148,3 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
 )  # fmt: skip
 def test_refusals_name_the_key_the_range_and_the_remedy(refusal, arguments, keys, message):
     assert re.search(message, refusal(*arguments, **keys))
-
-
-def test_the_nearest_name_is_offered_and_no_other_table_is_blamed(refusal):
-    message = refusal("Pegasus")
-    assert message.endswith("got 'Pegasus'; did you mean PeGaSus?")
-    assert "sampling" not in message
-
-
-def test_a_mechanism_without_a_name_is_told_the_names(refusal):
-    message = refusal("Laplace", ('name = "Laplace"\n', ""))
-    assert "mechanism.name is missing; it must be" in message
-    assert "BudgetAbsorption" in message

@@ -1,11 +1,8 @@
 """What streams of one population say alike is said once, in a file that each of them names."""
 
-from fractions import Fraction
-
 import pytest
 
-from optstream.errors import ConfigurationError
-from tasks.config import load_settings, stream_files
+from tasks.config import load_settings
 from tasks.release.run import terms_of
 from tests.tasks.config.refused import refused
 from tests.tasks.products import POPULATION, two_products
@@ -41,16 +38,6 @@ def test_the_file_changes_no_hash(products):
     assert gas.settings.configuration_hash == before
 
 
-def test_what_is_said_twice_must_be_the_same(products):
-    gas = products["gas"]
-    gas.configure('alpha = "3"', 'alpha = "3"\nepsilon = "1"')
-    assert gas.settings.model.epsilon == 1
-    gas.configure('epsilon = "1"', 'epsilon = "2"')
-    told = refused(load_settings, gas.folder / "optstream.toml")
-    assert "privacy.epsilon is another in" in told
-    assert "got '2' beside '1': say it once, there" in told
-
-
 def test_another_ledger_is_refused_and_not_shown(products):
     gas = products["gas"]
     (gas.folder / "optstream.toml").open("a").write('[ledger]\nurl = "postgresql://u:secret@there/ledger"\n')
@@ -80,24 +67,3 @@ def test_a_mistake_in_the_file_is_told_with_its_place(products, tmp_path, before
     found = refused(load_settings, tmp_path / "gas/optstream.toml")
     assert told in found
     assert "population.toml" in found
-
-
-def test_a_population_file_is_no_configuration_and_names_those_of_its_streams(products, tmp_path):
-    file = tmp_path / "population.toml"
-    assert "is the file of a population" in refused(load_settings, file)
-    own = [tmp_path / name / "optstream.toml" for name in products]
-    assert stream_files([file]) == own
-    assert stream_files([own[1], file]) == own[::-1]
-    assert stream_files([tmp_path / "absent.toml"]) == [tmp_path / "absent.toml"]
-    file.write_text("streams = []\n")
-    with pytest.raises(ConfigurationError, match="streams must list"):
-        stream_files([file])
-
-
-def test_shares_of_the_model_need_no_list_of_their_own(tmp_path):
-    products = two_products(tmp_path, share="model")
-    shares = [one.settings.stream_share for one in products.values()]
-    assert sum(shares) == 1
-    assert Fraction(0) < shares[0] < 1
-    products["gas"].configure("[budget]", '[budget]\nshared_with = ["../electricity/optstream.toml"]')
-    assert "budget.shared_with must be left out" in refused(load_settings, tmp_path / "gas/optstream.toml")

@@ -9,11 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import DumpError
-from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
 from tasks.ingest.sandbox import reading_apart
 from tasks.release.inputs import UNKNOWN, hashing
-from tests.tasks.conftest import SmallStream
 
 DAY = date(2025, 1, 15)
 
@@ -40,14 +38,6 @@ def test_a_complete_dump_lists_its_files_in_tree_order(stream):
         ["region=84/date=2025-01-15/a.parquet", "region=84/date=2025-01-15/part-0.parquet"],
         ["region=11/date=2025-01-15/part-0.parquet"],
     ]
-
-
-def test_hidden_files_are_left_alone(stream):
-    for name in (".part-0.parquet.crc", "_metadata", "_common_metadata", "_started_1", "_metadata.parquet"):
-        (stream.folder("84") / name).write_text("x")
-    for folder in (stream.settings.input_folder, stream.folder("84").parent, stream.folder("84")):
-        (folder / "_temporary").mkdir()
-    assert [len(leaf) for leaf in found(stream).files] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -88,21 +78,6 @@ def test_the_folder_of_a_table_is_refused_by_the_name_of_its_log(stream, log, ab
     assert type(error) is DumpError
     assert log in str(error)
     assert "is the log of a table" in str(error)
-
-
-@pytest.mark.parametrize(
-    ("folder", "log"),
-    [("country=FR", "_delta_log"), ("country=FR", ".hoodie"), ("data", "metadata/v1.metadata.json")],
-)
-def test_a_part_of_a_table_is_refused_too(small, folder, log):
-    file = small().settings.file
-    file.write_text(file.read_text().replace('folder = "dumps"', f'folder = "table/{folder}"'))
-    stream = SmallStream(load_settings(file))
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-    assert not isinstance(found(stream), Exception)
-    (stream.settings.input_folder.parent / log).mkdir(parents=True)
-    assert "is the log of a table" in str(found(stream))
 
 
 @pytest.mark.parametrize(
@@ -159,18 +134,6 @@ def test_a_file_of_two_terabytes_is_refused_by_its_size(stream):
     assert UNKNOWN in inputs_of(dump).values()
 
 
-def test_hashes_end_with_the_time_limit_and_with_the_block(stream, monkeypatch):
-    path = stream.folder("84") / "part-0.parquet"
-    os.truncate(path, 2**35)  # half a minute of hashing
-    dump = found(stream)
-    with pytest.raises(DumpError, match="damaged"), hashing(stream.settings, [dump]) as inputs_of:
-        raise DumpError("damaged")
-    limit = stream.settings.input.model_copy(update={"time_limit": "0min"})
-    with hashing(stream.settings.model_copy(update={"input": limit}), [dump]) as inputs_of:
-        pass
-    assert "took longer than input.time_limit" in str(inputs_of(dump))
-
-
 def test_a_list_may_give_the_hash_of_each_file(small):
     stream = small(marker='file_list = "_FILES"')
     for region in ("84", "11"):
@@ -199,19 +162,6 @@ def test_a_missing_region_may_still_arrive(stream):
     assert "2025-01-15: the dump region=11/date=2025-01-15 is missing" in str(error)
 
 
-def test_a_missing_marker_may_still_arrive(stream):
-    (stream.folder("11") / "_SUCCESS").unlink()
-    error = found(stream)
-    assert isinstance(error, LateDumpError)
-    assert "the marker _SUCCESS of region=11/date=2025-01-15 is absent" in str(error)
-
-
-def test_a_missing_input_folder_may_still_be_mounted(small):
-    error = discover(small().settings, [DAY])[DAY]
-    assert isinstance(error, LateDumpError)
-    assert "the input folder 'dumps' does not exist" in str(error)
-
-
 @pytest.mark.parametrize("region", ["99", "FR", "..", "..%2Fx", "84 ", "84\n2025"])
 def test_an_unknown_region_is_refused_not_waited_for(stream, region):
     stream.write(region, stream.rows(1.0))
@@ -220,32 +170,6 @@ def test_an_unknown_region_is_refused_not_waited_for(stream, region):
     assert repr(f"region={region}") in str(error)
     assert "\n" not in str(error)
     assert "is not a leaf of the hierarchy of that day, which has '84', '11'; add it to" in str(error)
-
-
-def test_an_unknown_region_concerns_its_own_days_only(stream):
-    stream.write("99", stream.rows(1.0), day=date(2025, 1, 14))
-    assert not isinstance(found(stream), Exception)
-
-
-def test_a_complete_dump_without_files_is_refused(stream):
-    (stream.folder("84") / "part-0.parquet").unlink()
-    error = found(stream)
-    assert type(error) is DumpError
-    assert "region=84/date=2025-01-15 is marked complete but holds no Parquet file" in str(error)
-
-
-def test_a_delivery_of_another_format_is_told_of_once_with_what_is_there(stream):
-    for region in ("11", "84"):
-        (stream.folder(region) / "part-0.parquet").rename(stream.folder(region) / "part-0.csv")
-    assert str(found(stream)) == (
-        "2025-01-15: region=84/date=2025-01-15/'part-0.csv' must end in .parquet; rename it if it is a whole "
-        "Parquet file, else move it away, or begin its name with \"_\", which hides it (and so for '11')"
-    )
-
-
-def test_a_folder_in_place_of_a_file_is_refused(stream):
-    (stream.folder("84") / "x.parquet").mkdir()
-    assert "region=84/date=2025-01-15/'x.parquet' must be a file" in str(found(stream))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Electricity and gas of the same people: two streams, one ledger, one privacy budget that they divide."""
 
-import json
 import shutil
 from dataclasses import replace
 from datetime import date
@@ -9,7 +8,6 @@ from fractions import Fraction
 import pytest
 
 from optstream.catalogue import check_files
-from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import LedgerError
 from optstream.privacy import worst_window
 from tasks.ledger.verify import verify
@@ -56,17 +54,6 @@ def test_a_product_that_plans_with_all_of_it_is_refused(products):
     gas = products["gas"]
     gas.configure('stream_share = "1/2"', 'stream_share = "1"')
     assert statuses(gas.release(DAY)) == {Status.REFUSED}
-
-
-def test_the_statement_says_that_others_share_the_budget(products):
-    for name, one in products.items():
-        one.release(DAY)
-        (manifest,) = (one.folder / "published/manifests").rglob("*.json")
-        statement = ReleaseStatement.from_document(json.loads(manifest.read_text())["statement"])
-        assert ("streams of another quantity" in statement.in_words()) is (name == "gas")
-        assert statement.budget_alpha == (Fraction(1) if name == "gas" else None)
-        assert statement.epsilon_plan <= Fraction(1, 2)
-        assert statement.epsilon_of_grant == 1
 
 
 def test_noise_of_one_that_became_known_is_said_by_all(products):
@@ -148,14 +135,6 @@ def test_an_amendment_of_one_product_is_one_of_all_and_a_later_stream_joins(prod
     assert len(charged) == 5
     assert not above(guarantees, charged)
     assert worst_window([spend for one in charged[1:] for spend in one.spends], 48).epsilon > Fraction(1, 2)
-
-
-def test_keys_of_products_change_no_hash_where_they_are_left_out(installation):
-    before = installation.settings.configuration_hash
-    installation.configure("[budget]", '[budget]\nstream_share = "1"')
-    assert installation.settings.configuration_hash == before
-    installation.configure('stream_share = "1"', 'stream_share = "1/2"')
-    assert installation.settings.configuration_hash != before
 
 
 def sharing(products, text='stream_share = "model"\nshared_with = ["{}"]'):
