@@ -80,14 +80,6 @@ def test_workers_that_may_spill_are_refused_before_anything_is_charged(settings)
     assert open_ledger(settings.ledger_url).releases("two-regions") == ()
 
 
-@pytest.mark.nightly
-def test_a_cluster_without_workers_is_named(settings, monkeypatch):
-    monkeypatch.setattr(workers, "WORKER_SECONDS", 1)
-    with cluster(n_workers=0) as running:
-        outcome = run_with(settings, running.scheduler_address)
-    assert "has no workers" in outcome.message
-
-
 @pytest.mark.slow
 def test_a_cluster_that_is_not_there_is_named(settings, monkeypatch):
     monkeypatch.setattr(workers, "CONNECT_SECONDS", 0.2)

@@ -5,20 +5,11 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.stream import Calendar
 from optstream.stream.calendar import ORIGIN
-from optstream.stream.public_days import REST_DAY, SATURDAY, UNKNOWN_WEEK, WORKDAY, PublicDays
+from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY, PublicDays
 
 PARIS = Calendar(30, "Europe/Paris")
-
-
-def test_days_of_one_length_are_counted_from_the_first():
-    days = PublicDays.from_date(date(2016, 2, 1), 48, [date(2016, 2, 3)])  # a Monday
-    clock = days.clock(np.arange(7 * 48))
-    assert np.array_equal(clock, np.arange(7 * 48))
-    kinds = days.kinds(clock)[::48].tolist()
-    assert kinds == [WORKDAY, WORKDAY, REST_DAY, WORKDAY, WORKDAY, SATURDAY, REST_DAY]
 
 
 @pytest.mark.parametrize(
@@ -49,25 +40,6 @@ def test_a_calendars_week_and_holidays_are_the_dates_own():
             (date(2016, 5, 8), REST_DAY),
         ):
             assert days.kinds(days.clock([calendar.first_step(day)])).tolist() == [wanted]
-
-
-def test_without_a_week_all_days_are_alike():
-    days = PublicDays(52)
-    assert set(days.kinds(days.clock(np.arange(520))).tolist()) == {UNKNOWN_WEEK}
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"steps_per_day": 0}, "steps_per_day must be an integer of at least 1; got 0"),
-        ({"steps_per_day": 48, "first_weekday": 7}, r"first_weekday must be in \[0, 6\], Monday 0, or None"),
-    ],
-)
-def test_what_does_not_fit_is_refused(given, message):
-    with pytest.raises(ParameterError, match=message):
-        PublicDays(**given)
-    with pytest.raises(ParameterError, match=r"first_day of PublicDays must be a day such as .*'2024-03-01'"):
-        PublicDays.from_date("2024-03-01", steps_per_day=24)
 
 
 @pytest.mark.parametrize("zone", ["Europe/Paris", "America/New_York", "Australia/Lord_Howe"])

@@ -11,12 +11,10 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.storage.parquet import Limits
 from optstream.stream.calendar import ORIGIN
-from tasks.config import checks
-from tasks.plan.dry_run import dry_run
 from tasks.trusted import covariates as public_series
 from tasks.trusted import covariates as reading
 from tasks.trusted.covariates import read_covariates, read_here
-from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, released_by
+from tests.tasks.two_regions import FEW_BLOCKS, released_by
 
 FIRST = date(2016, 2, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -100,13 +98,6 @@ def test_instants_are_averaged_over_local_days(configured, tmp_path):
     table.write_parquet(tmp_path / "warmth.parquet")
     found = one(configured(ENTRY + 'value = "degrees"\n'))
     assert found.values.tolist() == [[1, 3]]
-
-
-def test_it_applies_below_the_named_nodes_alone(configured, tmp_path):
-    by_node(("84",)).drop("node").write_parquet(tmp_path / "warmth.parquet")
-    found = one(configured(ENTRY + 'nodes = ["11"]\nlevel = 1\n'))
-    assert np.isfinite(found.values).all(axis=1).tolist() == [False, False, True]
-    assert found.level == 1
 
 
 @pytest.mark.parametrize(
@@ -246,39 +237,6 @@ def test_a_private_place_is_refused(configured, place):
         configured(entry_at(place))
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("covariates = 1\n", "covariates must be a list of at most 8 tables, each headed [[covariates]]"),
-        (ENTRY.replace("source", "origin"), "[[covariates]] 1: source is missing; it must be a text of 1 to"),
-        (ENTRY.replace("source", "origin"), "[[covariates]] 1: origin is not a known key"),
-        (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be after how many days"),
-        (ENTRY + ENTRY, "[[covariates]] 2: name must not be that of another covariate; got 'warmth'"),
-        (ENTRY + 'nodes = ["99"]\n', "1: nodes must be of the hierarchy, such as '84'; got '99'"),
-        (
-            ENTRY.replace(f'sha256 = "{UNKNOWN}"\n', ""),
-            "1: sha256 is missing; it must be, of a file, what `sha256sum` prints",
-        ),
-        (
-            ENTRY.replace(UNKNOWN, "1f"),
-            "1: sha256 must be of a file, what `sha256sum` prints: 64 hexadecimal",
-        ),
-        (ENTRY.replace(".csv", ""), "1: sha256 is for a .parquet or .csv file; got the path 'warmth'"),
-        (ENTRY + "level = 2\n", "[[covariates]] 1: level must be in [0, 1]; got 2"),
-    ],
-)
-def test_a_wrong_key_is_named_with_its_range(configured, text, problem):
-    ahead = text + INFORMED if text.startswith("covariates") else INFORMED + text
-    with pytest.raises(ConfigurationError) as caught:
-        configured("", ahead)
-    assert problem in str(caught.value)
-
-
-def test_other_mechanisms_take_none(configured):
-    with pytest.raises(ConfigurationError, match=r'\[\[covariates\]\] is for mechanism\.name "HistoryInf'):
-        configured(before=CONFIGURATION)
-
-
 def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
     hashes = {
         configured(text).configuration_hash
@@ -287,20 +245,3 @@ def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
     assert len(hashes) == 1
     assert configured("").configuration_hash not in hashes
     assert configured(ENTRY + "publication_lag_days = 2\n").configuration_hash not in hashes
-
-
-def test_estimates_hold_as_many_numbers_as_memory_has(configured, monkeypatch):
-    """Both limits are of the memory that a drawn day's estimate takes."""
-    monkeypatch.setattr(checks, "MOST_ROWS", 3)
-    monkeypatch.setattr(checks, "MOST_GROUPS", 1)
-    configured(ENTRY + "level = 0\n")
-    with pytest.raises(ConfigurationError) as caught:
-        configured(ENTRY + "level = 1\n" + ENTRY.replace('"warmth"', '"wind"'))
-    assert "[[covariates]] may have at most 3 series of nodes together" in str(caught.value)
-    assert "got 2 for each of 3 nodes: leave some out" in str(caught.value)
-    assert "level must be one of at most 1 nodes, or be left out; got 1, which has 2" in str(caught.value)
-
-
-def test_a_dry_run_says_what_nights_would_go_without(configured):
-    (warning, *_) = dry_run(configured(), DAYS).warnings
-    assert warning.startswith("covariate warmth: warmth.csv must be the path of another stream")

@@ -152,8 +152,3 @@ def test_a_dump_delivered_twice_counts_once(stream):
     once = [("text", pl.Float64, 50, rows)]
     check(stream, DAYS[0], [once + once, [whole_day(48, 1)]])
     check(stream, DAYS[0], [once, once])
-
-
-def test_rows_of_one_customer_alone_may_be_many(stream):
-    everybody = [("unknown", step, "0.345") for step in range(48)] * 20
-    check(stream, DAYS[0], [[("text", pl.Float64, 100, everybody)], [("text", pl.Float64, 100, everybody)]])

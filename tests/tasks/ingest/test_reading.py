@@ -72,17 +72,6 @@ def test_absence_counts_as_zero_even_where_the_bounds_exclude_it():
     assert read(pl.Series([None, 0.0]), (Fraction(5), Fraction(6)))["units"].to_list() == [0, 5000]
 
 
-@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64], ids=str)
-def test_a_value_on_its_bound_is_not_outside(dtype):
-    found = read(pl.Series([0.1, -0.1, 0.2], dtype=dtype), (Fraction("-0.1"), Fraction("0.1")))
-    assert found["out_of_bounds"].to_list() == [False, False, True]
-
-
-@pytest.mark.parametrize("dtype", [pl.String, pl.Boolean, pl.Date, pl.List(pl.Int8), pl.UInt128], ids=str)
-def test_what_cannot_be_counted_exactly_is_known_from_its_type(dtype):
-    assert not countable(dtype)
-
-
 @pytest.mark.parametrize("scale", [12, 17, 18, 30, 38])
 @pytest.mark.parametrize(
     "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str

@@ -66,15 +66,6 @@ def test_no_file_is_opened_to_look(released, monkeypatch):
     assert lost_files(released.settings, None) == {}
 
 
-def test_a_file_that_no_page_was_made_of_is_looked_for_by_its_name_alone(watched):
-    watched.released(FIRST)
-    catalogue = read_catalogue(watched.folder / "published")
-    harm(file_of(watched), "not as long")
-    assert lost_files(watched.settings, catalogue) == {}
-    harm(file_of(watched), "missing")
-    assert lost_files(watched.settings, catalogue) == {FIRST: published_files.MISSING}
-
-
 def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released):
     """The catalogue was read before, the folder is listed after."""
     before = find_catalogue(released.folder / "published")

@@ -50,10 +50,6 @@ def test_every_look_and_a_last_one_at_the_hour(load, begins, every, until):
     assert all(cron.endswith(" * * 1-5") for cron in crons)
 
 
-def test_a_cron_of_many_times_is_all_looks(load):
-    assert looks_of(load('[schedule]\ncron = "*/20 2-14 * * *"')) == ("*/20 2-14 * * *",)
-
-
 def test_a_night_that_begins_after_its_end_is_refused_also_by_the_defaults(load):
     settings = load('[watch]\nlate_after = "02:00"')
     with pytest.raises(ConfigurationError, match=r"must begin before watch\.late_after, 02:00"):
@@ -102,13 +98,3 @@ def test_what_went_wrong_is_left_at_once(load, status):
     assert night_of(load(), [Requested(DAY).ended(status, "why")], [], EARLY).left == (
         f"{DAY} {status}: why",
     )
-
-
-@pytest.mark.parametrize("status", [status for status in Status if status.is_good])
-def test_what_is_good_is_not_left(load, status):
-    night = night_of(load(), [Requested(DAY).ended(status, "why")], [], LATE)
-    assert (night.words, night.left) == (f"{DAY} {status}", ())
-
-
-def test_nothing_to_do_is_said():
-    assert night_of(None, [], [], LATE).words == "nothing to do"

@@ -30,7 +30,6 @@ from optstream.catalogue.measurements import (
     mechanism_from,
 )
 from optstream.errors import PublicationError
-from optstream.history.prior import COMPONENTS
 from optstream.storage.parquet import decode_table, encode_table
 from optstream.stream import PublicDays
 
@@ -75,12 +74,6 @@ def test_a_day_alone_or_beside_another_measurement_of_a_day_is_refused(days):
     (block, sums), *_ = known.items()
     with pytest.raises(PublicationError, match="rests on other measurements"):
         completed(last, known | {block: tuple(value + 1 for value in sums)})
-
-
-@pytest.mark.parametrize("data", [b"", b"PAR1", b"{}" * 100])
-def test_other_bytes_are_refused(data):
-    with pytest.raises(PublicationError, match="file of measurements"):
-        decode_measurements(data)
 
 
 def with_footer(file, change):
@@ -169,13 +162,3 @@ def test_a_window_whose_noise_would_take_long_to_find_is_refused():
     document["model"]["window_length"] = LARGEST_NUMBER
     with pytest.raises(PublicationError, match="no mechanism"):
         mechanism_from(document)
-
-
-def test_a_stream_of_a_million_leaves_comes_back():
-    laplace = Hierarchical(Laplace(MODEL, declared_leaves=10**6), TREE, ["1/2", "1/2"])
-    assert mechanism_from(json.loads(json.dumps(describe(laplace)))) == laplace
-
-
-def test_a_kernel_of_ones_own_has_no_document():
-    own = HistoryInformed(MODEL, n_blocks=4, block_length=1, days=PublicDays(24), components=COMPONENTS[:1])
-    assert describe(own) is None

@@ -87,16 +87,6 @@ def test_what_is_written_is_read_back_to_the_precision_of_float32():
         np.testing.assert_allclose(found.terms.of_sum(weights), terms().of_sum(weights), rtol=1e-5)
 
 
-def test_pairs_of_nodes_that_no_sum_is_asked_of_are_left_out():
-    """Of 316 nodes a day has millions of pairs; a sum of three needs six of each term, an export none."""
-    data = encode_errors(terms(), NODES, DAY, "whole")
-    every, two, none = (decode_errors(data, among) for among in (None, ("a", "b"), ()))
-    assert [len(one.terms.nodes.value) for one in (every, two, none)] == [12, 8, 6]
-    weights = np.array([0.0, 1.0, -2.0])
-    np.testing.assert_array_equal(two.terms.of_sum(weights), every.terms.of_sum(weights))
-    np.testing.assert_array_equal(none.variances_of_sums(), every.variances_of_sums())
-
-
 def test_sql_alone_gives_the_variance_of_a_sum(tmp_path):
     (tmp_path / "errors.parquet").write_bytes(encode_errors(terms(), NODES, DAY, "noise"))
     ((found,),) = duckdb.sql(f"""
@@ -118,12 +108,6 @@ def test_days_before_are_named_by_their_dates(tmp_path):
     assert rows["earlier_date"].drop_nulls().unique().sort().to_list() == [
         DAY - timedelta(days=2), DAY - timedelta(days=1)
     ]  # fmt: skip
-
-
-@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: b"PAR1" + data])
-def test_other_bytes_are_refused(damage):
-    with pytest.raises(PublicationError, match="file of errors"):
-        decode_errors(damage(encode_errors(terms(), NODES, DAY, "whole")))
 
 
 def test_a_file_that_claims_too_much_is_refused(monkeypatch):
@@ -182,9 +166,3 @@ def test_what_bound_and_rounding_added_is_told_beside_the_terms_and_changes_none
     assert not alone.added.any()
     for one in (lambda terms: terms.steps, lambda terms: terms.earlier, lambda terms: terms.nodes.value):
         np.testing.assert_array_equal(one(found.terms), one(alone.terms))
-
-
-def test_a_nodes_daily_sum_has_the_variance_of_its_terms():
-    found = decode_errors(encode_errors(terms(), NODES, DAY, "whole"))
-    wanted = [terms().variance(node, np.ones(4)) for node in np.eye(3)]
-    np.testing.assert_allclose(found.variances_of_sums(), wanted, rtol=1e-6)

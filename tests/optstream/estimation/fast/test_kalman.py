@@ -57,11 +57,6 @@ def test_the_papers_recursion_by_hand():
     assert posterior.variance == pytest.approx(24.0)
 
 
-def test_before_the_first_sample_the_walk_runs_backwards():
-    mean, variance = ConstantState(3.0, 5.0, {}).before_first(4, np.array([7.0]))
-    assert (mean[0], variance) == (7.0, 17.0)
-
-
 def test_a_line_through_the_last_two_and_its_noise():
     line = StraightLine(2.0, {})
     assert line.prior(0) is None

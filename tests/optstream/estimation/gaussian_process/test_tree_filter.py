@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.estimation.error_terms import times_before
-from optstream.history import tree as leaf_covariance
-from optstream.history.filter import DoubtOfDays, TreeFit
+from optstream.history.filter import TreeFit
 from optstream.history.learn import step_blocks
 from optstream.history.posterior import Conditioned, DoubtOfLeaves, Fitted, series_of
 from optstream.history.tree import TreePosterior
@@ -53,15 +52,3 @@ def test_where_a_value_is_a_day_the_factor_of_values_is_its_own(steps_per_day, n
     assert isinstance(doubt, DoubtOfLeaves)
     plain = series_of(fit.found, step_blocks(steps, fit.days))[1]
     assert np.array_equal(fit.series(steps, doubt)[1], plain)
-
-
-def test_a_day_of_two_steps_is_divided():
-    assert isinstance(doubt_of(fit_of(2), range(192, 194)), DoubtOfDays)
-
-
-@pytest.mark.parametrize(("most_steps", "is_known"), [(SLOTS, True), (SLOTS - 1, False)])
-def test_many_nodes_at_many_steps_would_take_a_night_too_long(monkeypatch, most_steps, is_known):
-    monkeypatch.setattr(leaf_covariance, "MOST_CORRELATED", 0)
-    monkeypatch.setattr(leaf_covariance, "MOST_STEPS", most_steps)
-    doubt = doubt_of(fit_of(SLOTS), range(192, 192 + SLOTS))
-    assert (doubt is not None) == is_known

@@ -135,16 +135,6 @@ def test_more_than_400_nodes_err_as_the_dense_process_says():
     np.testing.assert_allclose(products.variances(), exact, rtol=1e-5)
 
 
-def test_a_leaf_of_no_size_hinders_no_terms(many):
-    random = np.random.default_rng(3)
-    tree = ragged(random, 50)
-    seen = seen_of(random, tree, 20)
-    seen.sizes[3] = 0.0
-    many(True)
-    terms = error_terms(SumsOfTimes(doubt_of(seen), np.eye(SLOTS + N_RUNS), N_RUNS, 1.0), tree, SLOTS)
-    assert terms.of_each()[:, tree.leaf_indices[3]] == pytest.approx(0.0, abs=1e-12)
-
-
 def test_what_covariates_leave_open_is_in_groups_too(many):
     random = np.random.default_rng(2)
     tree = ragged(random, 40)

@@ -9,7 +9,7 @@ from time import sleep
 
 import pytest
 
-from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
 from optstream.ledger import terms as amend_module
 from optstream.mechanisms import Hierarchical, Laplace
@@ -155,12 +155,6 @@ def test_an_edit_of_guarantees_is_found(ledger, publish, kit, edit, statement):
     ledger.amend(changed(kit, alpha="2"), "larger changes", kit.now)
     edit(statement)
     assert ledger.verify() != []
-
-
-def test_a_reason_is_short_printable_text(ledger, publish, kit):
-    publish()
-    with pytest.raises(ParameterError, match="reason of an amendment"):
-        ledger.amend(changed(kit, epsilon="2"), "", kit.now)
 
 
 def test_compromised_noise_has_lost_everything_permanently(ledger, publish, reserve, kit):

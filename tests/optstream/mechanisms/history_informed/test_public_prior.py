@@ -6,7 +6,6 @@ from datetime import date
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
 from optstream.history.prior import COMPONENTS, TemporalPrior
 from optstream.mechanisms import HistoryInformed
@@ -58,54 +57,9 @@ def test_what_a_public_series_shows_is_found():
     assert found["short memory"][1] < before["short memory"][1] / 2
 
 
-@pytest.mark.slow
-def test_sizes_and_events_stay_as_they_are():
-    found = {one.name: one for one in learn(drawn(CALM, STRETCH_DAYS, seed=3))}
-    for one in COMPONENTS:
-        kept = one.name in ("size", "event", "course of an event")
-        assert (found[one.name] == one) == kept, one.name
-
-
 def test_medians_are_written_and_read_again():
     assert with_medians(medians_of(COMPONENTS)) == COMPONENTS
     assert medians_of(with_medians(CALM)) == CALM
-
-
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
-        ({"drift": [0.1, 0.1]}, r"component 'drift' of a prior must have 3 numbers in \[1e-09, 1e\+06\]"),
-        ({"drift": [0.1, 0.0, 6.0]}, "component 'drift'"),
-        ({"drift": [0.1, float("nan"), 6.0]}, "component 'drift'"),
-        ({"drift": [0.1, 0.1, 1e-200]}, "component 'drift'"),
-        ({"drift": [1e100, 0.1, 6.0]}, "component 'drift'"),
-        ({"event": [0.3, 1.0]}, "a proxy shows the components drift, day to day"),
-        ({"size": [0.3, 1.0]}, "got 'size'"),
-    ],
-)
-def test_medians_that_are_none_are_refused(broken, said):
-    with pytest.raises(ParameterError, match=said):
-        with_medians({**CALM, **broken})
-    with pytest.raises(ParameterError, match="component 'short memory'"):
-        with_medians({name: values for name, values in CALM.items() if name != "short memory"})
-
-
-@pytest.mark.parametrize(
-    ("spoilt", "said"),
-    [
-        (lambda values: values[:, : (STRETCH_DAYS - 1) * SLOTS], "at least 28 days; this has 27"),
-        (
-            lambda values: np.where(np.arange(values.size).reshape(values.shape) == 7, np.nan, values),
-            "finite",
-        ),
-        (lambda values: values * np.array([[0.0], *[[1.0]] * (SERIES - 1)]), "no series of zeros"),
-        (lambda values: values * 1e150, r"must be of sizes in \[1e-100, 1e\+100\]"),
-        (lambda values: values * 1e-170, r"must be of sizes in \[1e-100, 1e\+100\]"),
-    ],
-)
-def test_a_proxy_that_shows_nothing_is_refused(spoilt, said):
-    with pytest.raises(ParameterError, match=said):
-        learn(spoilt(np.ones((SERIES, STRETCH_DAYS * SLOTS))))
 
 
 def test_a_stream_starts_from_the_proxy_and_pays_the_same():
@@ -124,13 +78,3 @@ def test_a_stream_starts_from_the_proxy_and_pays_the_same():
         assert np.allclose(np.exp(state["prior"])[-3], mechanism.prior_components[-2].shared)
     assert spent[0] == spent[1]
     assert missed[seeded] < missed[general]
-
-
-@pytest.mark.slow
-def test_blocks_are_chosen_by_the_prior_that_is_used():
-    wild = {
-        name: [4 * values[0], 4 * values[1], *values[2:]] for name, values in medians_of(COMPONENTS).items()
-    }
-    model = PrivacyModel("1/10", SLOTS, 1)
-    general = HistoryInformed(model, scale=100.0, days=DAYS)
-    assert replace(general, components=with_medians(wild)).blocks.n_blocks > general.blocks.n_blocks

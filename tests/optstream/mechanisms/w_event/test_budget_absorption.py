@@ -30,23 +30,6 @@ def test_by_hand_shares_are_absorbed_and_repaid():
     assert release.values.tolist() == [held]
 
 
-@pytest.mark.parametrize(("distance", "expected"), [(3, 0), (4, 1)])
-def test_by_hand_a_publication_must_be_worth_its_noise(distance, expected):
-    """One share of 1 at the first step, a scale of 1 for each of three series, 3 in all; strictly."""
-    release = BY_HAND.release([[distance - 2], [-1], [1]], noise=SilentNoise())
-    assert release.spends[1].weights == quarters(expected)
-
-
-@pytest.mark.parametrize("begins", [0, 100])
-def test_shares_add_up_from_the_streams_first_step_whatever_its_number(begins):
-    first = BY_HAND.release([[0, 0]], noise=SilentNoise(), first_step=begins)
-    second = BY_HAND.release([[70]], noise=SilentNoise(), first_step=begins + 2, state=first.state)
-    assert second.spends[1].weights == quarters(3)
-    # the debt is remembered for as long as it lasts
-    third = BY_HAND.release([[0, 0, 0]], noise=SilentNoise(), first_step=begins + 3, state=second.state)
-    assert third.spends[1].weights == quarters(0, 0, 1)
-
-
 def test_a_debt_that_no_window_sees_any_more_is_remembered():
     """Four shares at step 3 pay for 4 to 6; at step 8 a window of 4 sees none of it, and two are there."""
     first = BY_HAND.release([[0, 0, 0, 50, 50, 50, 50, 50]], noise=SilentNoise())

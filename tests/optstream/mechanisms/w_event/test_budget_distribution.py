@@ -23,13 +23,6 @@ def test_by_hand_each_publication_takes_half_of_what_its_window_has_left():
     assert paid(mechanism, [jumps]) == (*halves, Fraction(9, 32), Fraction(17, 64))
 
 
-@pytest.mark.parametrize(("distance", "expected"), [(6, 0), (7, Fraction(1, 2))])
-def test_by_hand_a_publication_must_be_worth_its_noise(distance, expected):
-    """Epsilon 2: half of 1 at the first step, a scale of 2 for each of three series, 6 in all; strictly."""
-    mechanism = BudgetDistribution(PrivacyModel("2", 4, 1, "1"))
-    assert paid(mechanism, [[distance - 2], [-1], [1]]) == (expected,)
-
-
 def brute_force(series, window, noise):
     """The algorithm as published, epsilon 2, alpha 1: (step, budget, release) of what it publishes."""
     last, budgets, published = np.zeros(len(series), dtype=int), [], []

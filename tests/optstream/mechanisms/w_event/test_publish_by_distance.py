@@ -76,34 +76,6 @@ def test_control_restarted_each_period_they_cost_up_to_a_half_more(kind, burst):
 
 
 @BOTH
-def test_they_publish_where_the_stream_moves(kind):
-    """A hundred series, so that a distance shows beside its noise: 94 of 2,000 steps against 399 and 947.
-    Seeded, so it counts the same every time. Without noise a constant is published once.
-    """
-    mechanism = build(kind, 20)
-    quiet = np.full((100, 2000), 700)
-    jumps = np.tile(np.arange(2000) // 5 % 2 * 5000, (100, 1))
-    assert mechanism.release(quiet, noise=SilentNoise()).measured.positions[1:] == ()
-    on_quiet, on_jumps = (
-        len(mechanism.release(values, noise=simulated_noise(1)).measured.positions)
-        for values in (quiet, jumps)
-    )
-    assert on_quiet < 150
-    assert on_jumps > 2 * on_quiet
-
-
-@BOTH
-def test_all_series_meet_the_same_schedule_and_the_same_noise(kind):
-    mechanism = build(kind)
-    values = np.zeros((3, 12), dtype=int)
-    values[1, 4:] = 10**6
-    release = mechanism.release(values, noise=simulated_noise(5))
-    assert 4 in release.measured.positions
-    assert release.measured.points.shape == (3, len(release.measured.positions))
-    assert np.array_equal(*release.measured.point_variances[:2])
-
-
-@BOTH
 def test_the_steps_noise_is_what_its_price_says(kind):
     mechanism = build(kind, 6, "7/3", unit="roaming", leaves_per_step=2)
     noise = SilentNoise()
@@ -139,12 +111,3 @@ def test_noise_that_would_outgrow_the_integers_is_never_drawn(kind):
     assert max(scales) == 2**40
     with pytest.raises(ParameterError, match="outgrow the integers"):
         build(kind, 8, "1/100000000000000")
-
-
-@BOTH
-@pytest.mark.parametrize("share", ["0", "1", "-1/2", 2])
-def test_a_share_outside_the_budget_is_refused(kind, share):
-    with pytest.raises(ParameterError, match=rf"distance_share of {kind.__name__} must lie between 0 and 1"):
-        build(kind, share=share)
-    with pytest.raises(ParameterError, match="must be exact"):
-        build(kind, share=0.5)

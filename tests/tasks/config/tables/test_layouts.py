@@ -1,6 +1,6 @@
 """`[[input.changes]]`: which layout holds on a day, and what is refused."""
 
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 
 import pytest
@@ -51,15 +51,6 @@ def test_each_day_has_the_layout_that_began_last(small):
     assert [layout.announcement for layout in settings.layouts] == ["_SUCCESS", "_SUCCESS", "_FILES", "DONE"]
 
 
-def test_without_changes_every_day_is_laid_out_alike(small):
-    settings = small(marker='file_list = "_FILES"').settings
-    assert (
-        settings.input_of(date.min)
-        == settings.input_of(date.max)
-        == Layout("load", marker=None, file_list="_FILES")
-    )
-
-
 def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     """As computed before changes and factors were known: published statements go on saying it."""
     plain = small().settings.configuration_hash
@@ -69,15 +60,6 @@ def test_a_configuration_without_changes_has_the_hash_it_always_had(small):
     hashes = {small(marker=text).settings.configuration_hash for text in others}
     assert len(hashes | {plain}) == 5
     assert small(marker=CHANGES.replace('"0.001"', '"1/1000"')).settings.configuration_hash in hashes
-
-
-def test_a_date_may_be_a_text_or_a_date_of_tomls_own(small):
-    texts = ('"2015-07-01"', "2015-07-01")
-    one, other = (
-        small(marker=f'[[input.changes]]\nvalid_from = {text}\nvalue = "x"').settings for text in texts
-    )
-    assert one.layouts == other.layouts
-    assert one.configuration_hash == other.configuration_hash
 
 
 FIRST = '[[input.changes]]\nvalid_from = 2015-07-01\nvalue = "load_kw"\n'
@@ -125,25 +107,3 @@ SECOND = FIRST.replace("2015", "2016").replace("load_kw", "load_gw")
 )  # fmt: skip
 def test_a_change_that_is_none_is_refused_with_its_place(refusal, text, told):
     assert told in refusal(text)
-
-
-def test_only_metered_input_needs_a_column_of_customers(small, refusal):
-    same = '[[input.changes]]\nvalid_from = 2015-07-01\ncustomer = "load"'
-    assert small(marker=same).settings.layouts[1].customer == "load"
-    told = refusal(same, schema="metered")
-    assert "customer and region must be different columns; got ['timestamp', 'load', 'load']" in told
-
-
-def test_many_changes_are_told_apart_or_refused(small, refusal):
-    def changes(number):
-        days = (date(2000, 1, 1) + timedelta(days=day) for day in range(number))
-        return "".join(f'[[input.changes]]\nvalid_from = {day}\nvalue = "v{day}"\n' for day in days)
-
-    settings = small(marker=changes(1000)).settings
-    assert settings.input_of(date(2001, 1, 1)).value == "v2001-01-01"
-    assert "a list of at most 1000 tables" in refusal(changes(1001))
-
-
-def test_all_problems_of_all_entries_are_listed(refusal):
-    told = refusal(FIRST + "timestamp = 1\nmarker = 2\n" + SECOND + "timestamp = 1")
-    assert told.count("\n  - ") == 3

@@ -1,6 +1,6 @@
 """Dumps in object stores: the same days, the same units, the same keyed hashes as from local files."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import fsspec
 import polars as pl
@@ -10,7 +10,6 @@ from optstream.errors import DumpError
 from optstream.measurement.sums import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
-from tasks.ingest.formats import facts_of
 from tasks.release.inputs import hashing
 from tests.tasks.conftest import DAY, SmallStream
 
@@ -106,26 +105,6 @@ def test_what_is_missing_or_strange_is_told(small, upload):
     assert type(error) is LateDumpError
 
 
-def test_names_that_readers_of_urls_mistake_are_refused(small, upload):
-    stream = small()
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-    moved = upload(stream)
-    moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/a%41.parquet", b"x")
-    assert "must have a name without" in str(found(moved))
-
-
-def test_a_file_list_is_law(small, upload):
-    stream = small(marker='file_list = "_FILES"')
-    for region in ("84", "11"):
-        stream.write(region, stream.rows(1.0))
-        (stream.folder(region) / "_FILES").write_text("part-0.parquet\n")
-    moved = upload(stream)
-    assert not isinstance(found(moved), Exception)
-    moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/_FILES", b"part-1.parquet\n")
-    assert "'part-1.parquet' is listed but absent" in str(found(moved))
-
-
 def test_a_file_that_is_no_parquet_costs_its_own_day(small, upload):
     stream = small()
     for day in (DAY, NEXT):
@@ -184,13 +163,3 @@ def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkey
     assert type(error) is LateDumpError
     assert "the store cannot be reached" in str(error)
     assert "127.0.0.1" not in str(error)
-
-
-def test_sizes_and_times_are_told_without_reading(small, upload):
-    stream = small()
-    stream.write("84", stream.rows(1.0))
-    stream.write("11", stream.rows(2.0))
-    before, moved = datetime.now(UTC), upload(stream)
-    here, there = ([facts_of(file) for own in found(one).files for file in own] for one in (stream, moved))
-    assert [one.size for one in there] == [one.size for one in here]
-    assert all(abs(one.written - before) < timedelta(minutes=10) for one in there)

@@ -250,12 +250,6 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     assert "set a longer limit" in told
 
 
-def test_a_limit_is_configured_in_words(small):
-    stream = small(marker='time_limit = "90min"')
-    assert process.seconds_of(stream.settings) == 5400
-    assert stream.settings.configuration_hash == small().settings.configuration_hash
-
-
 @pytest.fixture
 def says(monkeypatch):
     """says(messages): the process that reads is taken over by a file, and says this whatever it is asked."""
