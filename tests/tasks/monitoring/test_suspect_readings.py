@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import polars as pl
 import pytest
 
 from tasks.config import load_settings
