@@ -1,7 +1,7 @@
 """Mechanisms on a hierarchy with a margin: the margin is charged as a level is, and what is not taken."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from optstream.mechanisms import (
     BudgetDistribution,
     Fast,
     Fourier,
+    Gaussian,
     Hierarchical,
     HistoryInformed,
     HistoryInformedTree,
@@ -201,3 +202,27 @@ def test_optstream_adds_up_both_ways_above_its_bound_with_the_errors_of_each_dra
     assert np.array_equal(again.values, release.values)
     brute = one_by_one(unbounded(mechanism), release.measured)
     assert np.allclose(release.noise_standard_errors**2, brute, rtol=1e-6)
+
+
+def test_two_roaming_leaves_lose_at_most_what_two_are_charged():
+    model = PrivacyModel("1", 1, 1, resolution=1, unit="roaming", leaves_per_step=2)
+    mechanism = Hierarchical(Laplace(model), LATTICE, SHARES)
+    worst = Fraction(0)
+    for first, second in permutations(range(len(LATTICE.leaves)), 2):
+        for ups in product((-1, 1), repeat=2):
+            moved = np.zeros((len(LATTICE.leaves), 1), dtype=np.int64)
+            moved[[first, second], 0] = ups
+            worst = max(worst, exact_loss(mechanism, moved))
+    assert worst == worst_window(mechanism.plan(1, 0), 1).epsilon == mechanism.epsilon <= 1
+
+
+def test_gaussian_noise_at_a_margin_is_charged_in_rho_as_at_a_level():
+    """One step of one customer moves one node of each level and of the margin by alpha: rho adds up."""
+    mechanism = Hierarchical(Gaussian(PrivacyModel("1", 2, 1, resolution=1, delta="0.001")), LATTICE, SHARES)
+    measured = mechanism.measure(np.full((6, 2), 5.0), noise=simulated_noise(3))
+    per_step = sum(1 / (2 * one.sigma**2) for _, one in mechanism.levels)
+    assert 2 * per_step <= mechanism.model.budget
+    assert 2 * per_step == pytest.approx(float(mechanism.model.budget))
+    release = mechanism.estimate(measured)
+    assert np.allclose(release.values, LATTICE.add_up(release.values[LATTICE.leaf_indices]))
+    assert (release.standard_errors > 0).all()
