@@ -233,3 +233,16 @@ def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
     with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
         build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
     assert noise.asked == []
+
+
+def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
+    mechanism = build()
+    first, second = in_periods(mechanism, WALK, [48, 48])
+    assert mechanism.recall(first.spends, {"mechanism": "Sample", "held": [1]}).keys() == {
+        "mechanism",
+        "points",
+    }
+    late = mechanism.recall(second.spends, second.state)
+    measured = mechanism.measure(WALK[:, :48], noise=simulated_noise(1), first_step=0, state=late)
+    assert measured.positions
+    assert np.isfinite(mechanism.estimate(measured).values).all()

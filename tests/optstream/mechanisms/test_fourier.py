@@ -146,3 +146,9 @@ def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ParameterError) as raised:
         Fourier(ROAMING, **parameters)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("calibration", ["strict", "paper"])
+def test_noise_that_outgrows_the_integers_is_refused(calibration):
+    with pytest.raises(ParameterError, match="outgrow the integers"):
+        Fourier(PrivacyModel("1/1000000", 48, 10**4), calibration=calibration)

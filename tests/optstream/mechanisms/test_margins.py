@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.catalogue.measurements import describe, mechanism_from
+from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.measurement.sums import feature_stage
 from optstream.mechanisms import (
@@ -21,6 +22,7 @@ from optstream.mechanisms import (
     Laplace,
     OptStream,
     PeGaSus,
+    PeGaSusTree,
     Sample,
 )
 from optstream.noise import simulated_noise
@@ -226,3 +228,26 @@ def test_gaussian_noise_at_a_margin_is_charged_in_rho_as_at_a_level():
     release = mechanism.estimate(measured)
     assert np.allclose(release.values, LATTICE.add_up(release.values[LATTICE.leaf_indices]))
     assert (release.standard_errors > 0).all()
+
+
+def test_features_beside_a_large_margin_are_refused_in_words_and_points_alone_are_not():
+    wide = cells_of(2, 70)
+    features = [Feature((range(48),), "day")]
+    model = PrivacyModel("1", 48, 1)
+
+    def make(features):
+        return OptStream(model, wide, sampling=EquallySpaced(3), features=features, level_shares=SHARES)
+
+    assert make([]).epsilon <= 1
+    with pytest.raises(ParameterError, match=r"at most 3,000 of steps times nodes .* got 48 times 71: leave"):
+        make(features)
+
+
+def test_groups_of_children_are_refused_beside_a_margin():
+    with pytest.raises(ParameterError, match="groups = \"children\" takes no margin, such as 'sector'"):
+        PeGaSusTree(PeGaSus(PAIR), LATTICE, SHARES)
+
+
+def test_a_share_is_for_each_level_and_for_the_margin():
+    with pytest.raises(ParameterError, match=r"level_shares .* must have 4 shares"):
+        Hierarchical(Laplace(PAIR), LATTICE, SHARES[:3])

@@ -2,6 +2,7 @@ import stat
 from contextlib import closing
 from datetime import date
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -285,3 +286,30 @@ def test_the_ledger_lies_in_the_folder_whatever_its_name_holds(tmp_path, name):
 )
 def test_an_sqlite_url_is_a_path_and_no_more(refusal, url):
     assert "ledger.url" in refusal(("sqlite:///trusted/ledger.sqlite", url))
+
+
+def test_a_missing_key_and_a_missing_section_are_told(refusal):
+    told = refusal((EPSILON, ""), ("[sampling]", "[mechanism.x]"))
+    assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in told
+    assert "[sampling] is missing; its keys: method, n_samples" in told
+
+
+def test_an_unreadable_configuration_is_told(tmp_path):
+    with pytest.raises(ConfigurationError, match="`optstream init` writes an example"):
+        load_settings(tmp_path / "absent.toml")
+    file = tmp_path / "optstream.toml"
+    file.write_bytes(b'a = 1\nb = "\xff"\n')
+    with pytest.raises(ConfigurationError, match="UTF-8 text; see line 2"):
+        load_settings(file)
+
+
+def test_folders_in_stores(load, tmp_path):
+    pytest.importorskip("s3fs")
+    settings = load(
+        ('folder = "dumps"', 'folder = "s3a://bucket/dumps/"'),
+        ('folder = "published"', 'folder = "file:///srv/p"'),
+    )
+    assert str(settings.input_folder) == "s3://bucket/dumps"
+    assert settings.published_folder == Path("/srv/p")
+    assert settings.trusted_folder == tmp_path / "trusted"
+    assert settings.configuration_hash == load().configuration_hash

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import pytest
 
+from optstream.errors import ConfigurationError
 from optstream.stream import Lattice
 from tasks.config.example import Kind, example_of
 from tests.tasks.config.refused import refused
@@ -107,3 +108,25 @@ def test_what_is_not_taken_is_said(loaded, case):
         found = next((key for key, value in changes.items() if old in value), None)
         changes[found or old] = changes[found].replace(old, new) if found else new
     assert says in refused(loaded, changes)
+
+
+def test_the_hash_knows_the_margin_and_is_as_before_without_one(loaded):
+    plain = loaded({})
+    assert "margin" not in plain.describe_mechanism(DAY)
+    hashes = {loaded().configuration_hash, plain.configuration_hash}
+    other = {SECTORS: SECTORS.replace("households", "homes")}
+    assert loaded(more=other).configuration_hash not in hashes
+    assert len(hashes) == 2
+
+
+def test_counts_of_history_informed_are_not_taken(loaded):
+    changes = {"# counts = true ": "counts = true\n#", 'resolution = "0.001"': 'resolution = "1"'}
+    with pytest.raises(ConfigurationError, match=r"privacy\.counts must be false for HistoryInformed beside"):
+        loaded(mechanism="HistoryInformed", more=changes)
+
+
+def test_pegasus_takes_one_with_groups_of_its_own_alone(loaded):
+    assert isinstance(loaded(mechanism="PeGaSus").tree_of(DAY), Lattice)
+    children = {'name = "PeGaSus"': 'name = "PeGaSus"\ngroups = "children"'}
+    with pytest.raises(ConfigurationError, match="PeGaSus with groups of its own"):
+        loaded(mechanism="PeGaSus", more=children)

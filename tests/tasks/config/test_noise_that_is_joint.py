@@ -2,6 +2,7 @@
 
 import re
 from datetime import date
+from itertools import pairwise
 
 import pytest
 
@@ -10,6 +11,24 @@ from optstream.errors import ConfigurationError
 from optstream.privacy import JointSpend, StepSpend, worst_window
 from tasks.config import load_settings
 from tasks.release.mechanism import mechanism_for
+
+
+@pytest.fixture
+def points(small):
+    """points(WORD, 'noise = "joint"'): the small stream by OptStream, ten points in a window."""
+
+    def make(stream, mechanism, *changes):
+        file = small().settings.file
+        text = file.read_text().replace('name = "small"', f'name = "small"\n{stream}')
+        text = text.replace('name = "OptStream"', f'name = "OptStream"\n{mechanism}')
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        file.write_text(text)
+        return load_settings(file)
+
+    return make
+
 
 DAY, SPRING, AUTUMN = date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)
 WORD = "leaves_per_period = 1"
@@ -108,3 +127,54 @@ def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word
 def test_a_word_that_nobody_may_give_is_refused_with_the_remedy(stream, given, message):
     with pytest.raises(ConfigurationError, match=message):
         stream(**given)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "name", "horizon", "message"),
+    [
+        (
+            "",
+            "Sample",
+            "{ days = 7 }",
+            'privacy.horizon is for mechanism.name .* got "?.Sample.*leave horizon out',
+        ),
+        (
+            'noise = "joint"',
+            "Laplace",
+            "{ days = 7 }",
+            "got both, and mechanism.noise 'joint': leave out one",
+        ),
+        ("", "Laplace", "{ days = 0 }", "privacy.horizon.* days = 365"),
+        ("", "Laplace", '{ days = 7, delta = "1" }', r"delta must be in \[1e-10, 1/10\]; got 1"),
+    ],
+)
+def test_a_horizon_that_chooses_nothing_is_refused_with_the_remedy(stream, mechanism, name, horizon, message):
+    with pytest.raises(ConfigurationError, match=message):
+        stream(mechanism, WORD, name, **{'alpha = "10"': f'alpha = "10"\nhorizon = {horizon}'})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("", 'noise = "joint"'), 'noise "joint" at levels of several nodes is for customers whose'),
+        (
+            (WORD, 'noise = "joint"', ('"equally_spaced"', '"l1"\nthreshold = "1"')),
+            'noise "joint" is for sampling.method "equally_spaced"',
+        ),
+    ],
+)
+def test_points_that_may_not_have_it_are_refused(points, given, message):
+    with pytest.raises(ConfigurationError, match=message):
+        points(*given)
+
+
+def test_keys_that_are_left_out_change_no_configuration_hash(stream):
+    """The key that came later and is not given is as if it did not exist."""
+    hashes = [
+        stream(*given).configuration_hash
+        for given in (("",), ('noise = "laplace"',), ('noise = "joint"', WORD), ("", WORD))
+    ]
+    assert all(one != other for one, other in pairwise([*hashes, hashes[0]]))
+    document = stream().model_dump(mode="json")
+    assert document["stream"]["leaves_per_period"] is None
+    assert document["mechanism"]["noise"] is None

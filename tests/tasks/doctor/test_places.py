@@ -3,6 +3,7 @@
 import fcntl
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -181,3 +182,57 @@ def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(
     ]
     assert "no hard links and no locks (flock)" in found[0][2]
     assert sorted(open_installation.folder.rglob("*")) == before
+
+
+def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(open_installation, around):
+    (open_installation.folder / "books").mkdir(mode=0o700)
+    open_installation.copy_ledger().rename(open_installation.folder / "books/ledger.sqlite")
+    for path in (open_installation.folder / "trusted").glob("ledger.sqlite*"):
+        path.unlink()
+    open_installation.configure("sqlite:///trusted/", "sqlite:///books/")
+    (open_installation.folder / "books/ledger.sqlite").chmod(0o640)
+    ((severity, place, _),) = around(open_installation)
+    assert (severity, place) == ("wrong", str(open_installation.folder / "books/ledger.sqlite"))
+
+
+def test_a_trusted_folder_among_the_dumps_is_told(open_installation, around):
+    (open_installation.folder / "trusted").rename(open_installation.folder / "dumps/trusted")
+    open_installation.configure('folder = "trusted"', 'folder = "dumps/trusted"')
+    open_installation.configure("sqlite:///trusted/", "sqlite:///dumps/trusted/")
+    assert [entry[:2] for entry in around(open_installation)] == [
+        ("warning", str(open_installation.folder / "dumps/trusted"))
+    ]
+
+
+def test_where_others_cannot_rename_what_leads_to_it_is_sound(open_installation, around):
+    open_installation.folder.chmod(0o1777)
+    check_trusted(open_installation.settings)
+    assert around(open_installation) == []
+
+
+@pytest.mark.parametrize(("members", "is_private"), [([], True), (["root"], True), (["root", "eve"], False)])
+def test_a_group_of_one_s_own_is_no_group_of_others(tmp_path, monkeypatch, members, is_private):
+    facts = tmp_path.stat()
+    owner = SimpleNamespace(pw_name="root", pw_gid=facts.st_gid)
+    group = SimpleNamespace(gr_gid=facts.st_gid, gr_mem=members)
+    monkeypatch.setattr(permissions.pwd, "getpwuid", lambda _user: owner)
+    monkeypatch.setattr(permissions.grp, "getgrgid", lambda _group: group)
+    assert permissions._is_private_group(tmp_path) is is_private
+
+
+def test_a_ledger_on_a_network_file_system_is_wrong(open_installation, around, monkeypatch):
+    monkeypatch.setattr(places, "_network_file_system", lambda folder: "nfs4")
+    ((severity, place, words),) = around(open_installation)
+    assert (severity, place) == ("wrong", str(open_installation.folder / "trusted/ledger.sqlite"))
+    assert "nfs4" in words
+
+
+def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        f"22 1 8:1 / / rw - ext4 /dev/sda rw\n23 22 0:9 / {tmp_path / 'far'} rw shared:1 - nfs4 host:/x rw\n"
+    )
+    monkeypatch.setattr(places, "MOUNTS", table)
+    (tmp_path / "far").mkdir()
+    assert places._network_file_system(tmp_path / "far") == "nfs4"
+    assert places._network_file_system(tmp_path) is None

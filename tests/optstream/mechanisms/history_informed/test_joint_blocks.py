@@ -191,3 +191,13 @@ def test_a_day_whose_groups_were_cut_by_another_rule_is_charged_as_it_was_drawn(
 def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
     with pytest.raises(ParameterError, match=message):
         informed(**given)
+
+
+def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
+    for n_steps in (1, 47, 96):
+        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
+            informed().plan(n_steps)
+    with pytest.raises(ParameterError, match="step by step there is"):
+        informed().step(informed().start(), 3.0, noise=simulated_noise(1))
+    with pytest.raises(ParameterError, match="n_nodes of HistoryInformed must be given"):
+        informed(n_nodes=None).plan(48)

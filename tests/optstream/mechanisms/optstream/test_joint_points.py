@@ -13,6 +13,7 @@ from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy.amendment import repriced
 from optstream.stream import AggregationTree, Feature
 
 MODEL = PrivacyModel("1", 48, 1)
@@ -157,3 +158,21 @@ def test_without_the_operators_word_the_root_alone_has_it_and_laplace_noise_is_a
 def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
     with pytest.raises(ParameterError, match=message):
         joint(**given)
+
+
+def test_a_period_with_fewer_points_than_a_group_is_refused():
+    with pytest.raises(ParameterError, match="cannot be cut into groups of 3"):
+        joint(features=[]).plan(6, 7)
+
+
+def test_a_plan_of_the_same_scale_for_larger_changes_is_not_its_own():
+    """An amendment to half of alpha and six tenths of epsilon: what days before cost is never divided."""
+    wide, narrow = PrivacyModel("1", 48, 1), PrivacyModel("0.6", 48, "1/2")
+    before, after = joint(wide), joint(narrow)
+    spends = [repriced(spend, wide, narrow) for spend in before.plan(48)]
+    assert all(old.scale >= new.scale for old, new in zip(spends, after.plan(48, 48), strict=True))
+    alike = [spend for spend in spends if isinstance(spend, JointSpend)]
+    for spend in (alike[0], next(spend for spend in spends if isinstance(spend, StepSpend))):
+        assert after.recall([spend]) is not None
+    first, full = (plan[0] for plan in (after.plan(48, 48, after.recall(alike)), after.plan(48, 48)))
+    assert len(first.groups) < len(full.groups), "what days before leave no headroom for"

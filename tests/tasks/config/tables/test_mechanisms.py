@@ -148,3 +148,15 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(load):
 )  # fmt: skip
 def test_refusals_name_the_key_the_range_and_the_remedy(refusal, arguments, keys, message):
     assert re.search(message, refusal(*arguments, **keys))
+
+
+@pytest.mark.parametrize(("name", "keys"), [("HistoryInformed", {}), ("Laplace", {})])
+def test_level_shares_by_the_model_need_a_model_and_a_public_scale(refusal, name, keys):
+    said = refusal(name, (HALVES, BY_MODEL), **keys)
+    assert 'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale' in said
+
+
+def test_level_shares_are_a_list_or_the_word(refusal):
+    said = refusal("HistoryInformed", (HALVES, 'levels = "best"'), scale=5000.0)
+    assert "budget.levels must be a list of shares in [0, 1]" in said
+    assert "got 'best'" in said

@@ -67,3 +67,13 @@ def test_a_mistake_in_the_file_is_told_with_its_place(products, tmp_path, before
     found = refused(load_settings, tmp_path / "gas/optstream.toml")
     assert told in found
     assert "population.toml" in found
+
+
+def test_what_is_said_twice_must_be_the_same(products):
+    gas = products["gas"]
+    gas.configure('alpha = "3"', 'alpha = "3"\nepsilon = "1"')
+    assert gas.settings.model.epsilon == 1
+    gas.configure('epsilon = "1"', 'epsilon = "2"')
+    told = refused(load_settings, gas.folder / "optstream.toml")
+    assert "privacy.epsilon is another in" in told
+    assert "got '2' beside '1': say it once, there" in told

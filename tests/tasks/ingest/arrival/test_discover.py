@@ -9,9 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from optstream.errors import DumpError
+from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
 from tasks.ingest.sandbox import reading_apart
 from tasks.release.inputs import UNKNOWN, hashing
+from tests.tasks.conftest import SmallStream
 
 DAY = date(2025, 1, 15)
 
@@ -242,3 +244,36 @@ def test_one_file_under_two_leaves_is_refused(stream, link):
     assert type(error) is DumpError
     assert "region=11/date=2025-01-15" in str(error)
     assert "is also a file of leaf '84'" in str(error)
+
+
+def test_hidden_files_are_left_alone(stream):
+    for name in (".part-0.parquet.crc", "_metadata", "_common_metadata", "_started_1", "_metadata.parquet"):
+        (stream.folder("84") / name).write_text("x")
+    for folder in (stream.settings.input_folder, stream.folder("84").parent, stream.folder("84")):
+        (folder / "_temporary").mkdir()
+    assert [len(leaf) for leaf in found(stream).files] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("folder", "log"),
+    [("country=FR", "_delta_log"), ("country=FR", ".hoodie"), ("data", "metadata/v1.metadata.json")],
+)
+def test_a_part_of_a_table_is_refused_too(small, folder, log):
+    file = small().settings.file
+    file.write_text(file.read_text().replace('folder = "dumps"', f'folder = "table/{folder}"'))
+    stream = SmallStream(load_settings(file))
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+    assert not isinstance(found(stream), Exception)
+    (stream.settings.input_folder.parent / log).mkdir(parents=True)
+    assert "is the log of a table" in str(found(stream))
+
+
+def test_an_unknown_region_concerns_its_own_days_only(stream):
+    stream.write("99", stream.rows(1.0), day=date(2025, 1, 14))
+    assert not isinstance(found(stream), Exception)
+
+
+def test_a_folder_in_place_of_a_file_is_refused(stream):
+    (stream.folder("84") / "x.parquet").mkdir()
+    assert "region=84/date=2025-01-15/'x.parquet' must be a file" in str(found(stream))

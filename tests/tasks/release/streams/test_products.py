@@ -169,3 +169,11 @@ def test_a_share_of_the_model_that_would_move_is_refused_and_the_number_said(pro
         'stream_share = "model"\nshared_with = ["../gas/optstream.toml"]', 'stream_share = "1/2"'
     )
     assert statuses(electricity.release(NEXT)) == {Status.PUBLISHED}
+
+
+def test_keys_of_products_change_no_hash_where_they_are_left_out(installation):
+    before = installation.settings.configuration_hash
+    installation.configure("[budget]", '[budget]\nstream_share = "1"')
+    assert installation.settings.configuration_hash == before
+    installation.configure('stream_share = "1"', 'stream_share = "1/2"')
+    assert installation.settings.configuration_hash != before
