@@ -9,7 +9,7 @@ import pytest
 
 from flows.orchestration import workers
 from optstream.catalogue import check_files, read_published
-from optstream.errors import ConfigurationError
+from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tests.faults.world import configured, deliver
@@ -138,4 +138,13 @@ def test_a_worker_that_sees_another_trusted_folder_releases_nothing(here):
     mark = here / "trusted/.backfill-elsewhere"
     with pytest.raises(ConfigurationError, match="mount the same one"):
         release_month.fn(str(here / "optstream.toml"), "two-regions", [str(LAST)], 1.0, str(mark))
+    assert not (here / "trusted").exists()
+
+
+def test_a_span_that_ends_before_it_begins_is_an_error_of_our_own(here):
+    """The flow is called by schedulers too: no exception of the command line."""
+    from flows.orchestration.backfill import backfill
+
+    with pytest.raises(ParameterError, match="the last day, 2016-06-01, comes before the first, 2016-06-02"):
+        backfill.fn(str(here / "optstream.toml"), "2016-06-02", "2016-06-01")
     assert not (here / "trusted").exists()

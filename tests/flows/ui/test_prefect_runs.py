@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 from prefect import flow, tags, task
 
 from flows.orchestration.calls import tags_of
-from flows.ui.prefect_runs import runs_of
+from flows.ui.prefect_runs import _site_of, runs_of
 from tests.flows.served import until
 
 DAY, OTHER = date(2016, 6, 1), date(2016, 6, 2)
@@ -53,3 +53,9 @@ def test_runs_of_a_stream_with_their_steps_parents_and_days_and_no_other_s(prefe
     assert [run.page for run in runs_of("nights", DAY)] == [released.page]
     assert runs_of("nights", OTHER) == ()
     assert runs_of("others") == ()
+
+
+def test_a_link_to_the_server_shows_no_password():
+    assert _site_of("https://me:hush@prefect.example:4200/x/api/") == "https://prefect.example:4200/x"
+    assert _site_of("http://127.0.0.1:4200/api") == "http://127.0.0.1:4200"
+    assert _site_of("") == ""

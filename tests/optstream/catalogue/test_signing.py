@@ -213,3 +213,22 @@ def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path, put, sign):
     os.mkfifo(path)
     with pytest.raises(PublicationError, match="not a plain file"):
         read_published(tmp_path, public_key=PEM)
+
+
+@pytest.mark.parametrize("sequence", [0, -1, 1.5, "1", True, 2**53, None])
+def test_a_number_that_is_none_is_refused(tmp_path, put, sequence):
+    put(tmp_path, DAY)
+    document = json.loads((tmp_path / "catalogue.json").read_bytes())
+    document |= {"format": "optstream.catalogue/2", "sequence": sequence}
+    (tmp_path / "catalogue.json").write_text(json.dumps(document))
+    with pytest.raises(PublicationError, match="sequence"):
+        read_catalogue(tmp_path)
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1969-12-31", "2200-01-01", "9999-12-31"])
+def test_a_day_of_another_age_is_refused(published, put, day):
+    put(published.name, DAY)
+    text = published.read("catalogue.json").replace(str(DAY).encode(), day.encode())
+    published.write("catalogue.json", text)
+    with pytest.raises(PublicationError, match="outside the years 1970 to 2199"):
+        read_catalogue(published.name)

@@ -144,3 +144,10 @@ def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement
     lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_document()))
     with pytest.raises(PublicationError, match="hash in its footer"):
         read_staged(lying)
+
+
+@pytest.mark.parametrize("cut", [0, 3, 200, -1])
+def test_bytes_that_are_not_a_staged_release_are_refused(rows, statement, cut):
+    data = stage(rows(DAY), statement(DAY)).data
+    with pytest.raises(PublicationError, match="whole Parquet"):
+        read_staged(data[:cut])

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream.errors import ParameterError
+from optstream.errors import NoiseError, ParameterError
 from optstream.measurement import measure_points_and_sums
 from optstream.measurement.blocks import measure_blocks
 from optstream.measurement.priced import query_weights
@@ -177,3 +177,24 @@ def test_joint_noise_of_a_feature_or_of_other_points_is_refused(spend, message):
     with pytest.raises(ParameterError, match=message):
         of_tree([spend], noise)
     assert noise.asked == []
+
+
+def test_a_spend_of_a_longer_period_is_not_taken():
+    longer = JointSpend(0, "blocks", 10, 12, GROUPS, Fraction(50), 1, 2)
+    with pytest.raises(ParameterError, match="does not price"):
+        blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), longer)
+
+
+def test_a_group_that_cannot_be_drawn_is_refused_before_the_draw():
+    """The larger group is too large for the scale, the smaller one is not: neither is drawn."""
+    noise = Recording()
+    small = replace(BLOCKS, scale=Fraction(1, 2))
+    with pytest.raises(NoiseError, match="in vain"):
+        blocks_of(np.ones((2, 9), dtype=np.int64), noise, small)
+    assert noise.asked == []
+
+
+def test_no_part_measures_nothing():
+    measured = blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), replace(BLOCKS, groups=()), ())
+    assert measured.answers.values[0].shape == (2, 0)
+    assert Measured.from_bytes(measured.to_bytes()).to_bytes() == measured.to_bytes()

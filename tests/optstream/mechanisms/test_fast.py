@@ -16,6 +16,7 @@ from optstream.privacy import PrivacyModel, StepSpend, worst_window
 from optstream.stream.private_period import open_private_period
 from studies.audit import MechanismSubject, audit, worst_cases
 from studies.audit.subjects.plans import SINGLE
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 ALMOST = 1 - Fraction(1, 2**40)
 MODEL = PrivacyModel("1", 48, 2, "0.5")
@@ -225,3 +226,23 @@ def test_decisions_from_raw_values_are_found():
 def test_samples_beyond_the_cap_are_found():
     """Six of them in a window, each with the noise of one."""
     assert audited(Uncapped, **EAGER) > 1
+
+
+def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
+    (first,), noise = in_periods(build(), WALK, [48]), SilentNoise()
+    with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
+        build().measure(np.ones((3, 4)), noise=noise, first_step=48, state=first.state)
+    assert noise.asked == []
+
+
+def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
+    mechanism = build()
+    first, second = in_periods(mechanism, WALK, [48, 48])
+    assert mechanism.recall(first.spends, {"mechanism": "Sample", "held": [1]}).keys() == {
+        "mechanism",
+        "points",
+    }
+    late = mechanism.recall(second.spends, second.state)
+    measured = mechanism.measure(WALK[:, :48], noise=simulated_noise(1), first_step=0, state=late)
+    assert measured.positions
+    assert np.isfinite(mechanism.estimate(measured).values).all()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optstream.errors import ParameterError
 from optstream.mechanisms.fourier import Fourier
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.privacy import PeriodSpend, PrivacyModel, worst_window
@@ -107,3 +108,47 @@ def test_it_is_for_whole_periods_only():
     assert not isinstance(Fourier(DAY), OnlineMechanism)
     assert not hasattr(Fourier(DAY), "step")
     assert not hasattr(Fourier(DAY), "start")
+
+
+@pytest.mark.parametrize("model", [DAY, ROAMING])
+def test_days_of_a_window_cost_all_of_epsilon_where_they_meet(model):
+    mechanism = Fourier(model)
+    cost = worst_window(history_of(mechanism, [48, 48]), 48)
+    assert cost.epsilon == mechanism.epsilon >= model.epsilon * ALMOST
+    if model is DAY:
+        assert cost.first_step == 24
+        charges = mechanism.plan(48)[0].charges
+        assert float(charges[48]) == pytest.approx(1 / sqrt(2), rel=1e-3)
+        assert float(charges[12] / charges[48]) == pytest.approx(1 / 2, rel=1e-3)
+
+
+def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn():
+    noise, expected = SilentNoise(), "shortest_period of Fourier is 48, and this period has 46 steps"
+    with pytest.raises(ParameterError, match=expected):
+        Fourier(DAY).release(np.zeros((1, 46)), noise=noise)
+    assert noise.asked == []
+    with pytest.raises(ParameterError, match=expected):
+        Fourier(DAY).plan(46)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"n_coefficients": 0}, "n_coefficients of Fourier must be an integer of at least 1; got 0"),
+        ({"n_coefficients": 2.0}, "n_coefficients of Fourier must be an integer of at least 1; got 2.0"),
+        ({"n_coefficients": True}, "n_coefficients of Fourier must be an integer of at least 1; got True"),
+        ({"shortest_period": 0}, "shortest_period of Fourier must be an integer of at least 1; got 0"),
+        ({"shortest_period": "48"}, "shortest_period of Fourier must be an integer of at least 1; got '48'"),
+        ({"calibration": "naive"}, 'calibration of Fourier must be "strict" or "paper"; got \'naive\''),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ParameterError) as raised:
+        Fourier(ROAMING, **parameters)
+    assert str(raised.value) == message
+
+
+@pytest.mark.parametrize("calibration", ["strict", "paper"])
+def test_noise_that_outgrows_the_integers_is_refused(calibration):
+    with pytest.raises(ParameterError, match="outgrow the integers"):
+        Fourier(PrivacyModel("1/1000000", 48, 10**4), calibration=calibration)

@@ -13,7 +13,7 @@ from optstream.errors import ParameterError
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import Hierarchical, Laplace, Uniform
 from optstream.mechanisms.joint_groups import JointGroups
-from optstream.noise import simulated_noise
+from optstream.noise import joint_noise, simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
 from optstream.stream import AggregationTree
 from tests.optstream.mechanisms.planned_days import plans
@@ -228,3 +228,36 @@ def test_the_plans_own_days_need_no_state_in_any_order():
     # the same day twice, as after a restatement
     assert mechanism.recall([own[0], own[0]]) is not None
     assert joint(replace(MODEL, windows="aligned")).recall(Laplace(MODEL).plan(48)) is None
+
+
+def test_a_groups_noise_is_joint_and_of_the_scale_that_is_charged():
+    mechanism = joint(lengths=(48,), n_nodes=3, declared_leaves=1)
+    (spend,) = mechanism.plan(48)
+    size = len(spend.groups[0])
+    assert {len(group) for group in spend.groups} == {size}
+    measured = mechanism.measure(np.zeros((3, 48)), noise=simulated_noise(5))
+    drawn = joint_noise(simulated_noise(5), float(spend.scale), size, 3 * 48 // size)
+    assert np.array_equal(measured.points, drawn.reshape(3, 48))
+    assert measured.spends == (spend,)
+    assert spend.scale == mechanism.joint_groups.worst * 1000
+
+
+def test_another_word_for_the_noise_is_refused():
+    with pytest.raises(ParameterError, match='noise must be "joint" or "laplace", or be left out'):
+        Laplace(MODEL, "gaussian")
+
+
+def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
+    for n_steps in (1, 47, 96):
+        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
+            joint().plan(n_steps)
+    mechanism = joint()
+    with pytest.raises(ParameterError, match="step by step there is"):
+        mechanism.step(mechanism.start(), 3.0, noise=simulated_noise(1))
+    with pytest.raises(ParameterError, match="n_nodes of Laplace must be given"):
+        Laplace(MODEL, "joint", HALF_HOURS).plan(48)
+
+
+def test_another_mechanisms_state_is_refused():
+    with pytest.raises(ParameterError, match="state of Laplace"):
+        joint().plan(48, 0, {"mechanism": "Sample"})

@@ -20,6 +20,10 @@ from optstream.privacy import (
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
 
+class StrangeSpend:
+    first_step, n_steps = 0, 1
+
+
 def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_changed=1):
     return StepSpend(
         level,
@@ -232,3 +236,19 @@ def test_aligned_window_longer_than_its_period_touches_no_step_after_it():
     spends = [step_spend(0, [5, 5]), step_spend(2, [1, 1])]
     touching = worst_window(spends, 9, "aligned", touching=range(2, 4))
     assert touching.epsilon == worst_window(spends[1:], 9).epsilon < worst_window(spends[:1], 9).epsilon
+
+
+def test_sums_do_not_round():
+    tiny = step_spend(3, [1], scale=10**40, alpha_units=1)
+    large = step_spend(0, [1, 1, 1], scale=1, alpha_units=1)
+    assert worst_window([large, tiny], 4).epsilon == 3 + Fraction(1, 10**40)
+
+
+def test_an_unknown_kind_of_spend_is_refused():
+    with pytest.raises(ValueError, match="cannot be priced"):
+        spend_from_document({"kind": "gift", "level": 0, "stage": "x", "first_step": 0})
+
+
+def test_an_unknown_spend_cannot_be_priced():
+    with pytest.raises(ValueError, match="cannot price"):
+        worst_window([StrangeSpend()], 3)

@@ -152,3 +152,11 @@ def test_an_hour_is_no_date():
             wrong()
     with pytest.raises(ParameterError, match="hour must be an integer in"):
         Hour(day, 24)
+
+
+@pytest.mark.parametrize(
+    "text", ["2016-02-14T24", "2016-02-14T7", "2016-02-30T07", "2016-02-14T07A", "2016-02-14T07:00", "x", ""]
+)
+def test_what_is_no_period_is_refused(text):
+    with pytest.raises(ValueError, match=r"hour must|isoformat|day is out"):
+        period_from(text)

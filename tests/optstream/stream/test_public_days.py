@@ -5,6 +5,7 @@ from datetime import date
 import numpy as np
 import pytest
 
+from optstream.errors import ParameterError
 from optstream.stream import Calendar
 from optstream.stream.calendar import ORIGIN
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY, PublicDays
@@ -53,3 +54,17 @@ def test_the_clock_is_the_local_time_of_every_step_of_a_year(zone):
     few = np.random.default_rng(1).choice(365 * 48, 24)
     assert days.clock(steps[few].reshape(4, 6)).tolist() == np.array(wanted)[few].reshape(4, 6).tolist()
     assert days.clock(int(steps[-1])) == wanted[-1]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"steps_per_day": 0}, "steps_per_day must be an integer of at least 1; got 0"),
+        ({"steps_per_day": 48, "first_weekday": 7}, r"first_weekday must be in \[0, 6\], Monday 0, or None"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given, message):
+    with pytest.raises(ParameterError, match=message):
+        PublicDays(**given)
+    with pytest.raises(ParameterError, match=r"first_day of PublicDays must be a day such as .*'2024-03-01'"):
+        PublicDays.from_date("2024-03-01", steps_per_day=24)

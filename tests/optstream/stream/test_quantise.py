@@ -70,3 +70,8 @@ def test_around_2_to_the_50_units_values_are_clamped_exactly(resolution, dtype):
     if dtype != np.uint64:
         negative = [max(half_up(-value, resolution), -(2**50)) for value in values]
         assert quantise(-values, resolution).tolist() == negative
+
+
+@pytest.mark.parametrize("value", [np.iinfo(np.int64).max, np.iinfo(np.int64).min])
+def test_the_largest_integers_are_clamped_too(value):
+    assert abs(quantise(np.array([value]), Fraction(1, 3)).item()) == 2**50

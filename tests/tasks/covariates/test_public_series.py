@@ -14,7 +14,7 @@ from optstream.stream.calendar import ORIGIN
 from tasks.trusted import covariates as public_series
 from tasks.trusted import covariates as reading
 from tasks.trusted.covariates import read_covariates, read_here
-from tests.tasks.two_regions import FEW_BLOCKS, released_by
+from tests.tasks.two_regions import CONFIGURATION, FEW_BLOCKS, released_by
 
 FIRST = date(2016, 2, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(4)]
@@ -245,3 +245,36 @@ def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
     assert len(hashes) == 1
     assert configured("").configuration_hash not in hashes
     assert configured(ENTRY + "publication_lag_days = 2\n").configuration_hash not in hashes
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("covariates = 1\n", "covariates must be a list of at most 8 tables, each headed [[covariates]]"),
+        (ENTRY.replace("source", "origin"), "[[covariates]] 1: source is missing; it must be a text of 1 to"),
+        (ENTRY.replace("source", "origin"), "[[covariates]] 1: origin is not a known key"),
+        (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be after how many days"),
+        (ENTRY + ENTRY, "[[covariates]] 2: name must not be that of another covariate; got 'warmth'"),
+        (ENTRY + 'nodes = ["99"]\n', "1: nodes must be of the hierarchy, such as '84'; got '99'"),
+        (
+            ENTRY.replace(f'sha256 = "{UNKNOWN}"\n', ""),
+            "1: sha256 is missing; it must be, of a file, what `sha256sum` prints",
+        ),
+        (
+            ENTRY.replace(UNKNOWN, "1f"),
+            "1: sha256 must be of a file, what `sha256sum` prints: 64 hexadecimal",
+        ),
+        (ENTRY.replace(".csv", ""), "1: sha256 is for a .parquet or .csv file; got the path 'warmth'"),
+        (ENTRY + "level = 2\n", "[[covariates]] 1: level must be in [0, 1]; got 2"),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_range(configured, text, problem):
+    ahead = text + INFORMED if text.startswith("covariates") else INFORMED + text
+    with pytest.raises(ConfigurationError) as caught:
+        configured("", ahead)
+    assert problem in str(caught.value)
+
+
+def test_other_mechanisms_take_none(configured):
+    with pytest.raises(ConfigurationError, match=r'\[\[covariates\]\] is for mechanism\.name "HistoryInf'):
+        configured(before=CONFIGURATION)

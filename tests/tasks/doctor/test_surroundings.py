@@ -4,7 +4,9 @@ import socket
 
 import pytest
 
+from optstream.errors import LedgerError
 from tasks.operate.doctor import listens_beyond_loopback
+from tests.failing import raising
 
 API = "PREFECT_API_URL"
 QUIET = {"server": {"analytics_enabled": False}}
@@ -76,3 +78,40 @@ def test_the_kernel_knows_who_listens_beyond_loopback(family, address, wide):
             return
         listener.listen()
         assert listens_beyond_loopback(listener.getsockname()[1]) is wide
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0", "DO_NOT_TRACK": "1"},
+        {"PREFECT_SERVER_API_HOST": "127.0.0.1"},
+        {"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"},
+        {API: "https://prefect.example/api"},
+        {API: "http://127.0.0.1:4200/api"},
+    ],
+)
+def test_sound_variables_are_not(open_installation, around, variables):
+    assert around(open_installation, variables) == []
+
+
+def test_a_server_s_telemetry_is_asked_for(open_installation, around):
+    found = around(
+        open_installation,
+        {API: "http://127.0.0.1:1/api"},
+        lambda url: {"server": {"analytics_enabled": True}},
+    )
+    assert ("wrong", API) in [entry[:2] for entry in found]
+    assert "sends telemetry" in found[0][2]
+
+
+def test_a_distant_ledger_without_encryption_is_told(open_installation, around, monkeypatch):
+    def first(url):
+        open_installation.configure(*url)
+        found = around(open_installation)
+        return [place for _, place, words in found if "encrypted" in words]
+
+    (open_installation.folder / "optstream.toml").chmod(0o600)
+    monkeypatch.setattr("tasks.operate.doctor.find_ledger", raising(LedgerError("does not answer")))
+    assert first(("sqlite:///trusted/ledger.sqlite", "postgresql://db.example/ledger")) == ["ledger.url"]
+    assert first(("db.example/ledger", "db.example/ledger?sslmode=verify-full")) == []
+    assert first(("db.example/ledger?sslmode=verify-full", "localhost/ledger")) == []

@@ -136,3 +136,23 @@ def test_a_file_that_only_the_pass_over_customers_cannot_read_costs_its_day(stre
     (judged,) = stream.judge()
     assert "region=11/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)
     assert "71234" not in str(judged.error)
+
+
+def test_of_a_repeated_row_the_first_counts_whatever_it_holds(stream):
+    first, again = stream.metered("a", pl.Series([None] * 24 + [9.0] * 24)), stream.metered("a", 1.0)
+    # first by file, though it stands further down in its own
+    stream.write("84", pl.concat([stream.metered("b", 2.0), first]), name="1.parquet")
+    stream.write("84", again, name="2.parquet")
+    stream.write("11", pl.concat([stream.metered("c", 3.0), stream.metered("c", 4.0)]))
+    expected = [[2000] * 24 + [11_000] * 24, [3000] * 48]
+    assert np.array_equal(stream.units(), expected)
+    assert metrics(stream)["duplicates"] == [48, 48]
+
+
+def test_in_two_leaves_at_one_step_nothing_counts_and_elsewhere_everything(stream):
+    mover = stream.metered("m", 5.0)
+    stream.write("84", pl.concat([stream.metered("a", 1.0), mover[40:]]))
+    stream.write("11", pl.concat([stream.metered("b", 2.0), mover[:41]]))
+    assert np.array_equal(stream.units(), [[1000] * 41 + [6000] * 7, [7000] * 40 + [2000] * 8])
+    assert metrics(stream)["two_leaves"] == [1, 1]
+    assert metrics(stream)["duplicates"] == [0, 0]

@@ -309,3 +309,22 @@ def test_results_are_the_librarys_own_and_hold_no_hash_of_what_was_judged(small)
     assert "<script" not in page
     assert "<link" not in page
     assert "<img" not in page
+
+
+def test_a_step_repeated_in_another_file_is_repeated(small):
+    stream = small()
+    stream.write("84", stream.rows(PLANTED)[7:8], name="a.parquet")
+    assert_stopped(
+        verdict(stream, stream.rows(PLANTED), name="b.parquet"), "step 7 (03:30) of 48: must be there once"
+    )
+
+
+def test_one_bad_day_of_a_chunk_stops_itself_only(small, days):
+    stream = small()
+    for number, day in enumerate(days(5)):
+        rows = stream.rows(1.0, day)
+        stream.write("84", rows, day)
+        stream.write("11", rows[1:] if number == 2 else rows, day)
+    judged = stream.judge(*days(5))
+    assert [entry.error is None for entry in judged] == [True, True, False, True, True]
+    assert "2025-01-17: region=11/date=2025-01-17" in str(judged[2].error)

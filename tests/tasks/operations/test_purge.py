@@ -8,8 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from optstream.catalogue import withdraw
 from tasks.operate.purge import purge
 from tasks.release.lineage import emit_lineage
+from tasks.release.run import void
+from tasks.release.stages import Requested
 from tasks.trusted.files import exclusive_in, take_raw
 from tests.failing import Death
 from tests.tasks.two_regions import RELEASING, STEPS
@@ -249,3 +252,17 @@ def test_death_at_any_step_leaves_the_rest_to_the_next_call(released, monkeypatc
     assert (released.folder / "trusted/lineage/events.jsonl").read_bytes() == b""
     left = [path for path in (released.folder / "trusted/lineage").iterdir() if "events" in path.name]
     assert [path.name for path in left] == ["events.jsonl"]
+
+
+def test_staged_bytes_of_a_void_release_go_too(installation):
+    installation.release(DAYS[0], steps=STEPS[:-1])
+    void(installation.run(), Requested(DAYS[0]), "given up")
+    installation.later(days=31)
+    assert removed(installation)["staged files"] == 2
+
+
+def test_staged_bytes_of_a_withdrawn_day_go(released):
+    head = released.ledger.head("two-regions")
+    withdraw(released.folder / "published", DAYS[0], lambda *_: head, stream="two-regions")
+    released.later(days=31)
+    assert removed(released)["staged files"] == 4

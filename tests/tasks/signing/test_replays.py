@@ -184,3 +184,10 @@ def test_without_a_key_forged_revisions_stop_no_night(installation):
     )
     put_listed(installation, entries=(*old, entry))
     assert statuses(installation.release(NEXT)) == [Status.PUBLISHED]
+
+
+def test_a_key_is_not_made_under_its_public_key_s_name(installation):
+    sign_with(installation, "signing.pub")
+    with pytest.raises(ConfigurationError, match=r"must not end in \.pub"):
+        new_key(installation.settings.signing_key_file)
+    assert not installation.settings.signing_key_file.exists()

@@ -162,3 +162,9 @@ def test_a_window_whose_noise_would_take_long_to_find_is_refused():
     document["model"]["window_length"] = LARGEST_NUMBER
     with pytest.raises(PublicationError, match="no mechanism"):
         mechanism_from(document)
+
+
+@pytest.mark.parametrize("data", [b"", b"PAR1", b"{}" * 100])
+def test_other_bytes_are_refused(data):
+    with pytest.raises(PublicationError, match="file of measurements"):
+        decode_measurements(data)

@@ -177,3 +177,11 @@ def test_import_is_light_and_the_version_is_known():
     assert len(shown.split()) == 2
     with pytest.raises(AttributeError, match="read_publishd"):
         optstream.read_publishd  # noqa: B018
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b"NaN"])
+def test_other_bytes_are_not_a_catalogue(tmp_path, data):
+    (tmp_path / "catalogue.json").write_bytes(data)
+    for reader in (read_published, check_files):
+        with pytest.raises(PublicationError, match=r"catalogue\.json"):
+            reader(tmp_path)

@@ -166,3 +166,9 @@ def test_what_bound_and_rounding_added_is_told_beside_the_terms_and_changes_none
     assert not alone.added.any()
     for one in (lambda terms: terms.steps, lambda terms: terms.earlier, lambda terms: terms.nodes.value):
         np.testing.assert_array_equal(one(found.terms), one(alone.terms))
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-9], lambda data: b"", lambda data: b"PAR1" + data])
+def test_other_bytes_are_refused(damage):
+    with pytest.raises(PublicationError, match="file of errors"):
+        decode_errors(damage(encode_errors(terms(), NODES, DAY, "whole")))

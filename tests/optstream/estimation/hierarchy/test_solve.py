@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from optstream.errors import ParameterError
 from optstream.estimation import least_squares as solve
 from optstream.estimation import make_consistent, reconstruct
 from optstream.estimation.least_squares import consistent
@@ -191,3 +192,23 @@ def test_the_certificate_is_that_of_the_worst_period_and_absent_where_nothing_wa
     together = consistent(batch, FRANCE, []).optimality
     assert together == replace(found, gap=0.5, rounds=9, converged=False)
     assert together.distance == 1.0
+
+
+def test_what_cannot_be_fitted_is_refused():
+    measured = Measured.from_public(np.ones((6, 8)), [])
+    with pytest.raises(ParameterError, match="needs the variances"):
+        make_consistent(measured, FRANCE, [], "variance")
+    with pytest.raises(ParameterError, match='"variance" or "paper"'):
+        make_consistent(measured, FRANCE, [], "equal")
+    with pytest.raises(ParameterError, match="0 features, but 2"):
+        make_consistent(measured, FRANCE, CHAIN, "paper")
+    with pytest.raises(ParameterError, match="7 nodes"):
+        make_consistent(measured, RAGGED, [], "paper")
+    hidden = Measured.from_public(np.ones((6, 8)), [], [np.array([1, 1, 1, np.inf, 1, 1])])
+    with pytest.raises(ParameterError, match="every leaf must be measured"):
+        make_consistent(hidden, FRANCE, [], "variance")
+
+
+def test_another_rule_is_refused():
+    with pytest.raises(ParameterError, match=r"bound_rule must be one of .*got 'soft'"):
+        make_consistent(noisy(FRANCE, [], 2), FRANCE, [], bound_rule="soft")

@@ -129,3 +129,21 @@ def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, ki
     assert ledger.heads("load")["load"][0] == len(everything)
     assert ledger.events_of("load", "day 8") == ()
     assert ledger.events_of("other", "day 0") == ()
+
+
+def test_after_the_last_charged_window_all_is_free(ledger, reserve, charged):
+    last = charged.last_charged("customers")
+    assert last.last_start == 43
+    assert last.charged > 0
+    assert charged.window_spent("customers", last.last_start + 4, 100).epsilon == 0
+    assert charged.window_spent("customers", last.last_start, 1).epsilon > 0
+
+
+def test_an_untouched_grant_has_no_last_window(ledger):
+    assert ledger.last_charged("customers") is None
+
+
+def test_a_newer_revision_is_the_last_release(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/8"))
+    reserve("day 0", kit.plan(0, "1/8"), revision=1, now=kit.now + timedelta(hours=1))
+    assert ledger.last_release("load").revision == 1

@@ -9,7 +9,7 @@ from time import sleep
 
 import pytest
 
-from optstream.errors import BudgetError, LedgerError
+from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
 from optstream.ledger import terms as amend_module
 from optstream.mechanisms import Hierarchical, Laplace
@@ -281,3 +281,9 @@ def test_an_amendment_does_not_wait_for_a_stream_that_waits_for_it(postgresql_ur
         assert beside.result(60).fencing_token == 1
     assert ledger.verify() == []
     ledger.close()
+
+
+def test_a_reason_is_short_printable_text(ledger, publish, kit):
+    publish()
+    with pytest.raises(ParameterError, match="reason of an amendment"):
+        ledger.amend(changed(kit, epsilon="2"), "", kit.now)

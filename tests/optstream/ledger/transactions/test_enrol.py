@@ -1,8 +1,12 @@
 """A guarantee does not change under the releases that were made under it."""
 
+from fractions import Fraction
+
 import pytest
 
-from optstream.errors import LedgerError
+from optstream.errors import LedgerError, ParameterError
+from optstream.ledger import StreamTerms
+from optstream.privacy import PrivacyModel
 
 
 def test_terms_come_back_and_an_identical_call_changes_nothing(ledger, kit):
@@ -53,3 +57,25 @@ def test_streams_of_one_grant_agree(ledger, kit):
     with pytest.raises(LedgerError, match="window_length"):
         ledger.enrol(kit.terms("second", window_length=5), kit.now)
     assert ledger.terms("second") == kit.terms("second")
+
+
+def test_a_model_of_long_fractions_comes_back(ledger, kit):
+    model = PrivacyModel(Fraction(1, 3**200), 4, Fraction(7, 3))
+    terms = StreamTerms("fine", "fine", model, "tree", "strict", "30 min")
+    ledger.enrol(terms, kit.now)
+    assert ledger.terms("fine") == terms
+
+
+def test_terms_are_checked(kit):
+    with pytest.raises(ParameterError, match="JSON"):
+        kit.terms(document="{")
+    with pytest.raises(ParameterError, match="stream of StreamTerms"):
+        kit.terms("")
+
+
+def test_unknown_names_are_refused(ledger):
+    with pytest.raises(LedgerError, match="enrol"):
+        ledger.head("nobody")
+    with pytest.raises(LedgerError, match="enrol"):
+        ledger.worst("nobody")
+    assert ledger.releases("nobody") == ()

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from optstream.errors import ParameterError
 from optstream.measurement.blocks import DriftingBlocks
 from optstream.mechanisms import Hierarchical, HistoryInformed, Laplace
 from optstream.noise import joint_noise, simulated_noise
@@ -173,3 +174,30 @@ def test_a_day_whose_groups_were_cut_by_another_rule_is_charged_as_it_was_drawn(
     first = draw(before, [48, 48], n_series=2)
     second = draw(after, [48, 24], after.recall(spends_of(first)), 96, n_series=2)
     assert worst_window([*spends_of(first), *spends_of(second)], 48).epsilon <= 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
+        ({"blocks": (1, 4)}, "needs two measurements or more in every .* n_blocks is 1"),
+        ({"model": PrivacyModel("1000", 48, 1, resolution=1)}, "a quarter of a group's measurements"),
+        ({"lengths": ()}, "period_lengths must have at least one length"),
+        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
+        ({"group_size": 1}, "group_size of HistoryInformed must be greater than 1; got 1"),
+        ({"group_size": 2.5}, "group_size of HistoryInformed must be exact"),
+    ],
+)
+def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
+    with pytest.raises(ParameterError, match=message):
+        informed(**given)
+
+
+def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
+    for n_steps in (1, 47, 96):
+        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
+            informed().plan(n_steps)
+    with pytest.raises(ParameterError, match="step by step there is"):
+        informed().step(informed().start(), 3.0, noise=simulated_noise(1))
+    with pytest.raises(ParameterError, match="n_nodes of HistoryInformed must be given"):
+        informed(n_nodes=None).plan(48)

@@ -6,6 +6,7 @@ from datetime import date
 import numpy as np
 import pytest
 
+from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
 from optstream.history.prior import COMPONENTS, TemporalPrior
 from optstream.mechanisms import HistoryInformed
@@ -78,3 +79,40 @@ def test_a_stream_starts_from_the_proxy_and_pays_the_same():
         assert np.allclose(np.exp(state["prior"])[-3], mechanism.prior_components[-2].shared)
     assert spent[0] == spent[1]
     assert missed[seeded] < missed[general]
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ({"drift": [0.1, 0.1]}, r"component 'drift' of a prior must have 3 numbers in \[1e-09, 1e\+06\]"),
+        ({"drift": [0.1, 0.0, 6.0]}, "component 'drift'"),
+        ({"drift": [0.1, float("nan"), 6.0]}, "component 'drift'"),
+        ({"drift": [0.1, 0.1, 1e-200]}, "component 'drift'"),
+        ({"drift": [1e100, 0.1, 6.0]}, "component 'drift'"),
+        ({"event": [0.3, 1.0]}, "a proxy shows the components drift, day to day"),
+        ({"size": [0.3, 1.0]}, "got 'size'"),
+    ],
+)
+def test_medians_that_are_none_are_refused(broken, said):
+    with pytest.raises(ParameterError, match=said):
+        with_medians({**CALM, **broken})
+    with pytest.raises(ParameterError, match="component 'short memory'"):
+        with_medians({name: values for name, values in CALM.items() if name != "short memory"})
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "said"),
+    [
+        (lambda values: values[:, : (STRETCH_DAYS - 1) * SLOTS], "at least 28 days; this has 27"),
+        (
+            lambda values: np.where(np.arange(values.size).reshape(values.shape) == 7, np.nan, values),
+            "finite",
+        ),
+        (lambda values: values * np.array([[0.0], *[[1.0]] * (SERIES - 1)]), "no series of zeros"),
+        (lambda values: values * 1e150, r"must be of sizes in \[1e-100, 1e\+100\]"),
+        (lambda values: values * 1e-170, r"must be of sizes in \[1e-100, 1e\+100\]"),
+    ],
+)
+def test_a_proxy_that_shows_nothing_is_refused(spoilt, said):
+    with pytest.raises(ParameterError, match=said):
+        learn(spoilt(np.ones((SERIES, STRETCH_DAYS * SLOTS))))

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from optstream.errors import ParameterError
 from optstream.history.blocks import Blocks
 from optstream.history.filter import PlannedBlocks, PlannedNoise, expected_level_errors, level_errors
 from optstream.history.prior import TemporalPrior
@@ -94,3 +95,10 @@ def test_nothing_that_is_read_changes_them_and_they_cost_what_was_asked():
         spends.append(drawn)
     assert spends[0] == spends[1]
     assert worst_window(spends[0], SLOTS).epsilon <= Fraction("1/10")
+
+
+def test_without_a_scale_or_by_another_word_they_are_refused():
+    with pytest.raises(ParameterError, match="without a scale"):
+        HistoryInformedTree(informed(scale=None), FLAT, "model")
+    with pytest.raises(ParameterError, match="got 'best'"):
+        HistoryInformedTree(informed(), FLAT, "best")

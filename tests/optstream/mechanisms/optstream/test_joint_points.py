@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.measurement import EquallySpaced
+from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.measurement.sums import SAMPLES
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy.amendment import repriced
 from optstream.stream import AggregationTree, Feature
 
 MODEL = PrivacyModel("1", 48, 1)
@@ -128,3 +129,50 @@ def test_the_plans_own_days_need_no_state():
     assert joint(replace(MODEL, windows="aligned")).recall(build(noise="laplace").plan(48)) is None
     with pytest.raises(ParameterError, match="state of OptStream"):
         mechanism.plan(48, 0, {"mechanism": "Sample"})
+
+
+def test_without_the_operators_word_the_root_alone_has_it_and_laplace_noise_is_as_before():
+    default, laplace = build(noise=None), build()
+    assert [type(spend) for spend in default.plan(48)[::2]] == [JointSpend, StepSpend]
+    undeclared = build(period_lengths=None)
+    values = np.arange(96.0).reshape(2, 48)
+    one, other = (own.measure(values, noise=simulated_noise(3)).to_bytes() for own in (laplace, undeclared))
+    assert one == other
+    assert not laplace.reads_spends
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"declared_leaves": None}, "on a level of 2 nodes is for customers whose"),
+        ({"sampling": L1Sampling(10, "1"), "features": []}, "is for equally spaced points"),
+        ({"calibration": "paper"}, "is for equally spaced points by the strict scales"),
+        (
+            {"sampling": EquallySpaced(2), "period_lengths": (20, 48), "features": []},
+            "two measurements or more",
+        ),
+        ({"noise": "loud"}, 'noise must be "joint" or "laplace"'),
+        ({"period_lengths": (0,)}, "each of period_lengths"),
+    ],
+)
+def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
+    with pytest.raises(ParameterError, match=message):
+        joint(**given)
+
+
+def test_a_period_with_fewer_points_than_a_group_is_refused():
+    with pytest.raises(ParameterError, match="cannot be cut into groups of 3"):
+        joint(features=[]).plan(6, 7)
+
+
+def test_a_plan_of_the_same_scale_for_larger_changes_is_not_its_own():
+    """An amendment to half of alpha and six tenths of epsilon: what days before cost is never divided."""
+    wide, narrow = PrivacyModel("1", 48, 1), PrivacyModel("0.6", 48, "1/2")
+    before, after = joint(wide), joint(narrow)
+    spends = [repriced(spend, wide, narrow) for spend in before.plan(48)]
+    assert all(old.scale >= new.scale for old, new in zip(spends, after.plan(48, 48), strict=True))
+    alike = [spend for spend in spends if isinstance(spend, JointSpend)]
+    for spend in (alike[0], next(spend for spend in spends if isinstance(spend, StepSpend))):
+        assert after.recall([spend]) is not None
+    first, full = (plan[0] for plan in (after.plan(48, 48, after.recall(alike)), after.plan(48, 48)))
+    assert len(first.groups) < len(full.groups), "what days before leave no headroom for"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
@@ -186,3 +187,27 @@ def test_a_late_day_without_headroom_for_a_single_point_is_released_all_the_same
     assert np.allclose(release.values[1], release.values[2])
     assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
     assert release.values[0].mean() == pytest.approx(2000, rel=0.2)
+
+
+def test_periods_shorter_than_declared_are_refused():
+    with pytest.raises(ParameterError, match="shortest_period of OptStream is 48, and this period has 46"):
+        build(48, features=[]).plan(46)
+    with pytest.raises(ParameterError, match=r"shortest_period of OptStream must be an integer in \[1, 48\]"):
+        build(48, 49)
+
+
+@pytest.mark.parametrize(
+    "state", [{}, {"points": {}}, {"points": {0: [], 1: []}}, {"points": {"0": ["1"], "1": []}}]
+)
+def test_a_state_that_is_not_one_is_refused(state):
+    with pytest.raises(ParameterError, match="state of OptStream"):
+        build().plan(48, 48, state)
+
+
+@pytest.mark.parametrize(("epsilon", "changes"), [("1/2850", {}), ("1/4300", {"features": []})])
+def test_a_longer_period_whose_noise_outgrows_the_integers_is_refused_before_it_is_planned(epsilon, changes):
+    """At this epsilon a day of 46 steps fits, and one of 50 does not: its segments are longer."""
+    model = PrivacyModel(epsilon, 48, 10)
+    assert build(46, 46, model, **changes).plan(46)
+    with pytest.raises(ParameterError, match="noise of a period of 50 steps would outgrow the integers"):
+        build(50, 46, model, **changes).plan(50)

@@ -6,11 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from optstream.errors import ParameterError
+from optstream.measurement.grouping import measure_groups
 from optstream.mechanisms import Hierarchical
 from optstream.mechanisms.pegasus import PeGaSus
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import AggregationTree, Measured, RawState
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
 from studies.audit import audit
 from studies.audit.subjects.subject import Outputs
@@ -168,3 +170,38 @@ def test_an_audit_across_a_period_border_finds_no_more_than_epsilon_and_catches_
     assert 0.2 < honest.lower_bound <= 1.0
     broken = audit(Grouped(mechanism, 1 / 3), n_runs=20_000, noise=simulated_noise(12))
     assert broken.lower_bound > 1.0
+
+
+def test_a_gap_of_one_step_closes_every_group():
+    mechanism, values = PeGaSus(MODEL, threshold=10**6), np.full((2, 10), 5)
+    (first,) = released(mechanism, values, [])
+    for first_step, begins in ((10, 0), (11, 11), (9, 9)):
+        second = mechanism.measure(values, noise=simulated_noise(2), first_step=first_step, state=first.state)
+        assert [row[0] for row in second.choices["groups"]] == [begins] * 2
+
+
+def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
+    mechanism, noise = PeGaSus(MODEL), SilentNoise()
+    period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
+    right, shorter, earlier = (mechanism.plan(*steps) for steps in ((3, 4), (2, 4), (3, 0)))
+    for spends in (shorter, earlier, (right[0], shorter[1]), (earlier[0], right[1])):
+        with pytest.raises(ParameterError, match="does not price the steps it is for"):
+            measure_groups(period, spends, 5, None, noise)
+    assert noise.asked == []
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
+        ({"perturber_share": 0}, r"perturber_share of PeGaSus must be in \(0, 1\); got 0"),
+        ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
+        ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
+        ({"threshold": 5.5}, "threshold of PeGaSus must be exact"),
+        ({"smoother": "mean"}, "smoother of PeGaSus must be one of average, median, james_stein; got 'mean'"),
+        ({"smoother": None}, "smoother of PeGaSus must be one of"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_named(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        PeGaSus(MODEL, **parameters)

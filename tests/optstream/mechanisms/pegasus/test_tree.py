@@ -1,9 +1,12 @@
 """PeGaSus on a tree with the children's groups: what it costs, what runs on, what stays free."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from optstream.mechanisms import Hierarchical, PeGaSus, PeGaSusTree
+from optstream.errors import ParameterError
+from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
 from optstream.mechanisms.pegasus import GroupedBelow
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
@@ -204,3 +207,27 @@ def test_an_audit_over_a_period_border_finds_no_more_than_epsilon_and_catches_a_
     assert 0.4 < honest.lower_bound <= 2.0
     broken = audit(Forest(1 / 3), n_runs=10_000, noise=simulated_noise(12))
     assert broken.lower_bound > 2.0
+
+
+def test_a_group_is_of_one_resolution_and_one_scale():
+    tenths = on_tree(model=replace(MODEL, resolution="1/10"))
+    left = tenths.measure(blocks(10), noise=simulated_noise(1)).state["levels"]["0"]
+    assert left["terms"] == ["80", "1/10"]
+
+
+def test_a_period_that_is_measured_again_begins_anew_on_every_level():
+    mechanism, values = on_tree(threshold=10**6), np.full((2, 10), 500)
+    first, second = released(mechanism, np.tile(values, 2), [10])
+    again = with_raw(mechanism.recall(second.spends, public_part(first.state)), raw_bytes(first.state))
+    redrawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=again)
+    assert all(np.all(np.array(part.choices["groups"]) == 10) for part in redrawn.parts)
+
+
+def test_another_pattern_and_another_state_are_refused():
+    with pytest.raises(ParameterError, match="mechanism of PeGaSusTree must be a PeGaSus; got Laplace"):
+        PeGaSusTree(Laplace(MODEL), TREE, ["1/2", "1/2"])
+    own, children = on_tree(kind=Hierarchical), on_tree()
+    left = own.measure(blocks(10), noise=simulated_noise(1)).state
+    with pytest.raises(ParameterError, match="state of GroupedBelow"):
+        children.measure(blocks(10), noise=simulated_noise(1), first_step=10, state=left)
+    assert children.recall([], public_part(left))["levels"]["0"] == {"mechanism": "GroupedBelow"}

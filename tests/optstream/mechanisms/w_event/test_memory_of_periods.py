@@ -4,7 +4,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
+import pytest
 
+from optstream.errors import ParameterError
 from optstream.ledger.accounting import covers
 from optstream.mechanisms.w_event import BudgetDistribution
 from tests.optstream.mechanisms.silent_noise import SilentNoise
@@ -82,3 +84,16 @@ def test_a_lost_memory_is_sound_and_begins_again_from_zero(kind):
     kept = mechanism.release([[11 * 10**6] * 8], noise=SilentNoise(), first_step=12, state=before.state)
     assert kept.measured.positions == ()
     assert (kept.values == 11 * 10**6).all()
+
+
+@BOTH
+def test_a_state_that_is_not_one_is_refused(kind):
+    mechanism = build(kind)
+    for state in ({}, {"mechanism": "Sample", "points": []}, {"mechanism": kind.__name__}):
+        with pytest.raises(ParameterError, match=f"state of {kind.__name__}"):
+            mechanism.plan(4, 4, state)
+    left = mechanism.release([[5, 5]], noise=SilentNoise()).state
+    noise = SilentNoise()
+    with pytest.raises(ParameterError, match="last release of 1 series, and this period has 2"):
+        mechanism.release([[5], [5]], noise=noise, first_step=2, state=left)
+    assert noise.asked == []

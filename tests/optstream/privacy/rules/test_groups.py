@@ -14,6 +14,7 @@ from optstream.measurement.blocks import DriftingBlocks
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, charged_to_windows, worst_window
 from optstream.privacy.amendment import repriced
 from optstream.privacy.rules import cut, groups_with_headroom, may_be_joint, worst_sum
+from optstream.privacy.spends import groups_from_document
 
 STEPS = Fraction(1)
 
@@ -273,3 +274,14 @@ def test_the_loss_of_independent_groups_is_a_sum():
         for v in moved
     ]
     assert prod(ratios) == 2 ** worst_window(history([4], 2), 2).epsilon
+
+
+def test_a_spend_without_a_scale_is_refused():
+    with pytest.raises(ParameterError, match="greater than 0"):
+        joint(0, 4, [(range(0, 1),)], Fraction(0))
+
+
+@pytest.mark.parametrize("document", ["x", [["x"]], [[[0, 1, 2]]], [[[0, "1"]]], [[[0, True]]], {}])
+def test_documents_that_hold_no_groups_are_refused(document):
+    with pytest.raises((TypeError, ValueError)):
+        groups_from_document(document)

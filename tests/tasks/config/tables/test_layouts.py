@@ -1,6 +1,6 @@
 """`[[input.changes]]`: which layout holds on a day, and what is refused."""
 
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 
 import pytest
@@ -107,3 +107,20 @@ SECOND = FIRST.replace("2015", "2016").replace("load_kw", "load_gw")
 )  # fmt: skip
 def test_a_change_that_is_none_is_refused_with_its_place(refusal, text, told):
     assert told in refusal(text)
+
+
+def test_only_metered_input_needs_a_column_of_customers(small, refusal):
+    same = '[[input.changes]]\nvalid_from = 2015-07-01\ncustomer = "load"'
+    assert small(marker=same).settings.layouts[1].customer == "load"
+    told = refusal(same, schema="metered")
+    assert "customer and region must be different columns; got ['timestamp', 'load', 'load']" in told
+
+
+def test_many_changes_are_told_apart_or_refused(small, refusal):
+    def changes(number):
+        days = (date(2000, 1, 1) + timedelta(days=day) for day in range(number))
+        return "".join(f'[[input.changes]]\nvalid_from = {day}\nvalue = "v{day}"\n' for day in days)
+
+    settings = small(marker=changes(1000)).settings
+    assert settings.input_of(date(2001, 1, 1)).value == "v2001-01-01"
+    assert "a list of at most 1000 tables" in refusal(changes(1001))

@@ -54,3 +54,17 @@ def test_a_cron_fires_next_when_cron_says_by_the_clock_of_its_zone():
     ):
         found = next_fire([cron], datetime.fromisoformat(after).replace(tzinfo=zone))
         assert (found and f"{found:%Y-%m-%dT%H:%M}") == fires, cron
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("look_every_minutes = 0", "schedule.look_every_minutes must be an integer in [1, 720]; got 0"),
+        ("catch_up_days = 0", "schedule.catch_up_days must be a number of days, an integer in [1, 366]"),
+        ("port = 80", "schedule.port must be an integer in [1024, 65535]; got 80"),
+        ('crons = "0 3 * * *"', "schedule.crons is not a known key; did you mean cron?"),
+        ('cron = "0 12 * * *"', "schedule.cron must begin before watch.late_after, 12:00, until which"),
+    ],
+)
+def test_wrong_keys_are_named_with_their_legal_range(load, lines, message):
+    assert message in refused(load, f"[schedule]\n{lines}")

@@ -163,3 +163,23 @@ def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkey
     assert type(error) is LateDumpError
     assert "the store cannot be reached" in str(error)
     assert "127.0.0.1" not in str(error)
+
+
+def test_names_that_readers_of_urls_mistake_are_refused(small, upload):
+    stream = small()
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+    moved = upload(stream)
+    moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/a%41.parquet", b"x")
+    assert "must have a name without" in str(found(moved))
+
+
+def test_a_file_list_is_law(small, upload):
+    stream = small(marker='file_list = "_FILES"')
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+        (stream.folder(region) / "_FILES").write_text("part-0.parquet\n")
+    moved = upload(stream)
+    assert not isinstance(found(moved), Exception)
+    moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/_FILES", b"part-1.parquet\n")
+    assert "'part-1.parquet' is listed but absent" in str(found(moved))

@@ -7,6 +7,7 @@ from datetime import date
 import numpy as np
 import pytest
 
+from optstream.errors import ConfigurationError
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
 from tasks.release.mechanism import mechanism_for
@@ -78,3 +79,15 @@ def test_bands_are_published_whole_beside_the_values(configured):
     nothing = replace(release, bands=None)
     assert published_rows(settings, DAY, nothing, 0, 0)["load_mw_low"].null_count() == rows.height
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
+
+
+def test_counts_need_whole_numbers(configured):
+    with pytest.raises(ConfigurationError, match=r'privacy.resolution must be "1" where privacy.counts is'):
+        configured(COUNTS.replace('resolution = "1"', 'resolution = "0.5"'))
+
+
+def test_counts_have_no_bound_below_zero(configured):
+    with pytest.raises(
+        ConfigurationError, match=r"privacy.lower_bound must be at least 0 where privacy.counts"
+    ):
+        configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1"'))
