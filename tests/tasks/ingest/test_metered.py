@@ -5,7 +5,6 @@ import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import ConfigurationError
 from tasks.ingest import days as summed
 from tests.properties import footers
 
@@ -54,10 +53,14 @@ def rng_values():
     return lambda seed, size: pl.Series(np.random.default_rng(seed).uniform(0, 100, size))
 
 
-def test_sums_that_could_overflow_are_refused_by_the_configuration(small):
-    """Not by the number of rows, which tells of customers."""
-    with pytest.raises(ConfigurationError, match="bounds must be at most 2\\^30 units"):
-        small(schema="metered", resolution="0.0000000000002")
+def test_sums_that_could_overflow_are_refused_by_the_size_of_files(small):
+    """By the rows that their footers claim, each at its bound."""
+    stream = small(schema="metered", resolution="0.0000000000002")
+    for region in ("84", "11"):
+        stream.write(region, pl.concat([stream.metered(f"{region}{number}", 0.0) for number in range(200)]))
+    (judged,) = stream.judge()
+    assert judged.period is None
+    assert "too many rows a day for exact sums" in str(judged.error)
 
 
 def test_real_households_are_summed_exactly(small, real_data):

@@ -62,7 +62,7 @@ def test_a_dry_run_says_that_an_open_draw_refuses_the_amendment(released):
 
 
 def test_nothing_waits_for_a_guarantee_that_asks_for_more_noise(released):
-    released.configure('alpha = "1"', 'alpha = "10"\nwindows = "sliding"')
+    released.configure('alpha = "1"', 'alpha = "10"')
     with pytest.raises(LedgerError, match="nothing to amend"):
         rehearse(released.settings, released.ledger)
     released.configure('epsilon = "1"', 'epsilon = "2"')
