@@ -11,7 +11,6 @@ from typing import Any
 
 from optstream.errors import ConfigurationError
 from optstream.mechanisms import on_tree
-from optstream.mechanisms.history_informed_tree import BETTER, LEAST, MOVES, WORTH_IT
 from optstream.stream import Lattice
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
@@ -191,6 +190,13 @@ def choose_stream_shares(errors: Sequence[ErrorOf], total: Fraction) -> tuple[Fr
     stream's error, such as its unit, changes no share. Equal shares are kept where others gain less than a
     prior can tell.
     """
+    from optstream.mechanisms.history_informed_tree import (
+        BETTER,
+        LEAST,
+        MOVES,
+        WORTH_IT,
+    )  # only where it is used: it loads scipy
+
     known = [lru_cache(maxsize=None)(one) for one in errors]
 
     def error(shares: tuple[Fraction, ...]) -> float:
