@@ -134,8 +134,9 @@ class Kellaris(Mechanism):
 
 
 class PeGaSus(Mechanism):
-    fixed: ClassVar[Mapping[str, Any]] = {"perturber_share": "4/5", "threshold": None, "smoother": "median"}
+    fixed: ClassVar[Mapping[str, Any]] = {"perturber_share": "4/5", "smoother": "median"}
 
+    threshold: Number | None = Field(None, description='a decimal string of at least 0, such as "50"')
     groups: Literal["own", "children"] = Field("own", description='"own" or "children"')
 
     @property

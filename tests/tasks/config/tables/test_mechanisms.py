@@ -156,7 +156,7 @@ def test_the_configuration_hash_is_that_of_before_keys_went(load_text):
             for name, key, value in (
                 ("Fast", "integral", "0.2"),
                 ("BudgetAbsorption", "distance_share", '"1/3"'),
-                ("PeGaSus", "threshold", '"50"'),
+                ("PeGaSus", "smoother", '"average"'),
                 ("OptStream", "weights", '"paper"'),
                 ("HistoryInformed", "proxy", '{ learned_from = "x" }'),
             )
